@@ -52,8 +52,8 @@ enum status channels_choose(struct plan *plan, int choice, struct diag *diag)
 
 /* ---- the rows -------------------------------------------------------------------------------- */
 
-static enum status judge(const struct plan *plan, const struct verify_options *options,
-                         struct channel_row *row, struct diag *diag)
+static enum status channels_judge(const struct plan *plan, const struct verify_options *options,
+                                  struct channel_row *row, struct diag *diag)
 {
     struct verify_report report;
     struct verify_options quick = *options;
@@ -68,8 +68,8 @@ static enum status judge(const struct plan *plan, const struct verify_options *o
     return STATUS_OK;
 }
 
-static enum status measure(const struct plan *plan, const struct predict_options *options,
-                           struct channel_row *row, struct diag *diag)
+static enum status channels_measure(const struct plan *plan, const struct predict_options *options,
+                                    struct channel_row *row, struct diag *diag)
 {
     struct prediction prediction;
     struct predict_options one = *options;
@@ -99,9 +99,9 @@ static enum status make_row(const struct plan *plan, const struct verify_options
     arena_init(&arena, 0);
     enum status status = found_resolve_with(&under, &arena, memo, NULL, diag);
     if (status == STATUS_OK)
-        status = judge(&under, verify, row, diag);
+        status = channels_judge(&under, verify, row, diag);
     if (status == STATUS_OK)
-        status = measure(&under, predict, row, diag);
+        status = channels_measure(&under, predict, row, diag);
     arena_fini(&arena);
     return status;
 }
@@ -137,7 +137,7 @@ enum verdict channels_verdict(const struct channel_row rows[CHANNELS])
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static void print_row(const struct plan *plan, const struct channel_row *row, FILE *out)
+static void channels_print_row(const struct plan *plan, const struct channel_row *row, FILE *out)
 {
     char total[UNITS_TEXT] = "hangs", span[UNITS_TEXT] = "-", rate[UNITS_TEXT] = "-";
     bool own = row->fifo == plan->programs.fifo && row->batch == plan->programs.batch;
@@ -157,10 +157,10 @@ void channels_print(const struct plan *plan, const struct channel_row rows[CHANN
     fprintf(out, "%s\n\n  %-10s %-6s %-11s %9s  %9s  %7s  %s\n", plan->name, "channel", "",
             "verdict", "total", "span", "bubble", "in the field");
     for (int i = 0; i < CHANNELS; i++)
-        print_row(plan, &rows[i], out);
+        channels_print_row(plan, &rows[i], out);
 }
 
-static void write_row(const struct channel_row *row, struct json *json)
+static void channels_write_row(const struct channel_row *row, struct json *json)
 {
     json_begin_object(json);
     json_put_string(json, "fifo", keywords_fifo[row->fifo]);
@@ -183,7 +183,7 @@ void channels_write(const struct plan *plan, const struct channel_row rows[CHANN
     json_key(json, "p2p");
     json_begin_array(json);
     for (int i = 0; i < CHANNELS; i++)
-        write_row(&rows[i], json);
+        channels_write_row(&rows[i], json);
     json_end_array(json);
     json_end_object(json);
 }

@@ -42,7 +42,7 @@ struct spot {
 };
 
 /* The field and what its sides stand for. */
-struct sheet {
+struct frontier_picture_sheet {
     const struct frontier *f;
     struct drawing *drawing;
     double least_bytes, most_bytes, least_ns, most_ns;
@@ -50,14 +50,14 @@ struct sheet {
     int number[AXIS_MOST + 1]; /* [schedule + 1], among those that are shown */
 };
 
-static void widen(double *least, double *most)
+static void frontier_picture_widen(double *least, double *most)
 {
     double margin = *most > *least ? (*most - *least) / 20 : *most / 10 + 1;
     *least = *least > margin ? *least - margin : 0;
     *most += margin;
 }
 
-static void find_sides(struct sheet *sheet)
+static void find_sides(struct frontier_picture_sheet *sheet)
 {
     const struct frontier *f = sheet->f;
     bool first = true;
@@ -75,30 +75,31 @@ static void find_sides(struct sheet *sheet)
     double limit = (double)machine_same_memory(&f->machine);
     if (f->has_bytes && limit > sheet->most_bytes && limit < sheet->most_bytes * NEAR)
         sheet->most_bytes = limit;
-    widen(&sheet->least_bytes, &sheet->most_bytes);
-    widen(&sheet->least_ns, &sheet->most_ns);
+    frontier_picture_widen(&sheet->least_bytes, &sheet->most_bytes);
+    frontier_picture_widen(&sheet->least_ns, &sheet->most_ns);
 }
 
-static double x_of(const struct sheet *sheet, double bytes)
+static double frontier_picture_x_of(const struct frontier_picture_sheet *sheet, double bytes)
 {
     return LEFT + WIDTH * (bytes - sheet->least_bytes) / (sheet->most_bytes - sheet->least_bytes);
 }
 
-static double y_of(const struct sheet *sheet, double ns)
+static double frontier_picture_y_of(const struct frontier_picture_sheet *sheet, double ns)
 {
     return TOP + HEIGHT * (sheet->most_ns - ns) / (sheet->most_ns - sheet->least_ns);
 }
 
 /* Ticks are at the multiples of a step of 1, 2 or 5 times a power of ten, in a unit that suits the greatest value. */
-struct scale {
+struct frontier_picture_scale {
     double unit, step;
     const char *name;
     int decimals;
 };
 
 /* `names`: of units, each `factor` of the one before it; the first is `unit`. */
-static struct scale scale_of(const char *const *names, int count, double unit, double factor,
-                             double least, double most)
+static struct frontier_picture_scale frontier_picture_scale_of(const char *const *names, int count,
+                                                               double unit, double factor,
+                                                               double least, double most)
 {
     int n = 0;
     for (; n + 1 < count && most >= unit * factor; n++)
@@ -106,43 +107,46 @@ static struct scale scale_of(const char *const *names, int count, double unit, d
     double rough = (most - least) / unit / TICKS, power = pow(10, floor(log10(rough)));
     double times = rough / power;
     double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
-    return (struct scale){.unit = unit,
-                          .step = step * unit,
-                          .name = names[n],
-                          .decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0};
+    return (struct frontier_picture_scale){.unit = unit,
+                                           .step = step * unit,
+                                           .name = names[n],
+                                           .decimals =
+                                               step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0};
 }
 
-static struct scale scale_of_memory(const struct sheet *sheet)
+static struct frontier_picture_scale scale_of_memory(const struct frontier_picture_sheet *sheet)
 {
     static const char *const bytes[] = {" B", " KiB", " MiB", " GiB", " TiB"}, *const none[] = {""};
     return sheet->f->has_bytes
-               ? scale_of(bytes, 5, 1, 1024, sheet->least_bytes, sheet->most_bytes)
-               : scale_of(none, 1, FRONTIER_ACTIVATION, 1, sheet->least_bytes, sheet->most_bytes);
+               ? frontier_picture_scale_of(bytes, 5, 1, 1024, sheet->least_bytes, sheet->most_bytes)
+               : frontier_picture_scale_of(none, 1, FRONTIER_ACTIVATION, 1, sheet->least_bytes,
+                                           sheet->most_bytes);
 }
 
-static struct scale scale_of_time(const struct sheet *sheet)
+static struct frontier_picture_scale scale_of_time(const struct frontier_picture_sheet *sheet)
 {
     static const char *const times[] = {" ns", " us", " ms", " s"};
-    return scale_of(times, 4, 1, 1000, sheet->least_ns, sheet->most_ns);
+    return frontier_picture_scale_of(times, 4, 1, 1000, sheet->least_ns, sheet->most_ns);
 }
 
-static void show_tick(const struct scale *scale, double value, char out[UNITS_TEXT])
+static void show_tick(const struct frontier_picture_scale *scale, double value,
+                      char out[UNITS_TEXT])
 {
     snprintf(out, UNITS_TEXT, "%.*f%s", scale->decimals, value / scale->unit, scale->name);
 }
 
 /* ---- the field ------------------------------------------------------------------------------- */
 
-static void draw_bar(const struct sheet *sheet, double x, double y, double width, double height,
-                     const char *color)
+static void draw_bar(const struct frontier_picture_sheet *sheet, double x, double y, double width,
+                     double height, const char *color)
 {
     draw_box(sheet->drawing,
              &(struct draw_box){
                  .x_pt = x, .y_pt = y, .width_pt = width, .height_pt = height, .fill = color});
 }
 
-static void put_text(const struct sheet *sheet, double x, double y, enum draw_align align,
-                     const char *text)
+static void frontier_picture_put_text(const struct frontier_picture_sheet *sheet, double x,
+                                      double y, enum draw_align align, const char *text)
 {
     draw_text(
         sheet->drawing,
@@ -151,32 +155,35 @@ static void put_text(const struct sheet *sheet, double x, double y, enum draw_al
 }
 
 /* The nth tick from `least` on; false: it is beyond `most`. */
-static bool find_tick(const struct scale *scale, double least, double most, int n, double *out)
+static bool find_tick(const struct frontier_picture_scale *scale, double least, double most, int n,
+                      double *out)
 {
     *out = (ceil(least / scale->step) + n) * scale->step;
     return n <= TICKS && *out <= most;
 }
 
-static void draw_ticks(const struct sheet *sheet)
+static void draw_ticks(const struct frontier_picture_sheet *sheet)
 {
     char text[UNITS_TEXT];
-    struct scale x = scale_of_memory(sheet), y = scale_of_time(sheet);
+    struct frontier_picture_scale x = scale_of_memory(sheet), y = scale_of_time(sheet);
     double at;
     for (int n = 0; find_tick(&x, sheet->least_bytes, sheet->most_bytes, n, &at); n++) {
-        draw_bar(sheet, x_of(sheet, at), TOP, 1, HEIGHT, FAINT);
+        draw_bar(sheet, frontier_picture_x_of(sheet, at), TOP, 1, HEIGHT, FAINT);
         show_tick(&x, at, text);
-        put_text(sheet, x_of(sheet, at), TOP + HEIGHT + 12, DRAW_CENTER, text);
+        frontier_picture_put_text(sheet, frontier_picture_x_of(sheet, at), TOP + HEIGHT + 12,
+                                  DRAW_CENTER, text);
     }
     for (int n = 0; find_tick(&y, sheet->least_ns, sheet->most_ns, n, &at); n++) {
-        draw_bar(sheet, LEFT, y_of(sheet, at), WIDTH, 1, FAINT);
+        draw_bar(sheet, LEFT, frontier_picture_y_of(sheet, at), WIDTH, 1, FAINT);
         show_tick(&y, at, text);
-        put_text(sheet, LEFT - 6, y_of(sheet, at), DRAW_RIGHT, text);
+        frontier_picture_put_text(sheet, LEFT - 6, frontier_picture_y_of(sheet, at), DRAW_RIGHT,
+                                  text);
     }
     draw_bar(sheet, LEFT, TOP, 1, HEIGHT, INK);
     draw_bar(sheet, LEFT, TOP + HEIGHT, WIDTH, 1, INK);
 }
 
-static void draw_words(const struct sheet *sheet)
+static void draw_words(const struct frontier_picture_sheet *sheet)
 {
     const struct frontier *f = sheet->f;
     char title[256];
@@ -189,13 +196,13 @@ static void draw_words(const struct sheet *sheet)
                                                   .color = INK,
                                                   .font_pt = FONT + 3,
                                                   .bold = true});
-    put_text(sheet, LEFT + WIDTH / 2.0, TOP + HEIGHT + 32, DRAW_CENTER,
-             f->has_bytes ? "most bytes of a rank" : "most activations of a rank");
+    frontier_picture_put_text(sheet, LEFT + WIDTH / 2.0, TOP + HEIGHT + 32, DRAW_CENTER,
+                              f->has_bytes ? "most bytes of a rank" : "most activations of a rank");
 }
 
 /* ---- the candidates -------------------------------------------------------------------------- */
 
-static bool is_shown(const struct frontier *f, int schedule, bool frontier)
+static bool frontier_picture_is_shown(const struct frontier *f, int schedule, bool frontier)
 {
     for (size_t i = 0; i < f->count; i++)
         if (f->candidates[i].fate == FATE_PROVED &&
@@ -205,15 +212,15 @@ static bool is_shown(const struct frontier *f, int schedule, bool frontier)
     return false;
 }
 
-static void number_schedules(struct sheet *sheet)
+static void number_schedules(struct frontier_picture_sheet *sheet)
 {
     int next = 0;
     for (int s = FRONTIER_AS_GIVEN; s < AXIS_MOST && (s < 0 || generate_name((size_t)s)); s++)
-        if (is_shown(sheet->f, s, false))
+        if (frontier_picture_is_shown(sheet->f, s, false))
             sheet->number[s + 1] = next++;
 }
 
-static void describe(const struct candidate *candidate, char *out, size_t size)
+static void frontier_picture_describe(const struct candidate *candidate, char *out, size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
@@ -227,7 +234,7 @@ static void describe(const struct candidate *candidate, char *out, size_t size)
 }
 
 /* A square of the schedule's colour with its letter: the light colours, then the same ones dark. */
-static void draw_square(const struct sheet *sheet, double x, double y, double size,
+static void draw_square(const struct frontier_picture_sheet *sheet, double x, double y, double size,
                         const struct candidate *candidate, int schedule)
 {
     enum { COLORS = 8, LETTERS = 26 }; /* the ninth is grey */
@@ -236,7 +243,7 @@ static void draw_square(const struct sheet *sheet, double x, double y, double si
     bool dark = number / COLORS % 2;
     letter[0] = (char)('a' + number % LETTERS);
     if (candidate)
-        describe(candidate, words, sizeof words);
+        frontier_picture_describe(candidate, words, sizeof words);
     draw_box(
         sheet->drawing,
         &(struct draw_box){.x_pt = x - size / 2,
@@ -253,7 +260,8 @@ static void draw_square(const struct sheet *sheet, double x, double y, double si
 
 /* ---- places of squares ----------------------------------------------------------------------- */
 
-static bool is_free(const struct sheet *sheet, size_t placed, const struct spot *spot)
+static bool frontier_picture_is_free(const struct frontier_picture_sheet *sheet, size_t placed,
+                                     const struct spot *spot)
 {
     if (spot->x < LEFT || spot->x > LEFT + WIDTH || spot->y < TOP || spot->y > TOP + HEIGHT)
         return false;
@@ -269,17 +277,18 @@ static bool is_free(const struct sheet *sheet, size_t placed, const struct spot 
 
 /* The nearest place that is free, not faster and not with less memory: it would look better than it is. Where there is none in
    reach, the point itself. */
-static struct spot find_spot(const struct sheet *sheet, size_t placed, struct spot at)
+static struct spot find_spot(const struct frontier_picture_sheet *sheet, size_t placed,
+                             struct spot at)
 {
     struct spot best = at;
     double least = INFINITY;
-    if (placed >= PLACED || is_free(sheet, placed, &at))
+    if (placed >= PLACED || frontier_picture_is_free(sheet, placed, &at))
         return at;
     for (int up = 0; up <= REACH; up++)
         for (int right = 0; right <= REACH; right++) {
             struct spot spot = {at.x + STEP * right, at.y - STEP * up, at.size};
             double far = hypot(right, up);
-            if (far < least && is_free(sheet, placed, &spot)) {
+            if (far < least && frontier_picture_is_free(sheet, placed, &spot)) {
                 least = far;
                 best = spot;
             }
@@ -288,20 +297,22 @@ static struct spot find_spot(const struct sheet *sheet, size_t placed, struct sp
 }
 
 /* The frontier's first, which are listed first. */
-static void place_squares(struct sheet *sheet)
+static void place_squares(struct frontier_picture_sheet *sheet)
 {
     for (size_t i = 0; i < sheet->f->count; i++) {
         const struct candidate *candidate = &sheet->f->candidates[i];
         if (candidate->fate == FATE_PROVED)
-            sheet->spots[i] = find_spot(sheet, i,
-                                        (struct spot){x_of(sheet, (double)candidate->bytes),
-                                                      y_of(sheet, candidate->microbatch_ns),
-                                                      candidate->frontier ? DOT + 3 : DOT});
+            sheet->spots[i] =
+                find_spot(sheet, i,
+                          (struct spot){frontier_picture_x_of(sheet, (double)candidate->bytes),
+                                        frontier_picture_y_of(sheet, candidate->microbatch_ns),
+                                        candidate->frontier ? DOT + 3 : DOT});
     }
 }
 
 /* A square beside its point has a line to it: to the side, then up or down. */
-static void draw_leader(const struct sheet *sheet, double x, double y, const struct spot *spot)
+static void draw_leader(const struct frontier_picture_sheet *sheet, double x, double y,
+                        const struct spot *spot)
 {
     if (spot->x == x && spot->y == y)
         return;
@@ -310,67 +321,71 @@ static void draw_leader(const struct sheet *sheet, double x, double y, const str
     draw_bar(sheet, spot->x, fmin(y, spot->y), 0.5, fabs(spot->y - y), INK);
 }
 
-static void draw_point(const struct sheet *sheet, const struct candidate *candidate)
+static void draw_point(const struct frontier_picture_sheet *sheet,
+                       const struct candidate *candidate)
 {
     const struct spot *spot = &sheet->spots[candidate - sheet->f->candidates];
-    draw_leader(sheet, x_of(sheet, (double)candidate->bytes), y_of(sheet, candidate->microbatch_ns),
-                spot);
+    draw_leader(sheet, frontier_picture_x_of(sheet, (double)candidate->bytes),
+                frontier_picture_y_of(sheet, candidate->microbatch_ns), spot);
     draw_square(sheet, spot->x, spot->y, spot->size, candidate, candidate->at[AXIS_SCHEDULE]);
 }
 
 /* From each point to the right as far as the next one, then down to it. */
-static void draw_stairs(const struct sheet *sheet)
+static void draw_stairs(const struct frontier_picture_sheet *sheet)
 {
     const struct frontier *f = sheet->f;
     for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++) {
         const struct candidate *here = &f->candidates[i], *next = here + 1;
         bool last = i + 1 == f->count || !next->frontier;
-        double x = x_of(sheet, (double)here->bytes), y = y_of(sheet, here->microbatch_ns);
-        double end = last ? LEFT + WIDTH : x_of(sheet, (double)next->bytes);
+        double x = frontier_picture_x_of(sheet, (double)here->bytes),
+               y = frontier_picture_y_of(sheet, here->microbatch_ns);
+        double end = last ? LEFT + WIDTH : frontier_picture_x_of(sheet, (double)next->bytes);
         draw_bar(sheet, x, y - LINE / 2.0, end - x, LINE, INK);
         if (!last)
-            draw_bar(sheet, end - LINE / 2.0, y, LINE, y_of(sheet, next->microbatch_ns) - y, INK);
+            draw_bar(sheet, end - LINE / 2.0, y, LINE,
+                     frontier_picture_y_of(sheet, next->microbatch_ns) - y, INK);
     }
 }
 
 /* The most that a rank may hold, where the field reaches so far. */
-static void draw_limit(const struct sheet *sheet)
+static void frontier_picture_draw_limit(const struct frontier_picture_sheet *sheet)
 {
     const struct frontier *f = sheet->f;
-    double x = x_of(sheet, (double)machine_same_memory(&f->machine));
+    double x = frontier_picture_x_of(sheet, (double)machine_same_memory(&f->machine));
     if (!f->has_bytes || !machine_same_memory(&f->machine) || x <= LEFT || x >= LEFT + WIDTH)
         return;
     draw_bar(sheet, x, TOP, 1, HEIGHT, LIMIT);
-    put_text(sheet, x, TOP - FONT / 2.0 - 2, DRAW_CENTER, "limit");
+    frontier_picture_put_text(sheet, x, TOP - FONT / 2.0 - 2, DRAW_CENTER, "limit");
 }
 
 /* Bold: on the frontier. */
-static void draw_legend(const struct sheet *sheet)
+static void draw_legend(const struct frontier_picture_sheet *sheet)
 {
     double x = LEFT + WIDTH + 20 + DOT / 2.0, y = TOP + DOT / 2.0;
     for (int s = FRONTIER_AS_GIVEN; s < AXIS_MOST && (s < 0 || generate_name((size_t)s)); s++) {
-        if (!is_shown(sheet->f, s, false))
+        if (!frontier_picture_is_shown(sheet->f, s, false))
             continue;
         draw_square(sheet, x, y, DOT, NULL, s);
-        draw_text(sheet->drawing, &(struct draw_text){.x_pt = x + DOT,
-                                                      .y_pt = y,
-                                                      .align = DRAW_LEFT,
-                                                      .text = axis_word(AXIS_SCHEDULE, s),
-                                                      .color = INK,
-                                                      .font_pt = FONT,
-                                                      .bold = is_shown(sheet->f, s, true)});
+        draw_text(sheet->drawing,
+                  &(struct draw_text){.x_pt = x + DOT,
+                                      .y_pt = y,
+                                      .align = DRAW_LEFT,
+                                      .text = axis_word(AXIS_SCHEDULE, s),
+                                      .color = INK,
+                                      .font_pt = FONT,
+                                      .bold = frontier_picture_is_shown(sheet->f, s, true)});
         y += ROW;
     }
 }
 
 /* The frontier above the others. */
-static void draw_all(const struct sheet *sheet)
+static void frontier_picture_draw_all(const struct frontier_picture_sheet *sheet)
 {
     draw_words(sheet);
     if (sheet->f->fates[FATE_PROVED] == 0)
         return;
     draw_ticks(sheet);
-    draw_limit(sheet);
+    frontier_picture_draw_limit(sheet);
     draw_stairs(sheet);
     for (size_t i = sheet->f->count; i-- > 0;)
         if (sheet->f->candidates[i].fate == FATE_PROVED)
@@ -378,10 +393,10 @@ static void draw_all(const struct sheet *sheet)
     draw_legend(sheet);
 }
 
-static enum status draw_body_of(void *context, const struct draw_target *target, char **data,
-                                size_t *bytes, struct diag *diag)
+static enum status frontier_picture_draw_body_of(void *context, const struct draw_target *target,
+                                                 char **data, size_t *bytes, struct diag *diag)
 {
-    struct sheet sheet = {.f = context};
+    struct frontier_picture_sheet sheet = {.f = context};
     enum status status = draw_open_placed(target, LEFT + WIDTH + LEGEND, TOP + HEIGHT + BOTTOM,
                                           &sheet.drawing, diag);
     if (status != STATUS_OK)
@@ -391,7 +406,7 @@ static enum status draw_body_of(void *context, const struct draw_target *target,
         find_sides(&sheet);
         number_schedules(&sheet);
         place_squares(&sheet);
-        draw_all(&sheet);
+        frontier_picture_draw_all(&sheet);
     }
     status = sheet.spots ? draw_finish(sheet.drawing, data, bytes, diag) : diag_no_memory(diag);
     draw_close(sheet.drawing);
@@ -402,5 +417,6 @@ static enum status draw_body_of(void *context, const struct draw_target *target,
 enum status frontier_draw(const struct frontier *frontier, const char *path, struct diag *diag)
 {
     struct frontier shown = *frontier;
-    return draw_picture(&(struct draw_target){.path = path}, draw_body_of, &shown, diag);
+    return draw_picture(&(struct draw_target){.path = path}, frontier_picture_draw_body_of, &shown,
+                        diag);
 }

@@ -65,7 +65,8 @@ void frontier_warn(const struct frontier *f, struct diag *diag)
 /* ---- as text --------------------------------------------------------------------------------- */
 
 /* The number of an axis as people count it; 0: the schedule's own. */
-static int number_of(const struct frontier *f, const struct candidate *candidate, enum axis axis)
+static int frontier_report_number_of(const struct frontier *f, const struct candidate *candidate,
+                                     enum axis axis)
 {
     switch (axis) {
     case AXIS_MICROBATCHES: return frontier_microbatches(f, candidate);
@@ -83,11 +84,12 @@ static int number_of(const struct frontier *f, const struct candidate *candidate
 }
 
 /* Do the candidates differ there? */
-static bool varies(const struct frontier *f, enum axis axis)
+static bool frontier_report_varies(const struct frontier *f, enum axis axis)
 {
     for (size_t i = 1; i < f->count; i++)
         if (f->candidates[i].fate != FATE_IMPOSSIBLE &&
-            number_of(f, &f->candidates[i], axis) != number_of(f, &f->candidates[0], axis))
+            frontier_report_number_of(f, &f->candidates[i], axis) !=
+                frontier_report_number_of(f, &f->candidates[0], axis))
             return true;
     return false;
 }
@@ -113,13 +115,13 @@ static void print_choice(const struct frontier *f, const struct candidate *candi
     for (int a = 0; a < AXES; a++) {
         bool words = axis_has_words((enum axis)a);
         int width = a == AXIS_SCHEDULE ? 23 : 12, number;
-        if (a != AXIS_SCHEDULE && !varies(f, (enum axis)a))
+        if (a != AXIS_SCHEDULE && !frontier_report_varies(f, (enum axis)a))
             continue;
         if (words)
             fprintf(out, "  %-*s", width, axis_word((enum axis)a, candidate->at[a]));
         else if (a == AXIS_HELD && candidate->at[a] == HELD_FIT)
             print_fit(candidate, width, out);
-        else if ((number = number_of(f, candidate, (enum axis)a)) > 0)
+        else if ((number = frontier_report_number_of(f, candidate, (enum axis)a)) > 0)
             fprintf(out, "  %*d", width, number);
         else
             fprintf(out, "  %*s", width, "-");
@@ -131,14 +133,15 @@ static bool has_left(const struct frontier *f)
     return f->has_bytes && machine_has_memory(&f->machine);
 }
 
-static void print_head(const struct frontier *f, FILE *out)
+static void frontier_report_print_head(const struct frontier *f, FILE *out)
 {
     for (int a = 0; a < AXES; a++)
-        if (a == AXIS_SCHEDULE || varies(f, (enum axis)a))
+        if (a == AXIS_SCHEDULE || frontier_report_varies(f, (enum axis)a))
             fprintf(out, axis_has_words((enum axis)a) ? "  %-*s" : "  %*s",
                     a == AXIS_SCHEDULE ? 23 : 12, axis_key((enum axis)a));
-    fprintf(out, "  %9s  %9s  %7s  %*s", "step", varies(f, AXIS_SIZE) ? "a sample" : "a microb.",
-            "bubble", memory_width(f), f->has_bytes ? "memory" : "activations");
+    fprintf(out, "  %9s  %9s  %7s  %*s", "step",
+            frontier_report_varies(f, AXIS_SIZE) ? "a sample" : "a microb.", "bubble",
+            memory_width(f), f->has_bytes ? "memory" : "activations");
     fprintf(out, "%s\n", has_left(f) ? "      left" : "");
 }
 
@@ -176,7 +179,7 @@ static void print_fate(const struct frontier *f, const struct candidate *candida
 static void print_candidate(const struct frontier *f, const struct candidate *candidate, FILE *out)
 {
     char step[UNITS_TEXT], each[UNITS_TEXT], memory[UNITS_TEXT];
-    int samples = varies(f, AXIS_SIZE) ? f->size : 1;
+    int samples = frontier_report_varies(f, AXIS_SIZE) ? f->size : 1;
     print_choice(f, candidate, out);
     show_memory(f, candidate->bytes, memory);
     if (candidate->fate == FATE_PROVED) {
@@ -243,7 +246,7 @@ static void print_completeness(const struct frontier *f, FILE *out)
     fprintf(out, "\n");
 }
 
-static void print_counts(const struct frontier *f, FILE *out)
+static void frontier_report_print_counts(const struct frontier *f, FILE *out)
 {
     size_t tried = count_tried(f);
     fprintf(out, "\ntried %zu candidate%s: %zu proved", tried, tried == 1 ? "" : "s",
@@ -266,7 +269,7 @@ static void print_lightest(const struct frontier *f, FILE *out)
     if (!lightest)
         return;
     fprintf(out, "\nthe lightest of those beyond memory\n");
-    print_head(f, out);
+    frontier_report_print_head(f, out);
     print_candidate(f, lightest, out);
 }
 
@@ -276,13 +279,13 @@ void frontier_print(const struct frontier *f, bool quiet, FILE *out)
             f->microbatches);
     if (f->fates[FATE_PROVED]) {
         fprintf(out, "\nthe frontier: nothing is as fast with less memory\n");
-        print_head(f, out);
+        frontier_report_print_head(f, out);
         for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++)
             print_candidate(f, &f->candidates[i], out);
     }
     if (!quiet)
         print_schedules(f, out);
-    print_counts(f, out);
+    frontier_report_print_counts(f, out);
     if (f->fates[FATE_PROVED])
         return;
     fprintf(out, "no candidate is proved and within the limits\n");
@@ -300,7 +303,7 @@ static void write_candidate(const struct frontier *f, const struct candidate *ca
         if (axis_has_words((enum axis)a))
             json_put_string(json, key, axis_word((enum axis)a, candidate->at[a]));
         else
-            json_put_int(json, key, number_of(f, candidate, (enum axis)a));
+            json_put_int(json, key, frontier_report_number_of(f, candidate, (enum axis)a));
     }
     json_put_string(json, "verdict", fate_key(candidate->fate));
     if (candidate->fate == FATE_VIOLATED)
@@ -312,8 +315,8 @@ static void write_candidate(const struct frontier *f, const struct candidate *ca
     json_put_double(json, "bubble_rate", candidate->bubble);
 }
 
-static void put_bytes(const struct frontier *f, const struct candidate *candidate,
-                      struct json *json)
+static void frontier_report_put_bytes(const struct frontier *f, const struct candidate *candidate,
+                                      struct json *json)
 {
     json_put_int(json, "bytes", candidate->bytes);
     if (has_left(f))
@@ -336,7 +339,7 @@ void frontier_write(const struct frontier *f, struct json *json)
             continue;
         write_candidate(f, &f->candidates[i], json);
         if (f->has_bytes)
-            put_bytes(f, &f->candidates[i], json);
+            frontier_report_put_bytes(f, &f->candidates[i], json);
         else
             json_put_double(json, "activations",
                             (double)f->candidates[i].bytes / FRONTIER_ACTIVATION);

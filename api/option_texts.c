@@ -129,8 +129,8 @@ enum status option_jitter(struct option_reader reader, const char *text, struct 
 
 /* A time of `times:` stands behind those of stages, layers and a model: where the plan has any, a pass gets one of its
    stages. */
-static enum status put_time(struct option_reader reader, enum action_kind kind, int64_t ns,
-                            struct plan *plan)
+static enum status option_texts_put_time(struct option_reader reader, enum action_kind kind,
+                                         int64_t ns, struct plan *plan)
 {
     struct stage_spec *spec = &plan->programs.stages;
     enum cost cost;
@@ -149,8 +149,8 @@ static enum status put_time(struct option_reader reader, enum action_kind kind, 
 }
 
 /* One of F=1ms, B=2ms, ... */
-static enum status set_time(struct option_reader reader, const char *key, const char *value,
-                            void *context)
+static enum status option_texts_set_time(struct option_reader reader, const char *key,
+                                         const char *value, void *context)
 {
     struct plan *plan = context;
     value = value ? value : "";
@@ -165,7 +165,7 @@ static enum status set_time(struct option_reader reader, const char *key, const 
     if (!units_parse_time(value, &ns, &what))
         return diag_error(reader.diag, STATUS_USAGE, "--times %s: found '%s', %s", key, value,
                           what);
-    return put_time(reader, (enum action_kind)kind, ns, plan);
+    return option_texts_put_time(reader, (enum action_kind)kind, ns, plan);
 }
 
 enum status option_times(struct option_reader reader, const char *text, struct plan *plan)
@@ -173,7 +173,7 @@ enum status option_times(struct option_reader reader, const char *text, struct p
     if (plan->form != FORM_PROGRAMS)
         return diag_error(reader.diag, STATUS_USAGE,
                           "%s: found --times, but only rank programs have actions", plan->file);
-    return option_each(reader, text, set_time, plan);
+    return option_each(reader, text, option_texts_set_time, plan);
 }
 
 /* ---- axes ------------------------------------------------------------------------------------ */
@@ -183,7 +183,8 @@ struct axis_line {
     struct axis_values *values;
 };
 
-static enum status add_value(struct option_reader reader, const struct axis_line *line, int value)
+static enum status option_texts_add_value(struct option_reader reader, const struct axis_line *line,
+                                          int value)
 {
     if (line->values->count == AXIS_MOST)
         return diag_error(reader.diag, STATUS_USAGE, "--%s: found more than %d values",
@@ -193,46 +194,47 @@ static enum status add_value(struct option_reader reader, const struct axis_line
 }
 
 /* Layers of each stage are no word. */
-static const char *word_of(enum axis axis, int value)
+static const char *option_texts_word_of(enum axis axis, int value)
 {
     return axis == AXIS_BALANCE && value == BALANCE_LISTED ? NULL : axis_word(axis, value);
 }
 
 /* "all, even or found"; no memory: fewer. */
-static const char *words_of(enum axis axis, struct arena *arena)
+static const char *option_texts_words_of(enum axis axis, struct arena *arena)
 {
     const char *text = "all";
-    for (int value = 0; word_of(axis, value); value++) {
-        const char *more = arena_printf(
-            arena, "%s%s%s", text, word_of(axis, value + 1) ? ", " : " or ", word_of(axis, value));
+    for (int value = 0; option_texts_word_of(axis, value); value++) {
+        const char *more = arena_printf(arena, "%s%s%s", text,
+                                        option_texts_word_of(axis, value + 1) ? ", " : " or ",
+                                        option_texts_word_of(axis, value));
         text = more ? more : text;
     }
     return text;
 }
 
-static enum status add_word(struct option_reader reader, const struct axis_line *line,
-                            const char *word)
+static enum status option_texts_add_word(struct option_reader reader, const struct axis_line *line,
+                                         const char *word)
 {
     struct nearest nearest = {.found = word};
     enum status status = STATUS_OK;
     bool all = strcmp(word, "all") == 0, known = all;
-    for (int value = 0; status == STATUS_OK && word_of(line->axis, value); value++) {
-        const char *name = word_of(line->axis, value);
+    for (int value = 0; status == STATUS_OK && option_texts_word_of(line->axis, value); value++) {
+        const char *name = option_texts_word_of(line->axis, value);
         nearest_try(&nearest, name);
         if (!all && strcmp(name, word) != 0)
             continue;
         known = true;
-        status = add_value(reader, line, value);
+        status = option_texts_add_value(reader, line, value);
     }
     if (known)
         return status;
     return diag_error(reader.diag, STATUS_USAGE, "--%s: found '%s', expected %s%s",
-                      axis_key(line->axis), word, words_of(line->axis, reader.arena),
+                      axis_key(line->axis), word, option_texts_words_of(line->axis, reader.arena),
                       nearest_hint(&nearest, '\'', reader.arena));
 }
 
-static enum status add_item(struct option_reader reader, const char *item, const char *value,
-                            void *context)
+static enum status option_texts_add_item(struct option_reader reader, const char *item,
+                                         const char *value, void *context)
 {
     const struct axis_line *line = context;
     char what[32];
@@ -242,11 +244,11 @@ static enum status add_item(struct option_reader reader, const char *item, const
         return diag_error(reader.diag, STATUS_USAGE, "%s: found '%s=', expected values alone", what,
                           item);
     if (axis_has_words(line->axis))
-        return add_word(reader, line, item);
+        return option_texts_add_word(reader, line, item);
     if (line->axis == AXIS_HELD && strcmp(item, axis_word(AXIS_HELD, HELD_FIT)) == 0)
-        return add_value(reader, line, HELD_FIT);
+        return option_texts_add_value(reader, line, HELD_FIT);
     enum status status = option_number(reader, what, item, 1, PLAN_MAX_MICROBATCHES, &number);
-    return status == STATUS_OK ? add_value(reader, line, (int)number) : status;
+    return status == STATUS_OK ? option_texts_add_value(reader, line, (int)number) : status;
 }
 
 enum status option_axis(struct option_reader reader, int axis, const char *text,
@@ -254,13 +256,13 @@ enum status option_axis(struct option_reader reader, int axis, const char *text,
 {
     struct axis_line line = {(enum axis)axis, out};
     out->count = 0;
-    return option_each(reader, text, add_item, &line);
+    return option_each(reader, text, option_texts_add_item, &line);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 /* The colon before RUN; NULL: no RUN. */
-static const char *find_run(const char *spec)
+static const char *option_texts_find_run(const char *spec)
 {
     const char *colon = strrchr(spec, ':');
     bool digits = colon && colon[1] && colon[1 + strspn(colon + 1, "0123456789")] == '\0';
@@ -269,13 +271,13 @@ static const char *find_run(const char *spec)
 
 bool option_has_run(const char *spec)
 {
-    return find_run(spec) != NULL;
+    return option_texts_find_run(spec) != NULL;
 }
 
 enum status option_run(struct option_reader reader, const char *option, const char *spec,
                        const char **out_path, int64_t *out_run)
 {
-    const char *colon = find_run(spec);
+    const char *colon = option_texts_find_run(spec);
     *out_path = spec;
     *out_run = STORE_LATEST;
     if (!colon)

@@ -34,7 +34,7 @@ enum status profiled_read(struct option_reader reader, const char *spec, const s
     return status;
 }
 
-static void set_time(struct task *task, enum profile_kind kind, int64_t ns)
+static void profiled_set_time(struct task *task, enum profile_kind kind, int64_t ns)
 {
     if (kind == PROFILE_HOST) {
         plan_set_host_time(task, ns);
@@ -91,11 +91,11 @@ enum status profiled_set_times(struct option_reader reader, const char *spec, bo
     set_cores(&profile, plan);
     for (size_t i = 0, next; i < profile.part_count; i = next) {
         int64_t ns = llround(slowest(&profile, i, &next));
-        set_time(&pipeline->tasks[profile.parts[i].task], profile.parts[i].kind, ns);
+        profiled_set_time(&pipeline->tasks[profile.parts[i].task], profile.parts[i].kind, ns);
         for (size_t o = 0; o < pipeline->override_count; o++)
             if (pipeline->overrides[o].tasks)
-                set_time(&pipeline->overrides[o].tasks[profile.parts[i].task],
-                         profile.parts[i].kind, ns);
+                profiled_set_time(&pipeline->overrides[o].tasks[profile.parts[i].task],
+                                  profile.parts[i].kind, ns);
     }
     profile_fini(&profile);
     return STATUS_OK;

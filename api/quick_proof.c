@@ -33,8 +33,8 @@ static void describe_unknown(const struct verify_report *report, struct quick_pr
     }
 }
 
-static enum status describe(const struct finding *finding, struct arena *arena,
-                            struct quick_proof *out, FILE *story, struct diag *diag)
+static enum status quick_proof_describe(const struct finding *finding, struct arena *arena,
+                                        struct quick_proof *out, FILE *story, struct diag *diag)
 {
     const struct verdict_style style = {.arena = arena, .diag = diag, .brief = true};
     const struct verdict_view view = finding_view(finding, 0);
@@ -48,16 +48,16 @@ static enum status describe(const struct finding *finding, struct arena *arena,
     return verdict_print(&style, &view, story);
 }
 
-static enum status judge(struct finding *finding, const struct plan *plan,
-                         const struct verify_options *options, struct arena *arena,
-                         struct quick_proof *out, FILE *story, struct diag *diag)
+static enum status quick_proof_judge(struct finding *finding, const struct plan *plan,
+                                     const struct verify_options *options, struct arena *arena,
+                                     struct quick_proof *out, FILE *story, struct diag *diag)
 {
     enum status status = finding_open(finding, plan, arena, diag);
     if (status != STATUS_OK)
         return status;
     status = finding_verify(finding, options, diag);
     if (status == STATUS_OK)
-        status = describe(finding, arena, out, story, diag);
+        status = quick_proof_describe(finding, arena, out, story, diag);
     finding_close(finding);
     return status;
 }
@@ -73,8 +73,9 @@ enum status quick_proof_make(const struct plan *plan, const struct program_optio
     arena_init(&arena, 0);
     verify.program.iterations = -1;
     struct finding *finding = ARENA_NEW(&arena, struct finding);
-    enum status status =
-        finding ? judge(finding, plan, &verify, &arena, out, story, diag) : diag_no_memory(diag);
+    enum status status = finding
+                             ? quick_proof_judge(finding, plan, &verify, &arena, out, story, diag)
+                             : diag_no_memory(diag);
     arena_fini(&arena);
     return status;
 }

@@ -15,7 +15,7 @@
 enum { UNIT_NS = 1000 * 1000, ACTIVATION = 1 << 20 };
 
 /* Lists are completed once: some schedules take long to find. */
-static enum status complete(struct plan *plan, struct arena *arena, struct diag *diag)
+static enum status render_complete(struct plan *plan, struct arena *arena, struct diag *diag)
 {
     struct programs *programs = &plan->programs;
     struct rank_program *ranks;
@@ -32,7 +32,8 @@ static enum status complete(struct plan *plan, struct arena *arena, struct diag 
 }
 
 /* The parts that the plan leaves out, and its lists. */
-static enum status fill(struct plan *plan, bool has_times, struct arena *arena, struct diag *diag)
+static enum status render_fill(struct plan *plan, bool has_times, struct arena *arena,
+                               struct diag *diag)
 {
     bool has_bytes = frontier_has_bytes(&plan->programs.stages), changes = !has_times || !has_bytes;
     if (!frontier_fill_costs(&plan->programs, !has_times, has_bytes ? 0 : ACTIVATION, arena))
@@ -42,7 +43,7 @@ static enum status fill(struct plan *plan, bool has_times, struct arena *arena, 
     enum status status = STATUS_OK;
     if (changes || !plan->programs.generate.found)
         status = found_resolve(plan, arena, diag);
-    return status == STATUS_OK ? complete(plan, arena, diag) : status;
+    return status == STATUS_OK ? render_complete(plan, arena, diag) : status;
 }
 
 enum status render_schedule_plan(const struct plan *plan, struct arena *arena, struct chart *out,
@@ -52,7 +53,7 @@ enum status render_schedule_plan(const struct plan *plan, struct arena *arena, s
     struct chart chart;
     bool has_times =
         plan->programs.times[ACTION_F].given || frontier_has_cost(&plan->programs.stages, COST_F);
-    enum status status = fill(&drawn, has_times, arena, diag);
+    enum status status = render_fill(&drawn, has_times, arena, diag);
     if (status == STATUS_OK)
         status = pass_chart_make(&drawn, arena, &chart, diag);
     if (status != STATUS_OK)
@@ -90,7 +91,7 @@ static enum status of_kept_plan(const struct trace *trace, struct plan *kept, st
     if (kept->form != FORM_PROGRAMS)
         return stored_chart_make(trace, NULL, ACTIVATION, arena, out, diag);
     bool has_bytes = frontier_has_bytes(&plan.programs.stages);
-    enum status status = fill(&plan, true, arena, diag);
+    enum status status = render_fill(&plan, true, arena, diag);
     if (status == STATUS_OK)
         status = stored_chart_make(trace, &plan, ACTIVATION, arena, out, diag);
     if (status == STATUS_OK)

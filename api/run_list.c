@@ -14,7 +14,7 @@
 
 /* ---- all runs -------------------------------------------------------------------------------- */
 
-static void write_run(const struct store_run *run, void *context)
+static void run_list_write_run(const struct store_run *run, void *context)
 {
     struct json *json = context;
     const struct run_info *info = &run->info;
@@ -35,15 +35,15 @@ static void write_run(const struct store_run *run, void *context)
     json_end_object(json);
 }
 
-struct list {
+struct run_list_list {
     FILE *out;
     size_t count;
 };
 
 /* The table's head is printed with its first row. */
-static void print_run(const struct store_run *run, void *context)
+static void run_list_print_run(const struct store_run *run, void *context)
 {
-    struct list *list = context;
+    struct run_list_list *list = context;
     const struct run_info *info = &run->info;
     char duration[UNITS_TEXT + 32], created[32] = "-";
     bool witness = info->kind == RUN_WITNESS; /* it has steps instead of time, and never ran */
@@ -70,15 +70,15 @@ static void print_run(const struct store_run *run, void *context)
 
 enum status run_list_print(struct store *store, FILE *out, size_t *count, struct diag *diag)
 {
-    struct list list = {.out = out};
-    enum status status = store_list_runs(store, print_run, &list, diag);
+    struct run_list_list list = {.out = out};
+    enum status status = store_list_runs(store, run_list_print_run, &list, diag);
     *count = list.count;
     return status;
 }
 
 enum status run_list_write(struct store *store, struct json *json, struct diag *diag)
 {
-    return store_list_runs(store, write_run, json, diag);
+    return store_list_runs(store, run_list_write_run, json, diag);
 }
 
 /* ---- the ledger of a run --------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static int by_agent_and_time(const void *left, const void *right)
     return compare_then(compare_int(a->agent, b->agent), compare_i64(b->idle_ns, a->idle_ns));
 }
 
-static void print_stream(const struct trace *trace, int agent, FILE *out)
+static void run_list_print_stream(const struct trace *trace, int agent, FILE *out)
 {
     char busy[UNITS_TEXT], idle[UNITS_TEXT];
     units_show_time((double)busy_of(trace, agent), busy);
@@ -122,7 +122,7 @@ void run_ledger_print(const struct trace *trace, FILE *out)
         const struct trace_idle *line = &trace->idles[i];
         char idle[UNITS_TEXT];
         if (line->agent != agent)
-            print_stream(trace, line->agent, out);
+            run_list_print_stream(trace, line->agent, out);
         agent = line->agent;
         units_show_time((double)line->idle_ns, idle);
         fprintf(out, "  %10s  %-12s  by %-10s  %s\n", idle, line->cause, line->word, line->words);

@@ -58,7 +58,7 @@ char *swsim_all_messages(struct diag *diag)
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-static enum swsim_status take(const char *name, const char *text, struct swsim_plan **out)
+static enum swsim_status swsim_take(const char *name, const char *text, struct swsim_plan **out)
 {
     struct swsim_plan *plan = out ? calloc(1, sizeof *plan) : NULL;
     struct diag diag;
@@ -81,12 +81,12 @@ static enum swsim_status take(const char *name, const char *text, struct swsim_p
 
 enum swsim_status swsim_read(const char *path, struct swsim_plan **out)
 {
-    return take(path ? path : "", NULL, out);
+    return swsim_take(path ? path : "", NULL, out);
 }
 
 enum swsim_status swsim_parse(const char *name, const char *text, struct swsim_plan **out)
 {
-    return take(name ? name : "plan", text ? text : "", out);
+    return swsim_take(name ? name : "plan", text ? text : "", out);
 }
 
 void swsim_close(struct swsim_plan *plan)
@@ -149,7 +149,7 @@ int asking_drivers(struct asking *asking, const struct plan *plan, bool both,
 }
 
 /* Negative numbers have no meaning anywhere. */
-static enum status check_options(struct asking *asking)
+static enum status swsim_check_options(struct asking *asking)
 {
     const struct swsim_options *o = &asking->options;
     const struct {
@@ -258,13 +258,13 @@ static enum status ask_plan(struct asking *asking, const void *context)
     const struct question *question = context;
     if (!asking->asked || !asking->asked->has_plan)
         return diag_error(&asking->diag, STATUS_USAGE, "the plan was not read");
-    enum status status = check_options(asking);
+    enum status status = swsim_check_options(asking);
     return status == STATUS_OK ? question->ask(asking, &asking->asked->plan, question->context)
                                : status;
 }
 
 /* Texts go to the result if nothing failed. */
-static enum status finish(struct asking *asking, enum status status)
+static enum status swsim_finish(struct asking *asking, enum status status)
 {
     struct swsim_result *result = asking->result;
     bool keep = status == STATUS_OK;
@@ -281,8 +281,9 @@ static enum status finish(struct asking *asking, enum status status)
     return status;
 }
 
-static enum swsim_status make(const struct swsim_plan *plan, const struct swsim_options *options,
-                              making_verb *verb, const void *context, struct swsim_result **out)
+static enum swsim_status swsim_own_make(const struct swsim_plan *plan,
+                                        const struct swsim_options *options, making_verb *verb,
+                                        const void *context, struct swsim_result **out)
 {
     struct asking asking = {.asked = plan};
     if (!out)
@@ -299,7 +300,7 @@ static enum swsim_status make(const struct swsim_plan *plan, const struct swsim_
     bool text = text_open(&asking.text), lines = text && text_open(&asking.lines);
     if (lines) {
         json_open(&asking.json, asking.lines.out);
-        status = finish(&asking, verb(&asking, context));
+        status = swsim_finish(&asking, verb(&asking, context));
     } else if (text) {
         text_close(&asking.text, false, NULL);
     }
@@ -312,14 +313,14 @@ static enum swsim_status make(const struct swsim_plan *plan, const struct swsim_
 enum swsim_status swsim_make(const struct swsim_options *options, making_verb *verb,
                              const void *context, struct swsim_result **out)
 {
-    return make(NULL, options, verb, context, out);
+    return swsim_own_make(NULL, options, verb, context, out);
 }
 
 enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
                                asking_verb *ask, const void *context, struct swsim_result **out)
 {
     const struct question question = {ask, context};
-    return make(plan, options, ask_plan, &question, out);
+    return swsim_own_make(plan, options, ask_plan, &question, out);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */

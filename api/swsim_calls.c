@@ -24,7 +24,7 @@
 
 enum { ITERATIONS = 1000 };
 
-static enum status check_options(struct asking *asking)
+static enum status swsim_calls_check_options(struct asking *asking)
 {
     const struct swsim_options *o = &asking->options;
     if (o->iterations <= SIMULATE_MAX_ITERATIONS && o->replications <= PREDICT_MAX_REPLICATIONS &&
@@ -105,8 +105,8 @@ static enum status predict_drivers(struct asking *asking, const struct plan *pla
     return status;
 }
 
-static enum status predict_plan(struct asking *asking, const struct plan *plan,
-                                const struct predict_options *options)
+static enum status swsim_calls_predict_plan(struct asking *asking, const struct plan *plan,
+                                            const struct predict_options *options)
 {
     struct warnings warnings;
     enum status status = warnings_find(plan, &asking->arena, &warnings, &asking->diag);
@@ -118,15 +118,15 @@ static enum status predict_plan(struct asking *asking, const struct plan *plan,
     return predict_drivers(asking, plan, *options, &warnings);
 }
 
-static enum status predict_profiled(struct asking *asking, const struct plan *plan,
-                                    const struct predict_options *options)
+static enum status swsim_calls_predict_profiled(struct asking *asking, const struct plan *plan,
+                                                const struct predict_options *options)
 {
     struct profile profile;
     enum status status = profiled_read(asking_reader(asking), asking->options.profile, plan,
                                        options->program.ranks, false, &profile);
     if (status != STATUS_OK)
         return status;
-    status = predict_plan(asking, &profile.plan, options);
+    status = swsim_calls_predict_plan(asking, &profile.plan, options);
     profile_fini(&profile);
     return status;
 }
@@ -141,7 +141,7 @@ static enum status check_together(struct asking *asking, const struct plan *plan
     if (o->profile && (o->jitter || o->p2p))
         return diag_error(&asking->diag, STATUS_USAGE, "found --profile beside --%s",
                           o->jitter ? "jitter: the measured times have their own jitter" : "p2p");
-    return check_options(asking);
+    return swsim_calls_check_options(asking);
 }
 
 static enum status predict_ask(struct asking *asking, const struct plan *plan, const void *context)
@@ -161,8 +161,8 @@ static enum status predict_ask(struct asking *asking, const struct plan *plan, c
     if (all)
         return asking_channels(asking, &changed,
                                &(struct verify_options){.program = {.iterations = -1}}, &options);
-    return asking->options.profile ? predict_profiled(asking, &changed, &options)
-                                   : predict_plan(asking, &changed, &options);
+    return asking->options.profile ? swsim_calls_predict_profiled(asking, &changed, &options)
+                                   : swsim_calls_predict_plan(asking, &changed, &options);
 }
 
 enum swsim_status swsim_predict(const struct swsim_plan *plan, const struct swsim_options *options,
@@ -291,7 +291,7 @@ static enum status tune_show(struct asking *asking, const struct tuning *tuning)
     return asking->result->better ? STATUS_OK : diag_no_memory(&asking->diag);
 }
 
-static enum status search(struct asking *asking, struct tune *tune)
+static enum status swsim_calls_search(struct asking *asking, struct tune *tune)
 {
     struct tuning tuning;
     enum status status = tuning_check(tune, &asking->diag);
@@ -310,8 +310,8 @@ struct other {
     bool given;
 };
 
-static enum status refuse(struct asking *asking, const struct plan *plan,
-                          const struct other *others, size_t count, const char *form)
+static enum status swsim_calls_refuse(struct asking *asking, const struct plan *plan,
+                                      const struct other *others, size_t count, const char *form)
 {
     for (size_t i = 0; i < count; i++)
         if (others[i].given)
@@ -327,7 +327,7 @@ static enum status tune_times(struct asking *asking, const struct plan *plan,
     enum status status = tune_open(plan, options, &tune, &asking->diag);
     if (status != STATUS_OK)
         return status;
-    status = search(asking, &tune);
+    status = swsim_calls_search(asking, &tune);
     tune_close(&tune);
     return status;
 }
@@ -349,7 +349,7 @@ static enum status tune_profiled(struct asking *asking, const struct plan *plan,
     return status;
 }
 
-static enum status tune_pipeline(struct asking *asking, const struct plan *plan)
+static enum status swsim_calls_tune_pipeline(struct asking *asking, const struct plan *plan)
 {
     const struct swsim_options *o = &asking->options;
     const struct other others[] = {{"axes", o->axes},
@@ -366,7 +366,7 @@ static enum status tune_pipeline(struct asking *asking, const struct plan *plan)
                                    .allow_stale = o->allow_stale,
                                    .interrupted = &asking->asked->interrupted};
     enum status status =
-        refuse(asking, plan, others, sizeof others / sizeof *others, "rank programs");
+        swsim_calls_refuse(asking, plan, others, sizeof others / sizeof *others, "rank programs");
     if (status == STATUS_OK && o->keep)
         status = option_kept(asking_reader(asking), o->keep, &options.kept);
     if (status != STATUS_OK)
@@ -398,7 +398,7 @@ static enum status read_axes(struct asking *asking, struct axis_values axes[AXES
     return status;
 }
 
-static enum status keep_best(struct asking *asking, const struct frontier *frontier)
+static enum status swsim_calls_keep_best(struct asking *asking, const struct frontier *frontier)
 {
     struct plan best;
     bool found;
@@ -422,10 +422,10 @@ static enum status search_frontier(struct asking *asking, const struct plan *pla
     frontier_write(&frontier, &asking->json);
     if (!frontier.fates[FATE_PROVED])
         asking_verdict(asking, SWSIM_VIOLATED);
-    return keep_best(asking, &frontier);
+    return swsim_calls_keep_best(asking, &frontier);
 }
 
-static enum status tune_programs(struct asking *asking, const struct plan *plan)
+static enum status swsim_calls_tune_programs(struct asking *asking, const struct plan *plan)
 {
     const struct swsim_options *o = &asking->options;
     const struct other others[] = {{"max-depth", o->max_depth},
@@ -439,8 +439,8 @@ static enum status tune_programs(struct asking *asking, const struct plan *plan)
                                        .interrupted = &asking->asked->interrupted};
     struct plan changed = *plan;
     struct profile profile;
-    enum status status =
-        refuse(asking, plan, others, sizeof others / sizeof *others, "the pipeline form");
+    enum status status = swsim_calls_refuse(asking, plan, others, sizeof others / sizeof *others,
+                                            "the pipeline form");
     if (status == STATUS_OK && o->axes)
         status = read_axes(asking, options.axes);
     if (status == STATUS_OK && o->times)
@@ -458,7 +458,8 @@ static enum status tune_programs(struct asking *asking, const struct plan *plan)
     return status;
 }
 
-static enum status tune_plan(struct asking *asking, const struct plan *plan, const void *context)
+static enum status swsim_calls_tune_plan(struct asking *asking, const struct plan *plan,
+                                         const void *context)
 {
     (void)context;
     enum status status = refuse_unexplained(plan, asking->options.opaque, &asking->diag);
@@ -466,20 +467,20 @@ static enum status tune_plan(struct asking *asking, const struct plan *plan, con
         return status;
     struct plan changed = *plan;
     asking_set_cores(asking, &changed);
-    return plan->form == FORM_PROGRAMS ? tune_programs(asking, &changed)
-                                       : tune_pipeline(asking, &changed);
+    return plan->form == FORM_PROGRAMS ? swsim_calls_tune_programs(asking, &changed)
+                                       : swsim_calls_tune_pipeline(asking, &changed);
 }
 
 enum swsim_status swsim_tune(const struct swsim_plan *plan, const struct swsim_options *options,
                              struct swsim_result **out)
 {
-    return swsim_answer(plan, options, tune_plan, NULL, out);
+    return swsim_answer(plan, options, swsim_calls_tune_plan, NULL, out);
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-static enum status draw_schedule(struct asking *asking, const struct plan *plan,
-                                 const struct draw_target *target)
+static enum status swsim_calls_draw_schedule(struct asking *asking, const struct plan *plan,
+                                             const struct draw_target *target)
 {
     const struct schedule_picture_options usual = {0};
     struct chart chart;
@@ -504,7 +505,7 @@ static enum status render(struct asking *asking, const struct plan *plan, const 
                           "--p2p: found 'all', but a picture is of one channel");
     if (status != STATUS_OK)
         return status;
-    return plan->form == FORM_PROGRAMS ? draw_schedule(asking, &changed, &target)
+    return plan->form == FORM_PROGRAMS ? swsim_calls_draw_schedule(asking, &changed, &target)
                                        : plangraph_render(plan, false, &target, &asking->diag);
 }
 

@@ -64,7 +64,7 @@ struct run_asked {
     const char *path;
 };
 
-static enum status check(struct asking *asking, const struct run_asked *asked)
+static enum status swsim_store_check(struct asking *asking, const struct run_asked *asked)
 {
     if (!asked->store || !asked->store->store)
         return diag_error(&asking->diag, STATUS_USAGE, "the store was not opened");
@@ -73,11 +73,11 @@ static enum status check(struct asking *asking, const struct run_asked *asked)
                : diag_error(&asking->diag, STATUS_USAGE, "there is no run of a negative number");
 }
 
-static enum status list(struct asking *asking, const void *context)
+static enum status swsim_store_list(struct asking *asking, const void *context)
 {
     const struct run_asked *asked = context;
     size_t count;
-    enum status status = check(asking, asked);
+    enum status status = swsim_store_check(asking, asked);
     if (status == STATUS_OK)
         status = run_list_print(asked->store->store, asking->text.out, &count, &asking->diag);
     return status == STATUS_OK ? run_list_write(asked->store->store, &asking->json, &asking->diag)
@@ -87,14 +87,14 @@ static enum status list(struct asking *asking, const void *context)
 enum swsim_status swsim_runs(struct swsim_store *store, struct swsim_result **out)
 {
     const struct run_asked asked = {.store = store, .run = STORE_LATEST};
-    return swsim_make(NULL, list, &asked, out);
+    return swsim_make(NULL, swsim_store_list, &asked, out);
 }
 
 static enum status tell_ledger(struct asking *asking, const void *context)
 {
     const struct run_asked *asked = context;
     struct trace trace;
-    enum status status = check(asking, asked);
+    enum status status = swsim_store_check(asking, asked);
     if (status == STATUS_OK)
         status =
             run_ledger_load(asked->store->store, asked->run, &asking->arena, &trace, &asking->diag);
@@ -113,7 +113,7 @@ enum swsim_status swsim_ledger(struct swsim_store *store, int64_t run, struct sw
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *path, const char *suffix)
+static bool swsim_store_ends_with(const char *path, const char *suffix)
 {
     size_t length = strlen(path), end = strlen(suffix);
     return length > end && strcmp(path + length - end, suffix) == 0;
@@ -135,7 +135,7 @@ static enum status write_file(struct asking *asking, const struct trace *trace, 
     size_t bytes;
     if (!text_open(&stream))
         return diag_no_memory(&asking->diag);
-    enum status status = ends_with(path, ".html")
+    enum status status = swsim_store_ends_with(path, ".html")
                              ? page_write(trace, 1, &timeline, &look, stream.out, &asking->diag)
                              : profiler_json_write(trace, &json, stream.out, &asking->diag);
     char *text = text_close(&stream, status == STATUS_OK, &bytes);
@@ -146,8 +146,8 @@ static enum status write_file(struct asking *asking, const struct trace *trace, 
     return status;
 }
 
-static enum status draw_schedule(struct asking *asking, const struct trace *trace,
-                                 const struct draw_target *target)
+static enum status swsim_store_draw_schedule(struct asking *asking, const struct trace *trace,
+                                             const struct draw_target *target)
 {
     const struct schedule_picture_options usual = {0};
     struct chart chart;
@@ -159,18 +159,19 @@ static enum status draw_schedule(struct asking *asking, const struct trace *trac
     return schedule_picture_render(&chart, 1, &usual, target, &asking->diag);
 }
 
-static enum status draw(struct asking *asking, const void *context)
+static enum status swsim_store_draw(struct asking *asking, const void *context)
 {
     const struct run_asked *asked = context;
     const struct timeline_options timeline = {.titles = titles(asking)};
     const struct draw_target target = {.path = asked->path};
     struct trace trace;
-    enum status status = check(asking, asked);
+    enum status status = swsim_store_check(asking, asked);
     if (status == STATUS_OK && !asked->path)
         status = diag_error(&asking->diag, STATUS_USAGE, "no file is named");
     if (status != STATUS_OK)
         return status;
-    bool whole = ends_with(asked->path, ".html") || ends_with(asked->path, ".json");
+    bool whole =
+        swsim_store_ends_with(asked->path, ".html") || swsim_store_ends_with(asked->path, ".json");
     const struct run_part part = {.from = whole ? STORE_ALL : STORE_FIRST,
                                   .to = whole ? STORE_ALL : TIMELINE_FIRST_ITERATIONS};
     status = render_run_load(asked->store->store, asked->run, &part, &asking->arena, &trace,
@@ -180,7 +181,7 @@ static enum status draw(struct asking *asking, const void *context)
     if (whole)
         return write_file(asking, &trace, asked->path);
     return render_schedule_fits(&trace)
-               ? draw_schedule(asking, &trace, &target)
+               ? swsim_store_draw_schedule(asking, &trace, &target)
                : timeline_render(&trace, 1, &timeline, &target, &asking->diag);
 }
 
@@ -189,5 +190,5 @@ enum swsim_status swsim_draw_run(struct swsim_store *store, int64_t run,
                                  struct swsim_result **out)
 {
     const struct run_asked asked = {store, run, path};
-    return swsim_make(options, draw, &asked, out);
+    return swsim_make(options, swsim_store_draw, &asked, out);
 }

@@ -59,8 +59,8 @@ static bool only_pushes(const struct story *story, const struct telling *telling
 }
 
 /* May `next` be told together with `line`? The last step is where something goes wrong. */
-static bool goes_on(const struct story *story, const struct telling *line,
-                    const struct telling *next)
+static bool telling_goes_on(const struct story *story, const struct telling *line,
+                            const struct telling *next)
 {
     const struct story_step *steps = story->steps;
     return next->last + 1 < story->step_count && line->pushes < MOST_PUSHES &&
@@ -75,7 +75,7 @@ size_t telling_all(const struct story *story, bool whole, struct telling *out)
         struct telling next = {.first = i, .last = whole ? i : end_of_one(story, i)};
         struct telling *line = count ? &out[count - 1] : NULL;
         i = next.last + 1;
-        if (whole || !line || !goes_on(story, line, &next)) {
+        if (whole || !line || !telling_goes_on(story, line, &next)) {
             out[count++] = next;
             continue;
         }
@@ -88,7 +88,7 @@ size_t telling_all(const struct story *story, bool whole, struct telling *out)
 /* ---- lines that come again ------------------------------------------------------------------- */
 
 /* Of agents and actions, without numbers. Only one line has the key of a fault. */
-static uint64_t key_of(const struct story *story, const struct telling *line, size_t number)
+static uint64_t telling_key_of(const struct story *story, const struct telling *line, size_t number)
 {
     uint64_t key = line->last - line->first + 1;
     for (size_t i = line->first; i <= line->last; i++) {
@@ -123,7 +123,7 @@ size_t telling_fold(const struct story *story, struct telling *lines, size_t cou
     if (!keys || !repeats)
         return count;
     for (size_t i = 0; i < body; i++)
-        keys[i] = key_of(story, &lines[i], i);
+        keys[i] = telling_key_of(story, &lines[i], i);
     size_t found = repeats_find(keys, body, LEAST_FOLDED, repeats);
     for (size_t r = 0; r <= found; r++) {
         size_t until = r < found ? repeats[r].first : count;
@@ -209,11 +209,11 @@ static void print_pushes(const struct story *story, const struct telling *tellin
     fputc('\n', out);
 }
 
-struct extent {
+struct telling_extent {
     int64_t least, most; /* most < least: none */
 };
 
-static void widen(struct extent *extent, int64_t value)
+static void telling_widen(struct telling_extent *extent, int64_t value)
 {
     if (value < 0)
         return;
@@ -221,8 +221,8 @@ static void widen(struct extent *extent, int64_t value)
     extent->most = value > extent->most ? value : extent->most;
 }
 
-static void print_extent(const char *separator, const char *what, const struct extent *extent,
-                         FILE *out)
+static void print_extent(const char *separator, const char *what,
+                         const struct telling_extent *extent, FILE *out)
 {
     if (extent->least == extent->most)
         fprintf(out, "%s%s %" PRId64, separator, what, extent->least);
@@ -233,16 +233,16 @@ static void print_extent(const char *separator, const char *what, const struct e
 /* "the same 3 lines, 7 times more: ranks 1 to 7, iterations 0 to 3" */
 static void print_fold(const struct story *story, const struct telling *telling, FILE *out)
 {
-    struct extent ranks = {0, -1}, iterations = {0, -1}, all = {0, -1};
+    struct telling_extent ranks = {0, -1}, iterations = {0, -1}, all = {0, -1};
     const char *separator = ": ";
     for (size_t i = telling->first; i <= telling->last; i++) {
-        widen(&ranks, story->steps[i].rank);
-        widen(&iterations, story->steps[i].iteration);
+        telling_widen(&ranks, story->steps[i].rank);
+        telling_widen(&iterations, story->steps[i].iteration);
     }
     fprintf(out, "the same %zu line%s, %zu time%s more", telling->same,
             telling->same == 1 ? "" : "s", telling->times, telling->times == 1 ? "" : "s");
     for (size_t i = 0; i < story->step_count; i++)
-        widen(&all, story->steps[i].rank);
+        telling_widen(&all, story->steps[i].rank);
     if (ranks.most >= ranks.least && all.most > all.least) {
         print_extent(separator, "rank", &ranks, out);
         separator = ", ";

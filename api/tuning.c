@@ -13,7 +13,7 @@ enum { CONTEXT = 3, MAX_PARTS = 12 };
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static void warn(const struct tune *tune, struct diag *diag)
+static void tuning_warn(const struct tune *tune, struct diag *diag)
 {
     const char *name = tune->given.name;
     if (tune->verdict != VERDICT_PROVED)
@@ -26,7 +26,7 @@ static void warn(const struct tune *tune, struct diag *diag)
 
 enum status tuning_check(const struct tune *tune, struct diag *diag)
 {
-    warn(tune, diag);
+    tuning_warn(tune, diag);
     if (tune->has_view || tune->options->allow_stale)
         return STATUS_OK;
     diag_error(diag, STATUS_VIOLATED, "%s hangs: its results are unknown", tune->given.name);
@@ -43,8 +43,8 @@ static enum status check_result(const struct tuning *o, struct diag *diag)
                       o->tune->given.name, verdict_key(o->after.verdict));
 }
 
-static enum status compare(struct tune *tune, struct arena *arena, struct tuning *o,
-                           struct diag *diag)
+static enum status tuning_compare(struct tune *tune, struct arena *arena, struct tuning *o,
+                                  struct diag *diag)
 {
     o->changes = tune_describe(tune, arena);
     o->diff = diff_unified(o->before.text, o->after.text, CONTEXT, arena);
@@ -69,7 +69,7 @@ enum status tuning_make(struct tune *tune, struct arena *arena, struct tuning *o
         tune_result_fini(&o.before);
         return status;
     }
-    status = compare(tune, arena, &o, diag);
+    status = tuning_compare(tune, arena, &o, diag);
     if (status == STATUS_OK)
         *out = o;
     else
@@ -90,7 +90,7 @@ bool tuning_is_unfit(const struct tuning *tuning)
 
 /* ---- as text --------------------------------------------------------------------------------- */
 
-static const char *show_time(double ns, char out[UNITS_TEXT])
+static const char *tuning_show_time(double ns, char out[UNITS_TEXT])
 {
     if (!isfinite(ns))
         return "unknown";
@@ -98,14 +98,14 @@ static const char *show_time(double ns, char out[UNITS_TEXT])
     return out;
 }
 
-static const char *show_bytes(int64_t bytes, char out[UNITS_TEXT])
+static const char *tuning_show_bytes(int64_t bytes, char out[UNITS_TEXT])
 {
     units_show_bytes((double)bytes, out);
     return out;
 }
 
 /* The tasks of the critical cycle, which limits the period, in order of time. */
-static void print_cycle(const char *what, const struct tune_result *result, FILE *out)
+static void tuning_print_cycle(const char *what, const struct tune_result *result, FILE *out)
 {
     const struct steady *steady = &result->steady;
     if (steady->kind != STEADY_EXACT || steady->part_count == 0)
@@ -127,20 +127,20 @@ static void print_table(const struct tuning *o, FILE *out)
     fprintf(out, "  %-18s%-12s%s\n", "", "before", "after");
     fprintf(out, "  %-18s%-12s%s", "verdict", verdict_key(a->verdict), verdict_key(b->verdict));
     fprintf(out, "\n  %-18s%-12s%s", o->tune->exact ? "iteration" : "iteration, about",
-            show_time(a->period_ns, x), show_time(b->period_ns, y));
+            tuning_show_time(a->period_ns, x), tuning_show_time(b->period_ns, y));
     if (o->better && a->period_ns > b->period_ns)
         fprintf(out, "  (%.1f%% less)", 100 * (1 - b->period_ns / a->period_ns));
     fprintf(out, "\n  %-18s%-12d%d\n", "in flight", a->depth, b->depth);
-    fprintf(out, "  %-18s%-12s%s\n", "bytes of a rank", show_bytes(a->bytes, x),
-            show_bytes(b->bytes, y));
+    fprintf(out, "  %-18s%-12s%s\n", "bytes of a rank", tuning_show_bytes(a->bytes, x),
+            tuning_show_bytes(b->bytes, y));
     fprintf(out, "  %-18s%-12d%d\n", "streams", a->streams, b->streams);
     fprintf(out, "  %-18s%-12d%d\n", "thread groups", a->groups, b->groups);
-    print_cycle("limited by", a, out);
+    tuning_print_cycle("limited by", a, out);
     if (o->better)
-        print_cycle("after that by", b, out);
+        tuning_print_cycle("after that by", b, out);
 }
 
-static void print_counts(const struct tune *tune, FILE *out)
+static void tuning_print_counts(const struct tune *tune, FILE *out)
 {
     const struct tune_counts *counts = &tune->counts;
     fprintf(out, "  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted",
@@ -155,7 +155,7 @@ void tuning_print(const struct tuning *o, bool quiet, FILE *out)
     const struct tune *tune = o->tune;
     fprintf(out, "%s, %s driver\n\n", tune->given.name, driver_key(tune->options->driver));
     print_table(o, out);
-    print_counts(tune, out);
+    tuning_print_counts(tune, out);
     if (!o->better) {
         fprintf(out, "\n%s\n",
                 tune->first_score.unfit ? "no candidate is proved and within the limits"

@@ -26,7 +26,7 @@ static const char *plural(size_t count)
 }
 
 /* Ranks may have data for different numbers of them. */
-static void print_iterations(const struct verify_report *report, FILE *out)
+static void verdict_print_iterations(const struct verify_report *report, FILE *out)
 {
     fprintf(out, "%" PRId64, report->iterations);
     if (report->most_iterations > report->iterations)
@@ -55,7 +55,7 @@ static void print_reach(const struct verify_report *report, FILE *out)
     else if (report->iterations < 0)
         fputs("any number of iterations", out);
     else
-        print_iterations(report, out);
+        verdict_print_iterations(report, out);
     if (report->any_ranks && report->verdict == VERDICT_PROVED)
         fputs(", any number of ranks", out);
     if (report->driver_named)
@@ -91,14 +91,14 @@ static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, c
 }
 
 /* A list in a line. */
-struct listing {
+struct verdict_listing {
     FILE *out;
     const char *comma;
 };
 
 static void print_reason(void *arg, const char *reason)
 {
-    struct listing *listing = arg;
+    struct verdict_listing *listing = arg;
     fprintf(listing->out, "%s%s", listing->comma, reason);
     listing->comma = ", ";
 }
@@ -106,7 +106,7 @@ static void print_reason(void *arg, const char *reason)
 /* "proved", "proved but for race: nothing declared, 2 warnings" */
 static void print_verdict(const struct verdict_view *view, FILE *out)
 {
-    struct listing listing = {out, ""};
+    struct verdict_listing listing = {out, ""};
     if (view->report->verdict != VERDICT_PROVED || verdict_is_plain(view)) {
         fprintf(out, "%-9s", verdict_key(view->report->verdict));
         return;
@@ -116,9 +116,9 @@ static void print_verdict(const struct verdict_view *view, FILE *out)
 }
 
 /* Of a violation: the job may have had an order that the plan lacks. */
-static void print_unrecorded(const struct verdict_view *view, FILE *out)
+static void verdict_print_unrecorded(const struct verdict_view *view, FILE *out)
 {
-    struct listing listing = {out, ""};
+    struct verdict_listing listing = {out, ""};
     char text[COVERAGE_TEXT];
     fputs("  the plan does not have: ", out);
     for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
@@ -128,7 +128,7 @@ static void print_unrecorded(const struct verdict_view *view, FILE *out)
 
 enum { PLAN_COLUMNS = 35 }; /* of a plan's name at the beginning of a line */
 
-static void print_line(const struct verdict_view *view, bool color, FILE *out)
+static void verdict_print_line(const struct verdict_view *view, bool color, FILE *out)
 {
     const struct verify_report *report = view->report;
     const struct coverage *coverage = view->coverage;
@@ -154,13 +154,13 @@ static void print_line(const struct verdict_view *view, bool color, FILE *out)
 }
 
 /* Widths of the columns of a story: numbers, agents. */
-struct columns {
+struct verdict_columns {
     int number, agent;
     const char *rest; /* behind the number of steps that are left out */
 };
 
 static void print_telling(const struct story *story, const struct telling *telling,
-                          const struct columns *columns, FILE *out)
+                          const struct verdict_columns *columns, FILE *out)
 {
     char range[TELLING_RANGE];
     telling_range(telling, range);
@@ -170,7 +170,7 @@ static void print_telling(const struct story *story, const struct telling *telli
     telling_print(story, telling, out);
 }
 
-static int agent_width(const struct story *story)
+static int verdict_agent_width(const struct story *story)
 {
     int width = 0;
     for (size_t i = 0; i < story->step_count; i++)
@@ -180,7 +180,7 @@ static int agent_width(const struct story *story)
     return width;
 }
 
-static void print_cycle(const struct story *story, FILE *out)
+static void verdict_print_cycle(const struct story *story, FILE *out)
 {
     fputs("  cycle: ", out);
     for (size_t i = 0; i < story->cycle_count; i++)
@@ -189,7 +189,8 @@ static void print_cycle(const struct story *story, FILE *out)
             story->cycle_count == 1 ? ": it waits for one of its own later operations" : "");
 }
 
-static void print_left_out(size_t steps, const char *how, const struct columns *columns, FILE *out)
+static void print_left_out(size_t steps, const char *how, const struct verdict_columns *columns,
+                           FILE *out)
 {
     static const char dots[] = "................";
     fprintf(out, "  %.*s  %zu step%s%s\n", columns->number, dots, steps, plural(steps), how);
@@ -197,7 +198,7 @@ static void print_left_out(size_t steps, const char *how, const struct columns *
 
 /* Lines first to last - 1 are left out, but not where something goes wrong. */
 static void print_gap(const struct story *story, const struct telling *lines, size_t first,
-                      size_t last, const struct columns *columns, FILE *out)
+                      size_t last, const struct verdict_columns *columns, FILE *out)
 {
     size_t from = first;
     for (size_t i = first; i < last; i++) {
@@ -217,8 +218,9 @@ static bool is_cut(size_t count, bool whole)
     return !whole && count > STEPS_HEAD + STEPS_TAIL + 1;
 }
 
-static void print_steps(const struct story *story, const struct telling *lines, size_t count,
-                        bool whole, const struct columns *columns, FILE *out)
+static void verdict_print_steps(const struct story *story, const struct telling *lines,
+                                size_t count, bool whole, const struct verdict_columns *columns,
+                                FILE *out)
 {
     bool cut = is_cut(count, whole);
     size_t tail = cut ? count - STEPS_TAIL : 0;
@@ -232,13 +234,14 @@ static void print_steps(const struct story *story, const struct telling *lines, 
 }
 
 static void print_agent(const struct story_blocked *blocked, char mark,
-                        const struct columns *columns, FILE *out)
+                        const struct verdict_columns *columns, FILE *out)
 {
     fprintf(out, "  %*c  %s%*s  %s\n", columns->number, mark, blocked->agent,
             columns_fill(blocked->agent, columns->agent), "", blocked->waits_for);
 }
 
-static void print_blocked(const struct story *story, const struct columns *columns, FILE *out)
+static void verdict_print_blocked(const struct story *story, const struct verdict_columns *columns,
+                                  FILE *out)
 {
     if (story->blocked_count > 0)
         fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
@@ -246,17 +249,17 @@ static void print_blocked(const struct story *story, const struct columns *colum
     for (size_t i = 0; i < story->blocked_count; i++)
         print_agent(&story->blocked[i], story->blocked[i].in_cycle ? '*' : ' ', columns, out);
     if (story->cycle_count > 0)
-        print_cycle(story, out);
+        verdict_print_cycle(story, out);
 }
 
 /* The agents of the cycle alone, in its order. */
-static void print_ring(const struct story *story, const struct columns *columns, FILE *out)
+static void print_ring(const struct story *story, const struct verdict_columns *columns, FILE *out)
 {
     if (story->cycle_count == 0)
         return;
     for (size_t i = 0; i < story->cycle_count; i++)
         print_agent(&story->blocked[story->cycle[i]], '*', columns, out);
-    print_cycle(story, out);
+    verdict_print_cycle(story, out);
 }
 
 static enum status print_story(const struct verdict_style *style, const struct story *story,
@@ -270,8 +273,8 @@ static enum status print_story(const struct verdict_style *style, const struct s
     bool is_long = is_cut(count, whole);
     if (is_long)
         count = telling_fold(story, lines, count, style->arena);
-    struct columns columns = {4, agent_width(story),
-                              style->brief ? "" : "; --full tells all of them"};
+    struct verdict_columns columns = {4, verdict_agent_width(story),
+                                      style->brief ? "" : "; --full tells all of them"};
     for (size_t i = 0; i < count; i++) {
         char range[TELLING_RANGE];
         int width = telling_range(&lines[i], range);
@@ -279,12 +282,12 @@ static enum status print_story(const struct verdict_style *style, const struct s
     }
     if (is_long) /* a long story tells its end first */
         print_ring(story, &columns, out);
-    print_steps(story, lines, count, whole, &columns, out);
-    print_blocked(story, &columns, out);
+    verdict_print_steps(story, lines, count, whole, &columns, out);
+    verdict_print_blocked(story, &columns, out);
     return STATUS_OK;
 }
 
-static bool is_violated(enum outcome outcome)
+static bool verdict_is_violated(enum outcome outcome)
 {
     return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
@@ -343,14 +346,14 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
                           FILE *out)
 {
     const struct verify_report *report = view->report;
-    print_line(view, style->color, out);
+    verdict_print_line(view, style->color, out);
     for (int p = 0; p < PROPERTY_COUNT; p++)
-        if (is_violated(report->outcome[p]))
+        if (verdict_is_violated(report->outcome[p]))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     report->outcome[p] == OUTCOME_ALWAYS ? "always" : "in some interleavings",
                     report->stories[p].sentence);
     if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0)
-        print_unrecorded(view, out);
+        verdict_print_unrecorded(view, out);
     if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
     enum status status = print_story(style, &report->stories[report->first], out);
@@ -402,7 +405,7 @@ static void write_but_for(const struct verdict_view *view, struct json *json)
     json_end_array(json);
 }
 
-static void write_steps(const struct story *story, struct json *json)
+static void verdict_write_steps(const struct story *story, struct json *json)
 {
     json_begin_array_at(json, "witness");
     for (size_t i = 0; i < story->step_count; i++) {
@@ -419,7 +422,7 @@ static void write_steps(const struct story *story, struct json *json)
     json_end_array(json);
 }
 
-static void write_blocked(const struct story *story, struct json *json)
+static void verdict_write_blocked(const struct story *story, struct json *json)
 {
     json_begin_array_at(json, "blocked");
     for (size_t i = 0; i < story->blocked_count; i++) {
@@ -434,7 +437,7 @@ static void write_blocked(const struct story *story, struct json *json)
     json_end_array(json);
 }
 
-static void write_iterations(const struct verify_report *report, struct json *json)
+static void verdict_write_iterations(const struct verify_report *report, struct json *json)
 {
     json_key(json, "iterations");
     if (report->finite && report->repeated > 0)
@@ -448,7 +451,7 @@ static void write_iterations(const struct verify_report *report, struct json *js
 }
 
 /* The iterations in flight at most, and the queues that let no more in. */
-static void write_in_flight(const struct verify_report *report, struct json *json)
+static void verdict_write_in_flight(const struct verify_report *report, struct json *json)
 {
     json_key(json, "in_flight");
     if (report->finite) {
@@ -495,14 +498,14 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_string(json, "file", report->file);
     json_put_string(json, "verdict", verdict_key(report->verdict));
     write_but_for(view, json);
-    write_iterations(report, json);
+    verdict_write_iterations(report, json);
     json_key(json, "ranks");
     if (report->any_ranks && report->verdict == VERDICT_PROVED)
         json_string(json, "unbounded");
     else
         json_int(json, report->ranks);
     write_properties(report, json);
-    write_in_flight(report, json);
+    verdict_write_in_flight(report, json);
     coverage_write(view->coverage, ((1u << PROPERTY_COUNT) - 1) & ~report->asked, json);
     warnings_write(view->warnings, report->file, json);
     json_put_int(json, "states", (int64_t)report->states);
@@ -513,8 +516,8 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_string(json, "hidden", report->verdict == VERDICT_UNDECIDED ? report->hidden : NULL);
     json_put_string(json, "violation", violated ? property_key(report->first) : NULL);
     json_put_string(json, "sentence", story->sentence);
-    write_steps(story, json);
-    write_blocked(story, json);
+    verdict_write_steps(story, json);
+    verdict_write_blocked(story, json);
     write_repair(view, json);
     json_end_object(json);
 }

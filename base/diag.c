@@ -19,7 +19,7 @@ void diag_init(struct diag *diag)
     *diag = (struct diag){0};
 }
 
-static void drop(struct diag_message *message)
+static void diag_drop(struct diag_message *message)
 {
     free(message->file);
     free(message->text);
@@ -29,7 +29,7 @@ static void drop(struct diag_message *message)
 void diag_fini(struct diag *diag)
 {
     for (size_t i = 0; i < diag->count; i++)
-        drop(&diag->messages[i]);
+        diag_drop(&diag->messages[i]);
     free(diag->messages);
     *diag = (struct diag){0};
 }
@@ -96,7 +96,7 @@ static size_t limit_of(const struct diag *diag)
     return diag->limit ? diag->limit : DEFAULT_LIMIT;
 }
 
-static bool make_room(struct diag *diag)
+static bool diag_make_room(struct diag *diag)
 {
     if (ARRAY_GROW(diag->messages, diag->count, diag->cap))
         return true;
@@ -104,7 +104,7 @@ static bool make_room(struct diag *diag)
     return false;
 }
 
-static bool is_told(const struct diag *diag, const struct diag_message *message)
+static bool diag_is_told(const struct diag *diag, const struct diag_message *message)
 {
     bool placeless = message->severity == SEVERITY_ERROR && !message->file && !message->mark.line;
     for (size_t i = 0; placeless && i < diag->count; i++)
@@ -114,22 +114,22 @@ static bool is_told(const struct diag *diag, const struct diag_message *message)
     return false;
 }
 
-static void add(struct diag *diag, enum severity severity, const char *file, const char *source,
-                struct mark mark, const char *format, va_list args)
+static void diag_add(struct diag *diag, enum severity severity, const char *file,
+                     const char *source, struct mark mark, const char *format, va_list args)
 {
     if (severity == SEVERITY_ERROR && ++diag->errors > limit_of(diag))
         return;
-    if (!make_room(diag))
+    if (!diag_make_room(diag))
         return;
     struct diag_message message = {.severity = severity, .mark = mark};
     message.text = format_text(format, args);
     message.file = file ? strdup(file) : NULL;
     message.source = copy_source_line(source, mark, &message.source_col);
     if (!message.text || (file && !message.file)) {
-        drop(&message);
+        diag_drop(&message);
         diag->out_of_memory = true;
-    } else if (is_told(diag, &message)) {
-        drop(&message);
+    } else if (diag_is_told(diag, &message)) {
+        diag_drop(&message);
         diag->errors--;
     } else {
         diag->messages[diag->count++] = message;
@@ -140,7 +140,7 @@ enum status diag_error(struct diag *diag, enum status status, const char *format
 {
     va_list args;
     va_start(args, format);
-    add(diag, SEVERITY_ERROR, NULL, NULL, (struct mark){0, 0}, format, args);
+    diag_add(diag, SEVERITY_ERROR, NULL, NULL, (struct mark){0, 0}, format, args);
     va_end(args);
     return status;
 }
@@ -149,7 +149,7 @@ void diag_warn(struct diag *diag, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add(diag, SEVERITY_WARNING, NULL, NULL, (struct mark){0, 0}, format, args);
+    diag_add(diag, SEVERITY_WARNING, NULL, NULL, (struct mark){0, 0}, format, args);
     va_end(args);
 }
 
@@ -157,14 +157,14 @@ void diag_note(struct diag *diag, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add(diag, SEVERITY_NOTE, NULL, NULL, (struct mark){0, 0}, format, args);
+    diag_add(diag, SEVERITY_NOTE, NULL, NULL, (struct mark){0, 0}, format, args);
     va_end(args);
 }
 
 enum status diag_verror_at(struct diag *diag, const char *file, const char *source,
                            struct mark mark, const char *format, va_list args)
 {
-    add(diag, SEVERITY_ERROR, file, source, mark, format, args);
+    diag_add(diag, SEVERITY_ERROR, file, source, mark, format, args);
     return STATUS_INPUT;
 }
 
@@ -183,20 +183,20 @@ void diag_warn_at(struct diag *diag, const char *file, const char *source, struc
 {
     va_list args;
     va_start(args, format);
-    add(diag, SEVERITY_WARNING, file, source, mark, format, args);
+    diag_add(diag, SEVERITY_WARNING, file, source, mark, format, args);
     va_end(args);
 }
 
-static void take_message(struct diag *into, struct diag_message *message)
+static void diag_take_message(struct diag *into, struct diag_message *message)
 {
     bool error = message->severity == SEVERITY_ERROR;
-    if (is_told(into, message)) {
-        drop(message);
+    if (diag_is_told(into, message)) {
+        diag_drop(message);
         return;
     }
     into->errors += error;
-    if ((error && into->errors > limit_of(into)) || !make_room(into))
-        drop(message);
+    if ((error && into->errors > limit_of(into)) || !diag_make_room(into))
+        diag_drop(message);
     else
         into->messages[into->count++] = *message;
 }
@@ -205,7 +205,7 @@ void diag_take(struct diag *into, struct diag *from)
 {
     for (size_t i = 0; i < from->count; i++) {
         from->errors -= from->messages[i].severity == SEVERITY_ERROR;
-        take_message(into, &from->messages[i]);
+        diag_take_message(into, &from->messages[i]);
     }
     into->errors += from->errors; /* those that were not kept */
     into->too_many |= from->too_many;

@@ -16,7 +16,7 @@
 enum { LOOK_MS = 20, LOOKS = 500, PATIENCE_S = LOOK_MS * LOOKS / 1000 };
 
 /* A pipe between two processes, also by a name as /dev/stdin, has had its writer. */
-static bool has_name(int fd)
+static bool input_has_name(int fd)
 {
     struct stat about;
     struct statfs system;
@@ -50,9 +50,9 @@ static int await_writer(int fd)
     return 0;
 }
 
-static enum status make_ready(int fd, const char *path, struct diag *diag)
+static enum status input_make_ready(int fd, const char *path, struct diag *diag)
 {
-    int there = has_name(fd) ? await_writer(fd) : 1;
+    int there = input_has_name(fd) ? await_writer(fd) : 1;
     if (there == 0)
         return diag_error(diag, STATUS_SYSTEM,
                           "cannot read %s: no process has opened this pipe for writing in %d s",
@@ -71,7 +71,7 @@ int input_open(const char *path, struct diag *diag)
                    system_words(errno));
         return -1;
     }
-    if (make_ready(fd, path, diag) == STATUS_OK)
+    if (input_make_ready(fd, path, diag) == STATUS_OK)
         return fd;
     close(fd);
     return -1;

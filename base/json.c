@@ -256,7 +256,7 @@ void json_put_bool(struct json *json, const char *key, bool value)
 
 /* ---- errors ------------------------------------------------------------------------------------ */
 
-static void write_error(const struct diag_message *message, struct json *json)
+static void json_write_error(const struct diag_message *message, struct json *json)
 {
     json_begin_object(json);
     json_put_string(json, "file", message->file);
@@ -278,9 +278,9 @@ void json_write_errors(const struct diag *diag, FILE *out)
     json_begin_array_at(&json, "errors");
     for (size_t i = 0; i < diag->count; i++)
         if (diag->messages[i].severity == SEVERITY_ERROR)
-            write_error(&diag->messages[i], &json);
+            json_write_error(&diag->messages[i], &json);
     if (diag->out_of_memory)
-        write_error(&no_memory, &json);
+        json_write_error(&no_memory, &json);
     json_end_array(&json);
     json_end_object(&json);
 }

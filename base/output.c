@@ -28,7 +28,7 @@ struct target {
 };
 
 /* `path` becomes what the link there names; a relative name counts from the link's folder. */
-static bool follow(char path[PATH_MAX])
+static bool output_follow(char path[PATH_MAX])
 {
     char name[PATH_MAX], folder[PATH_MAX];
     ssize_t length = readlink(path, name, sizeof name - 1);
@@ -51,13 +51,13 @@ static bool find_end(const char *path, char out[PATH_MAX])
         return false;
     for (int links = 0; lstat(out, &about) == 0 && S_ISLNK(about.st_mode); links++) {
         errno = ELOOP;
-        if (links == MAX_LINKS || !follow(out))
+        if (links == MAX_LINKS || !output_follow(out))
             return false;
     }
     return true;
 }
 
-static bool write_all(int file, const char *data, size_t bytes)
+static bool output_write_all(int file, const char *data, size_t bytes)
 {
     for (ssize_t done; bytes > 0; bytes -= (size_t)done, data += done) {
         done = write(file, data, bytes);
@@ -108,7 +108,7 @@ static bool write_directly(const struct target *target, const char *data, size_t
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, &before); /* cannot fail with these arguments */
-    bool written = write_all(file, data, bytes);
+    bool written = output_write_all(file, data, bytes);
     int error = errno;
     if (!written && error == EPIPE)
         (void)sigtimedwait(&pipe, NULL, &now);
@@ -157,7 +157,7 @@ static bool replace(struct target *target, const char *data, size_t bytes)
     if (file < 0)
         return target->exists && no_file_can_be_made(errno) && write_directly(target, data, bytes);
     bool written =
-        write_all(file, data, bytes) && keep_permissions(target, file) && fsync(file) == 0;
+        output_write_all(file, data, bytes) && keep_permissions(target, file) && fsync(file) == 0;
     if (close_after(file, written) && rename(target->beside, target->path) == 0)
         return true;
     int error = errno;

@@ -47,7 +47,7 @@ bool printable_acts(unsigned code)
 }
 
 /* One character as it is seen; returns the bytes that it took. */
-static size_t show(const char *text, bool lines, char out[LONGEST], size_t *length)
+static size_t printable_show(const char *text, bool lines, char out[LONGEST], size_t *length)
 {
     unsigned code;
     size_t bytes = printable_decode(text, &code);
@@ -96,7 +96,7 @@ const char *printable_text(struct arena *arena, const char *text, bool lines)
         return text;
     char *copy = arena_alloc(arena, strlen(text) * (LONGEST - 1) + LONGEST), *at = copy;
     for (size_t length; copy && *text; at += length)
-        text += show(text, lines, at, &length);
+        text += printable_show(text, lines, at, &length);
     return copy; /* the arena's memory is zeroed */
 }
 
@@ -104,5 +104,5 @@ void printable_put(const char *text, bool lines, FILE *out)
 {
     char shown[LONGEST];
     for (size_t length; *text; fwrite(shown, 1, length, out))
-        text += show(text, lines, shown, &length);
+        text += printable_show(text, lines, shown, &length);
 }

@@ -14,7 +14,8 @@ enum { MAX_PATH = 4096 };
 /* ---- control groups -------------------------------------------------------------------------- */
 
 /* The first numbers in a file; how many there are. */
-static int read_numbers(const char *folder, const char *name, double *first, double *second)
+static int processors_read_numbers(const char *folder, const char *name, double *first,
+                                   double *second)
 {
     char path[MAX_PATH + 32];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -30,9 +31,10 @@ static int read_numbers(const char *folder, const char *name, double *first, dou
 static double limit_of_group(const char *folder)
 {
     double quota = 0, period = 0, unused;
-    if (read_numbers(folder, "cpu.max", &quota, &period) < 2 && /* "max 100000" is none */
-        (read_numbers(folder, "cpu.cfs_quota_us", &quota, &unused) == 0 ||
-         read_numbers(folder, "cpu.cfs_period_us", &period, &unused) == 0))
+    if (processors_read_numbers(folder, "cpu.max", &quota, &period) <
+            2 && /* "max 100000" is none */
+        (processors_read_numbers(folder, "cpu.cfs_quota_us", &quota, &unused) == 0 ||
+         processors_read_numbers(folder, "cpu.cfs_period_us", &period, &unused) == 0))
         return 0;
     return quota > 0 && period > 0 ? quota / period : 0;
 }
@@ -44,7 +46,7 @@ static void take_smaller(double *least, double limit)
 }
 
 /* Of the group and of all above it, the root among them. */
-static void climb(const char *root, const char *group, double *least)
+static void processors_climb(const char *root, const char *group, double *least)
 {
     char folder[MAX_PATH];
     const size_t top = strlen(root);
@@ -70,7 +72,7 @@ static bool names_cpu(const char *controllers)
 }
 
 /* A line is NUMBER:CONTROLLERS:/GROUP; of version 2, "0::/GROUP". */
-static void add_line(char *line, const char *root, double *least)
+static void processors_add_line(char *line, const char *root, double *least)
 {
     char cpu[MAX_PATH];
     char *controllers = strchr(line, ':');
@@ -80,10 +82,10 @@ static void add_line(char *line, const char *root, double *least)
     *group++ = '\0';
     group[strcspn(group, "\n")] = '\0';
     if (controllers[1] == '\0')
-        climb(root, group, least);
+        processors_climb(root, group, least);
     else if (names_cpu(controllers + 1) &&
              snprintf(cpu, sizeof cpu, "%s/cpu", root) < (int)sizeof cpu)
-        climb(cpu, group, least);
+        processors_climb(cpu, group, least);
 }
 
 double processors_of_groups(const char *list, const char *root)
@@ -94,7 +96,7 @@ double processors_of_groups(const char *list, const char *root)
     if (!file)
         return 0;
     while (fgets(line, sizeof line, file))
-        add_line(line, root, &least);
+        processors_add_line(line, root, &least);
     fclose(file);
     return least;
 }

@@ -14,7 +14,7 @@ uint64_t repeats_key(const char *text, uint64_t seed)
 }
 
 /* The number of times that the stretch at `first` comes in a row: a list with a period is equal to itself, moved by that. */
-static size_t times_of(const uint64_t *keys, size_t count, size_t first, size_t length)
+static size_t repeats_times_of(const uint64_t *keys, size_t count, size_t first, size_t length)
 {
     size_t same = 0;
     while (first + length + same < count && keys[first + same] == keys[first + length + same])
@@ -28,7 +28,7 @@ size_t repeats_find(const uint64_t *keys, size_t count, size_t least, struct str
     for (size_t i = 0; i < count;) {
         struct stretch best = {.first = i, .length = 1, .times = 1};
         for (size_t length = 1; length <= REPEATS_LONGEST && i + 2 * length <= count; length++) {
-            size_t times = times_of(keys, count, i, length);
+            size_t times = repeats_times_of(keys, count, i, length);
             if ((times - 1) * length > (best.times - 1) * best.length)
                 best = (struct stretch){i, length, times};
         }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Room for `more` bytes and a zero. */
-static bool grow(struct text_stream *stream, size_t more)
+static bool text_stream_grow(struct text_stream *stream, size_t more)
 {
     size_t cap = stream->cap ? stream->cap : 1024;
     if (more > SIZE_MAX / 4 - stream->bytes)
@@ -23,10 +23,10 @@ static bool grow(struct text_stream *stream, size_t more)
 }
 
 /* 0 is how such a function says that it failed. */
-static ssize_t add(void *cookie, const char *data, size_t bytes)
+static ssize_t text_stream_add(void *cookie, const char *data, size_t bytes)
 {
     struct text_stream *stream = cookie;
-    if (stream->failed || !grow(stream, bytes)) {
+    if (stream->failed || !text_stream_grow(stream, bytes)) {
         stream->failed = true;
         return 0;
     }
@@ -39,8 +39,8 @@ static ssize_t add(void *cookie, const char *data, size_t bytes)
 bool text_open(struct text_stream *stream)
 {
     *stream = (struct text_stream){0};
-    if (grow(stream, 0))
-        stream->out = fopencookie(stream, "w", (cookie_io_functions_t){.write = add});
+    if (text_stream_grow(stream, 0))
+        stream->out = fopencookie(stream, "w", (cookie_io_functions_t){.write = text_stream_add});
     if (!stream->out) {
         free(stream->text);
         return false;

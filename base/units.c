@@ -59,14 +59,14 @@ static const struct unit *find_unit(const struct unit *units, const char *name)
 }
 
 /* A decimal number in a text: its digits, and how many stand in front of the point once it is moved by the exponent. */
-struct decimal {
+struct units_decimal {
     const char *text;
     int written, digits,
         whole; /* digits in front of the point as written, of all, of the whole part */
 };
 
 /* The i-th digit, 0 beyond them. */
-static int digit_at(const struct decimal *number, int i)
+static int digit_at(const struct units_decimal *number, int i)
 {
     if (i < 0 || i >= number->digits)
         return 0;
@@ -90,7 +90,7 @@ static const char *scan_exponent(const char *text, int *exponent)
 }
 
 /* digit+ [ "." digit+ ] and an exponent. Returns its end, or NULL. */
-static const char *scan_decimal(const char *text, struct decimal *out)
+static const char *scan_decimal(const char *text, struct units_decimal *out)
 {
     size_t written = strspn(text, "0123456789"), more = 0;
     const char *at = text + written;
@@ -100,14 +100,15 @@ static const char *scan_decimal(const char *text, struct decimal *out)
     if (written == 0 || (*at == '.' && more == 0) || written + more > MAX_DIGITS)
         return NULL;
     at = scan_exponent(more ? at + 1 + more : at, &exponent);
-    *out = (struct decimal){text, (int)written, (int)(written + more), (int)written + exponent};
+    *out =
+        (struct units_decimal){text, (int)written, (int)(written + more), (int)written + exponent};
     return at;
 }
 
 /* A whole part too big for int64_t becomes -1. */
-static const char *scan_number(const char *text, int64_t *whole, long double *fraction)
+static const char *units_scan_number(const char *text, int64_t *whole, long double *fraction)
 {
-    struct decimal number = {0};
+    struct units_decimal number = {0};
     const char *end = scan_decimal(text, &number);
     *whole = 0;
     *fraction = 0;
@@ -121,7 +122,7 @@ static const char *scan_number(const char *text, int64_t *whole, long double *fr
 }
 
 /* whole.fraction times `size`, to the nearest; false when it does not fit. */
-static bool scale(int64_t whole, long double fraction, int64_t size, int64_t *out)
+static bool units_scale(int64_t whole, long double fraction, int64_t size, int64_t *out)
 {
     int64_t value;
     return whole >= 0 && !__builtin_mul_overflow(whole, size, &value) &&
@@ -133,8 +134,8 @@ struct unit_words {
     const char *wanted, *of_zero;
 };
 
-static bool parse(const char *text, const struct unit *units, struct unit_words words, int64_t *out,
-                  const char **what)
+static bool units_parse(const char *text, const struct unit *units, struct unit_words words,
+                        int64_t *out, const char **what)
 {
     int64_t whole, value;
     long double fraction;
@@ -142,7 +143,7 @@ static bool parse(const char *text, const struct unit *units, struct unit_words 
         *what = "expected a number that is not negative";
         return false;
     }
-    const char *name = scan_number(text, &whole, &fraction);
+    const char *name = units_scan_number(text, &whole, &fraction);
     if (!name) {
         *what = "expected a decimal number and a unit";
         return false;
@@ -154,7 +155,7 @@ static bool parse(const char *text, const struct unit *units, struct unit_words 
         *what = *name == '\0' && whole == 0 && fraction == 0 ? words.of_zero : words.wanted;
         return false;
     }
-    if (!scale(whole, fraction, unit->size, &value)) {
+    if (!units_scale(whole, fraction, unit->size, &value)) {
         *what = "expected a number that fits in 63 bits";
         return false;
     }
@@ -166,27 +167,28 @@ bool units_parse_time(const char *text, int64_t *out_ns, const char **what)
 {
     static const struct unit_words words = {"expected a unit: ns, us, ms or s",
                                             "expected a unit: 0ns, 0us, 0ms or 0s"};
-    return parse(text, time_units, words, out_ns, what);
+    return units_parse(text, time_units, words, out_ns, what);
 }
 
 bool units_parse_bytes(const char *text, int64_t *out_bytes, const char **what)
 {
     static const struct unit_words words = {
         "expected a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB", "expected a unit: 0B"};
-    return parse(text, byte_units, words, out_bytes, what);
+    return units_parse(text, byte_units, words, out_bytes, what);
 }
 
 bool units_parse_rate(const char *text, int64_t *out_bytes_per_s, const char **what)
 {
     static const char wanted[] =
         "expected a unit: B/s, kB/s, MB/s, MiB/s, GB/s, GiB/s, Gbit/s or TB/s";
-    return parse(text, rate_units, (struct unit_words){wanted, wanted}, out_bytes_per_s, what);
+    return units_parse(text, rate_units, (struct unit_words){wanted, wanted}, out_bytes_per_s,
+                       what);
 }
 
 bool units_parse_flops(const char *text, int64_t *out_per_s, const char **what)
 {
     static const char wanted[] = "expected a unit: FLOPS, MFLOPS, GFLOPS, TFLOPS or PFLOPS";
-    return parse(text, flops_units, (struct unit_words){wanted, wanted}, out_per_s, what);
+    return units_parse(text, flops_units, (struct unit_words){wanted, wanted}, out_per_s, what);
 }
 
 /* `value` in `unit` as a finite decimal. False when it needs more than MAX_DECIMALS places. */
@@ -208,7 +210,7 @@ static bool print_in_unit(uint64_t value, const struct unit *unit, char out[UNIT
     return true;
 }
 
-static void print(int64_t value, const struct unit *units, char out[UNITS_TEXT])
+static void units_print(int64_t value, const struct unit *units, char out[UNITS_TEXT])
 {
     char candidate[UNITS_TEXT];
     uint64_t magnitude = value < 0 ? 0 : (uint64_t)value; /* negative values do not occur */
@@ -221,28 +223,28 @@ static void print(int64_t value, const struct unit *units, char out[UNITS_TEXT])
 
 void units_print_time(int64_t ns, char out[UNITS_TEXT])
 {
-    print(ns, time_units, out);
+    units_print(ns, time_units, out);
 }
 
 void units_print_bytes(int64_t bytes, char out[UNITS_TEXT])
 {
-    print(bytes, byte_units, out);
+    units_print(bytes, byte_units, out);
 }
 
 void units_print_rate(int64_t bytes_per_s, char out[UNITS_TEXT])
 {
-    print(bytes_per_s, rate_units, out);
+    units_print(bytes_per_s, rate_units, out);
 }
 
 void units_print_flops(int64_t per_s, char out[UNITS_TEXT])
 {
-    print(per_s, flops_units, out);
+    units_print(per_s, flops_units, out);
 }
 
 /* Three significant digits in the largest unit that keeps the rounded number at 1 or more. `step`
    is the factor between units; smallest unit first. */
-static void show(double value, const char *const *names, int count, double step,
-                 char out[UNITS_TEXT])
+static void units_show(double value, const char *const *names, int count, double step,
+                       char out[UNITS_TEXT])
 {
     double magnitude = fabs(value);
     int unit = 0;
@@ -259,13 +261,13 @@ static void show(double value, const char *const *names, int count, double step,
 void units_show_time(double ns, char out[UNITS_TEXT])
 {
     static const char *const names[] = {"ns", "us", "ms", "s"};
-    show(ns, names, 4, 1000, out);
+    units_show(ns, names, 4, 1000, out);
 }
 
 void units_show_bytes(double bytes, char out[UNITS_TEXT])
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    show(bytes, names, 5, 1024, out);
+    units_show(bytes, names, 5, 1024, out);
 }
 
 /* ---- shares ---------------------------------------------------------------------------------- */

@@ -77,7 +77,7 @@ static struct stacked_state *entry_at(const struct supertrace *search, size_t i)
     return chunked_at(&search->stack, i, sizeof(struct stacked_state));
 }
 
-static void refuse(struct supertrace *search, enum status status)
+static void bitstate_refuse(struct supertrace *search, enum status status)
 {
     if (status == STATUS_OK || search->stop)
         return;
@@ -86,7 +86,7 @@ static void refuse(struct supertrace *search, enum status status)
     search->stop = true;
 }
 
-static void push(struct supertrace *search, const struct successor *found)
+static void bitstate_push(struct supertrace *search, const struct successor *found)
 {
     double chance = false_alarm(search);
     if (!filter_insert(search, found->root))
@@ -95,7 +95,7 @@ static void push(struct supertrace *search, const struct successor *found)
     search->result->states++;
     struct stacked_state entry = {found->root, (uint32_t)found->by.agent,
                                   (uint16_t)found->by.choice, 0};
-    refuse(search, chunked_push(&search->stack, &entry));
+    bitstate_refuse(search, chunked_push(&search->stack, &entry));
 }
 
 /* ---- violations ------------------------------------------------------------------------------ */
@@ -122,7 +122,7 @@ static enum status witness(struct supertrace *search, const struct violation *se
     return status;
 }
 
-static void judge(struct supertrace *search, const struct violation *seen)
+static void bitstate_judge(struct supertrace *search, const struct violation *seen)
 {
     struct search_result *result = search->result;
     const struct search_options *options = search->options;
@@ -136,16 +136,16 @@ static void judge(struct supertrace *search, const struct violation *seen)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static void commit(struct supertrace *search)
+static void bitstate_commit(struct supertrace *search)
 {
     const struct batch *batch = &search->batch;
     search->result->transitions += batch->nodes[0].transitions;
     search->result->ends_well |= batch->nodes[0].ends_well;
     for (size_t i = 0; i < batch->violation_count; i++)
-        judge(search, &batch->violations[i]);
+        bitstate_judge(search, &batch->violations[i]);
     for (size_t i = batch->successor_count; i-- > 0 && !search->stop;) /* the first ends on top */
-        push(search, &batch->successors[i]);
-    refuse(search, batch->status);
+        bitstate_push(search, &batch->successors[i]);
+    bitstate_refuse(search, batch->status);
 }
 
 static void check_limits(struct supertrace *search)
@@ -162,7 +162,7 @@ static void check_limits(struct supertrace *search)
     }
 }
 
-static void report_progress(struct supertrace *search)
+static void bitstate_report_progress(struct supertrace *search)
 {
     double seconds = stopwatch_seconds(&search->watch->start);
     if (!search->options->progress || seconds - search->last_progress < 0.5)
@@ -181,7 +181,7 @@ static void depth_first(struct supertrace *search)
     struct batch *batch = &search->batch;
     batch->properties = search->options->properties;
     explorer_begin(&search->explorer, batch);
-    commit(search);
+    bitstate_commit(search);
     check_limits(search);
     for (uint64_t steps = 0; search->stack.count && !search->stop && search->status == STATUS_OK;
          steps++) {
@@ -196,14 +196,14 @@ static void depth_first(struct supertrace *search)
         batch->properties = search->options->properties & ~search->result->found;
         batch->roots[0] = top->root;
         explorer_expand(&search->explorer, batch);
-        commit(search);
+        bitstate_commit(search);
         check_limits(search);
         if (steps % PROGRESS_EVERY == 0)
-            report_progress(search);
+            bitstate_report_progress(search);
     }
 }
 
-static enum status open_tables(struct supertrace *search)
+static enum status bitstate_open_tables(struct supertrace *search)
 {
     size_t bytes = search->options->bitstate_bytes / 8 * 8;
     struct tree_order order = {0};
@@ -221,7 +221,7 @@ static enum status open_tables(struct supertrace *search)
     return status;
 }
 
-static void close_tables(struct supertrace *search)
+static void bitstate_close_tables(struct supertrace *search)
 {
     explorer_close(&search->explorer);
     tree_close(&search->tree);
@@ -236,13 +236,13 @@ enum status bitstate_run(const struct program *program, const struct search_opti
 {
     struct supertrace search = {
         .program = program, .options = options, .result = out, .budget = budget, .watch = watch};
-    enum status status = open_tables(&search);
-    refuse(&search, status);
+    enum status status = bitstate_open_tables(&search);
+    bitstate_refuse(&search, status);
     if (status == STATUS_OK)
         depth_first(&search);
     out->coverage = (double)out->states / ((double)out->states + search.left_out);
     if (!out->limit && !search.stop)
         out->limit = SEARCH_BITSTATE;
-    close_tables(&search);
+    bitstate_close_tables(&search);
     return search.status;
 }

@@ -22,7 +22,7 @@ void budget_init(struct budget *budget, size_t limit_bytes)
     atomic_init(&budget->fails_in, 0);
 }
 
-static enum status charge(struct budget *budget, size_t bytes)
+static enum status budget_charge(struct budget *budget, size_t bytes)
 {
     size_t used = atomic_fetch_add(&budget->used_bytes, bytes) + bytes;
     if (used > budget->limit_bytes || bytes > budget->limit_bytes) {
@@ -52,7 +52,7 @@ static void advise_large_pages(void *memory, size_t bytes)
 enum status budget_alloc(struct budget *budget, size_t bytes, void *out)
 {
     bytes = bytes ? bytes : 1;
-    enum status status = charge(budget, bytes);
+    enum status status = budget_charge(budget, bytes);
     if (status != STATUS_OK)
         return status;
     void *memory;
@@ -67,7 +67,7 @@ enum status budget_alloc(struct budget *budget, size_t bytes, void *out)
 
 enum status budget_resize(struct budget *budget, void *array, size_t before, size_t after)
 {
-    enum status status = after > before ? charge(budget, after - before) : STATUS_OK;
+    enum status status = after > before ? budget_charge(budget, after - before) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     void **at = array, *memory = fails(budget) ? NULL : realloc(*at, after);

@@ -16,8 +16,8 @@ void certify_why_not(const struct certifier *certifier, const char *why)
 
 /* ---- one certificate --------------------------------------------------------------------------- */
 
-static void write_head(const struct program_options *options, uint64_t hash, unsigned proves,
-                       enum proof_kind kind, FILE *out)
+static void certify_write_head(const struct program_options *options, uint64_t hash,
+                               unsigned proves, enum proof_kind kind, FILE *out)
 {
     fprintf(out, "swcert %d\nplan %016" PRIx64 "\noptions %s %d %d %" PRId64 "\nproves",
             PROOF_VERSION, hash, driver_key(options->driver), options->ranks, options->max_depth,
@@ -29,10 +29,11 @@ static void write_head(const struct program_options *options, uint64_t hash, uns
 }
 
 /* The text behind the head, in memory that the caller frees. */
-static enum status write_body(const struct plan *plan, const struct program_options *options,
-                              enum proof_kind kind, unsigned asked, size_t most_states,
-                              struct search_watch *watch, struct certified *certified, char **body,
-                              unsigned *proves, struct diag *diag)
+static enum status certify_write_body(const struct plan *plan,
+                                      const struct program_options *options, enum proof_kind kind,
+                                      unsigned asked, size_t most_states,
+                                      struct search_watch *watch, struct certified *certified,
+                                      char **body, unsigned *proves, struct diag *diag)
 {
     static certify_kind *const kinds[PROOF_KINDS] = {
         [PROOF_RUN] = certify_run,       [PROOF_STRUCTURE] = certify_structure,
@@ -89,13 +90,13 @@ static enum status add_kind(const struct plan *plan, const struct program_option
     char *body, *text = NULL;
     uint64_t hash;
     unsigned proves = 0;
-    enum status status =
-        write_body(plan, options, kind, asked, most_states, watch, certified, &body, &proves, diag);
+    enum status status = certify_write_body(plan, options, kind, asked, most_states, watch,
+                                            certified, &body, &proves, diag);
     if (status == STATUS_OK && proves)
         status = proof_hash(plan, &hash, diag);
     if (status == STATUS_OK && proves) {
         if (text_open(&whole)) {
-            write_head(options, hash, proves, kind, whole.out);
+            certify_write_head(options, hash, proves, kind, whole.out);
             fputs(body, whole.out);
             fputs("end\n", whole.out);
             text = text_close(&whole, true, NULL);

@@ -23,7 +23,7 @@ struct index {
     int64_t *first, *items;
 };
 
-struct writer {
+struct certify_run_writer {
     const struct certifier *certifier;
     const struct run_graph *graph;
     struct arena arena;
@@ -39,12 +39,12 @@ struct writer {
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
 
-static int64_t key_of(const struct run_wait *wait, bool own)
+static int64_t certify_run_key_of(const struct run_wait *wait, bool own)
 {
     return own ? wait->event : wait->awaited;
 }
 
-static bool index_waits(struct writer *w, bool own, struct index *index)
+static bool index_waits(struct certify_run_writer *w, bool own, struct index *index)
 {
     const struct run_graph *g = w->graph;
     index->first = ARENA_ARRAY(&w->arena, (size_t)w->events + 2, int64_t);
@@ -52,16 +52,16 @@ static bool index_waits(struct writer *w, bool own, struct index *index)
     if (w->arena.failed)
         return false;
     for (size_t i = 0; i < g->count; i++)
-        index->first[key_of(&g->waits[i], own) + 2]++;
+        index->first[certify_run_key_of(&g->waits[i], own) + 2]++;
     for (int64_t event = 2; event <= w->events + 1; event++)
         index->first[event] += index->first[event - 1];
     for (size_t i = 0; i < g->count; i++)
-        index->items[index->first[key_of(&g->waits[i], own) + 1]++] = (int64_t)i;
+        index->items[index->first[certify_run_key_of(&g->waits[i], own) + 1]++] = (int64_t)i;
     return true;
 }
 
 /* False: some events wait for each other. */
-static bool number_events(struct writer *w)
+static bool number_events(struct certify_run_writer *w)
 {
     int64_t head = 0, count = 0, *left = w->came_by; /* waits that are not numbered */
     for (int64_t event = 0; event < w->events; event++) {
@@ -81,7 +81,7 @@ static bool number_events(struct writer *w)
     return count == w->events;
 }
 
-static void write_numbers(const struct writer *w)
+static void certify_run_write_numbers(const struct certify_run_writer *w)
 {
     const struct run_graph *g = w->graph;
     const struct program *p = g->program;
@@ -105,7 +105,7 @@ struct backwards {
     bool found;
 };
 
-static void step_back(struct writer *w, struct backwards *search, int64_t index)
+static void step_back(struct certify_run_writer *w, struct backwards *search, int64_t index)
 {
     const struct run_wait wait = w->graph->waits[index];
     if (!wait.known || w->seen[wait.awaited] == w->search ||
@@ -120,7 +120,7 @@ static void step_back(struct writer *w, struct backwards *search, int64_t index)
 }
 
 /* The path leads from `start`, in the line of `from`. */
-static bool find_path(struct writer *w, int64_t from, int64_t to, int64_t *start)
+static bool find_path(struct certify_run_writer *w, int64_t from, int64_t to, int64_t *start)
 {
     struct backwards search = {.from = from, .count = 1};
     w->search++;
@@ -139,7 +139,7 @@ static bool find_path(struct writer *w, int64_t from, int64_t to, int64_t *start
 }
 
 /* The last event of the path from `event` on that stands in its line: those between need not be told. */
-static int64_t skip_line(const struct writer *w, int64_t event, int64_t to)
+static int64_t skip_line(const struct certify_run_writer *w, int64_t event, int64_t to)
 {
     int64_t last = event;
     while (last != to) {
@@ -151,7 +151,7 @@ static int64_t skip_line(const struct writer *w, int64_t event, int64_t to)
     return last;
 }
 
-static int write_hops(const struct writer *w, int64_t start, int64_t to, FILE *out)
+static int write_hops(const struct certify_run_writer *w, int64_t start, int64_t to, FILE *out)
 {
     int count = 0;
     for (int64_t event = skip_line(w, start, to); event != to; count++) {
@@ -162,7 +162,7 @@ static int write_hops(const struct writer *w, int64_t start, int64_t to, FILE *o
     return count;
 }
 
-static bool write_path(struct writer *w, int first, int second)
+static bool certify_run_write_path(struct certify_run_writer *w, int first, int second)
 {
     int64_t from = run_access_event(w->graph, first), to = run_access_event(w->graph, second);
     int64_t start = to; /* in one line with `from`: there is no hop */
@@ -176,7 +176,7 @@ static bool write_path(struct writer *w, int first, int second)
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
-struct use {
+struct certify_run_use {
     int buffer, op;
     int64_t number;
     bool reads, writes;
@@ -184,23 +184,24 @@ struct use {
 
 static int compare_uses(const void *a, const void *b)
 {
-    const struct use *x = a, *y = b;
+    const struct certify_run_use *x = a, *y = b;
     if (x->buffer != y->buffer)
         return x->buffer < y->buffer ? -1 : 1;
     return (x->number > y->number) - (x->number < y->number);
 }
 
 /* One for each operation and buffer, by buffer and number. */
-static size_t list_uses(const struct writer *w, struct use *uses)
+static size_t certify_run_list_uses(const struct certify_run_writer *w,
+                                    struct certify_run_use *uses)
 {
     const struct program *p = w->graph->program;
     size_t listed = 0, kept = 0;
     for (int op = 0; op < (int)p->op_count; op++)
         for (int k = 0; k < p->ops[op].access_count; k++) {
             const struct access *access = &p->accesses[p->ops[op].access_first + k];
-            uses[listed++] =
-                (struct use){access->buffer, op, w->number[run_access_event(w->graph, op)],
-                             !access->write, access->write};
+            uses[listed++] = (struct certify_run_use){access->buffer, op,
+                                                      w->number[run_access_event(w->graph, op)],
+                                                      !access->write, access->write};
         }
     qsort(uses, listed, sizeof *uses, compare_uses);
     for (size_t i = 0; i < listed; i++)
@@ -214,7 +215,8 @@ static size_t list_uses(const struct writer *w, struct use *uses)
 }
 
 /* False: two accesses have no path. */
-static bool write_buffer(struct writer *w, const struct use *uses, size_t count, bool *valued)
+static bool certify_run_write_buffer(struct certify_run_writer *w,
+                                     const struct certify_run_use *uses, size_t count, bool *valued)
 {
     FILE *out = w->out;
     int last = -1, reads = 0;
@@ -223,9 +225,9 @@ static bool write_buffer(struct writer *w, const struct use *uses, size_t count,
         bool good = true;
         fprintf(out, "access %d\n", uses[i].op);
         for (int k = 0; uses[i].writes && k < reads && good; k++)
-            good = write_path(w, w->open[k], uses[i].op);
+            good = certify_run_write_path(w, w->open[k], uses[i].op);
         if (good && last >= 0 && !(uses[i].writes && reads > 0))
-            good = write_path(w, last, uses[i].op);
+            good = certify_run_write_path(w, last, uses[i].op);
         if (!good)
             return false;
         if (uses[i].writes) {
@@ -238,30 +240,31 @@ static bool write_buffer(struct writer *w, const struct use *uses, size_t count,
     return true;
 }
 
-static bool write_buffers(struct writer *w, bool *valued)
+static bool certify_run_write_buffers(struct certify_run_writer *w, bool *valued)
 {
     const struct program *p = w->graph->program;
-    struct use *uses = ARENA_ARRAY(&w->arena, p->access_count + 1, struct use);
+    struct certify_run_use *uses =
+        ARENA_ARRAY(&w->arena, p->access_count + 1, struct certify_run_use);
     bool ordered = uses != NULL;
     *valued = ordered;
-    size_t count = uses ? list_uses(w, uses) : 0;
+    size_t count = uses ? certify_run_list_uses(w, uses) : 0;
     for (size_t first = 0, end; first < count && ordered; first = end) {
         for (end = first; end < count && uses[end].buffer == uses[first].buffer;)
             end++;
-        ordered =
-            !watch_look(w->certifier->watch) && write_buffer(w, uses + first, end - first, valued);
+        ordered = !watch_own_watch_look(w->certifier->watch) &&
+                  certify_run_write_buffer(w, uses + first, end - first, valued);
     }
     return ordered;
 }
 
-static enum status add_buffers(struct writer *w, struct diag *diag)
+static enum status certify_run_add_buffers(struct certify_run_writer *w, struct diag *diag)
 {
     struct text_stream stream;
     bool valued;
     if (!text_open(&stream))
         return diag_no_memory(diag);
     w->out = stream.out;
-    bool ordered = write_buffers(w, &valued);
+    bool ordered = certify_run_write_buffers(w, &valued);
     char *text = text_close(&stream, !w->arena.failed, NULL);
     if (!text)
         return diag_no_memory(diag);
@@ -279,7 +282,7 @@ static enum status add_buffers(struct writer *w, struct diag *diag)
 
 /* ---- the whole --------------------------------------------------------------------------------- */
 
-static enum status write_run(struct writer *w, struct diag *diag)
+static enum status certify_run_write_run(struct certify_run_writer *w, struct diag *diag)
 {
     const struct certifier *certifier = w->certifier;
     size_t n = (size_t)w->events + 1;
@@ -295,15 +298,16 @@ static enum status write_run(struct writer *w, struct diag *diag)
         return STATUS_OK;
     }
     *certifier->proves = certifier->asked & proof_run_covers(w->graph->program);
-    write_numbers(w);
-    return *certifier->proves & (1u << PROPERTY_RACE | 1u << PROPERTY_VALUE) ? add_buffers(w, diag)
-                                                                             : STATUS_OK;
+    certify_run_write_numbers(w);
+    return *certifier->proves & (1u << PROPERTY_RACE | 1u << PROPERTY_VALUE)
+               ? certify_run_add_buffers(w, diag)
+               : STATUS_OK;
 }
 
 enum status certify_run(const struct certifier *certifier, struct diag *diag)
 {
     struct run_graph graph;
-    struct writer writer = {.certifier = certifier, .graph = &graph};
+    struct certify_run_writer writer = {.certifier = certifier, .graph = &graph};
     enum status status = STATUS_OK;
     if (!run_graph_open(&graph, certifier->program, &writer.arena)) {
         status = diag_no_memory(diag);
@@ -311,7 +315,7 @@ enum status certify_run(const struct certifier *certifier, struct diag *diag)
         certify_why_not(certifier, graph.refusal);
     } else {
         writer.events = run_event_count(&graph);
-        status = write_run(&writer, diag);
+        status = certify_run_write_run(&writer, diag);
     }
     arena_fini(&writer.arena);
     return status;

@@ -33,7 +33,7 @@ struct gatherer {
     unsigned violated;
 };
 
-static char *place_of(const struct gatherer *g, size_t index)
+static char *certify_states_place_of(const struct gatherer *g, size_t index)
 {
     return g->bytes + index * g->p->at.bytes;
 }
@@ -45,16 +45,16 @@ static int find_seed(struct gatherer *g)
 }
 
 /* The index of the state, which is kept; g->most: there is no room for it. */
-static size_t keep(struct gatherer *g)
+static size_t certify_states_keep(struct gatherer *g)
 {
     const void *cells = g->state->cells;
     size_t at = (size_t)hash_bytes(cells, g->p->at.bytes) % g->table_size;
     for (; g->table[at]; at = (at + 1) % g->table_size)
-        if (memcmp(place_of(g, g->table[at] - 1), cells, g->p->at.bytes) == 0)
+        if (memcmp(certify_states_place_of(g, g->table[at] - 1), cells, g->p->at.bytes) == 0)
             return g->table[at] - 1;
     if (g->count == g->most)
         return g->most;
-    memcpy(place_of(g, g->count), cells, g->p->at.bytes);
+    memcpy(certify_states_place_of(g, g->count), cells, g->p->at.bytes);
     if (g->reducer)
         g->seeds[g->count] = find_seed(g);
     g->table[at] = ++g->count;
@@ -62,7 +62,7 @@ static size_t keep(struct gatherer *g)
 }
 
 /* The properties that the state itself violates, given the number of its steps. */
-static unsigned judge(const struct gatherer *g, int steps)
+static unsigned certify_states_judge(const struct gatherer *g, int steps)
 {
     if (g->p->options.faults)
         return machine_never_woken(g->p, g->state) ? 1u << PROPERTY_FAULTS : 0;
@@ -70,11 +70,11 @@ static unsigned judge(const struct gatherer *g, int steps)
     return hangs ? 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_DRAIN : 0;
 }
 
-static bool expand(struct gatherer *g, size_t index)
+static bool certify_states_expand(struct gatherer *g, size_t index)
 {
-    memcpy(g->state->cells, place_of(g, index), g->p->at.bytes);
+    memcpy(g->state->cells, certify_states_place_of(g, index), g->p->at.bytes);
     int count = machine_enabled(g->p, g->state, g->steps);
-    g->violated |= judge(g, count);
+    g->violated |= certify_states_judge(g, count);
     fputs("state", g->out);
     if (g->reducer)
         fprintf(g->out, " %d", g->seeds[index]);
@@ -82,11 +82,11 @@ static bool expand(struct gatherer *g, size_t index)
         count = proof_tried_steps(g->p, g->state, g->seeds[index], &g->tried, g->steps);
     for (int k = 0; k < count; k++) {
         struct effect effect;
-        memcpy(g->state->cells, place_of(g, index), g->p->at.bytes);
+        memcpy(g->state->cells, certify_states_place_of(g, index), g->p->at.bytes);
         machine_step(g->p, g->state, g->steps[k], &effect);
         g->violated |= effect.violated;
         machine_canonical(g->p, g->state);
-        size_t to = keep(g);
+        size_t to = certify_states_keep(g);
         if (to == g->most)
             return false;
         fprintf(g->out, " %zu", to);
@@ -100,15 +100,16 @@ static unsigned covers_of(const struct gatherer *g)
     return g->reducer ? proof_reduced_covers(g->p) : proof_states_covers(g->p);
 }
 
-static void gather(struct gatherer *g)
+static void certify_states_gather(struct gatherer *g)
 {
     const struct certifier *certifier = g->certifier;
     bool all = true;
     machine_canonical(g->p, g->state);
-    keep(g);
+    certify_states_keep(g);
     for (size_t i = 0; i < g->count && all; i++) {
-        all = expand(g, i) && !(g->violated & (1u << PROPERTY_MISMATCH | 1u << PROPERTY_FAULTS));
-        if (i % LOOK_EVERY == 0 && watch_look(certifier->watch))
+        all = certify_states_expand(g, i) &&
+              !(g->violated & (1u << PROPERTY_MISMATCH | 1u << PROPERTY_FAULTS));
+        if (i % LOOK_EVERY == 0 && watch_own_watch_look(certifier->watch))
             all = false;
     }
     if (g->violated & 1u << PROPERTY_FAULTS)
@@ -121,7 +122,7 @@ static void gather(struct gatherer *g)
         *certifier->proves = certifier->asked & ~g->violated & covers_of(g);
 }
 
-static bool open_tables(struct gatherer *g)
+static bool certify_states_open_tables(struct gatherer *g)
 {
     const struct program *p = g->p;
     g->most = PROOF_STATE_BYTES / p->at.bytes;
@@ -137,7 +138,7 @@ static bool open_tables(struct gatherer *g)
     return tried && g->bytes && g->table && g->seeds && g->state && g->steps && g->choices;
 }
 
-static void close_tables(struct gatherer *g)
+static void certify_states_close_tables(struct gatherer *g)
 {
     free(g->bytes);
     free(g->table);
@@ -153,7 +154,7 @@ struct numbered_part {
     int number;
 };
 
-static int compare_parts(const void *a, const void *b)
+static int certify_states_compare_parts(const void *a, const void *b)
 {
     const struct part *x = ((const struct numbered_part *)a)->part;
     const struct part *y = ((const struct numbered_part *)b)->part;
@@ -198,7 +199,7 @@ bool certify_partners(const struct program *p, FILE *out)
         partner[i] = -1;
     }
     if (good && p->part_count > 0) {
-        qsort(sorted, p->part_count, sizeof *sorted, compare_parts);
+        qsort(sorted, p->part_count, sizeof *sorted, certify_states_compare_parts);
         find_partners(sorted, p->part_count, partner);
     }
     for (size_t i = 0; good && i < p->part_count; i++)
@@ -215,9 +216,9 @@ static enum status write_states(struct gatherer *g, const char *key, struct diag
         certify_why_not(g->certifier, "no kind of certificate covers it");
         return STATUS_OK;
     }
-    if (open_tables(g) && text_open(&stream)) {
+    if (certify_states_open_tables(g) && text_open(&stream)) {
         g->out = stream.out;
-        gather(g);
+        certify_states_gather(g);
         tree = text_close(&stream, true, NULL);
     }
     bool good = tree != NULL;
@@ -226,7 +227,7 @@ static enum status write_states(struct gatherer *g, const char *key, struct diag
     if (good)
         fprintf(g->certifier->out, "%s %zu\n%s", key, g->count, tree);
     free(tree);
-    close_tables(g);
+    certify_states_close_tables(g);
     return good ? STATUS_OK : diag_no_memory(diag);
 }
 

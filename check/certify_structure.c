@@ -17,20 +17,21 @@
 
 enum { MOST_TASKS = 1024 };
 
-static bool is_clock(const struct pipeline_writer *w)
+static bool certify_structure_is_clock(const struct pipeline_writer *w)
 {
     return w->p->driver == DRIVER_CLOCK;
 }
 
-static bool is_host(const struct pipeline_writer *w, int task)
+static bool certify_structure_is_host(const struct pipeline_writer *w, int task)
 {
     return w->tasks[task].work.kind == WORK_HOST;
 }
 
-static bool same_place(const struct pipeline_writer *w, int a, int b)
+static bool certify_structure_same_place(const struct pipeline_writer *w, int a, int b)
 {
-    if (is_host(w, a) || is_host(w, b))
-        return is_host(w, a) && is_host(w, b) && w->tasks[a].group == w->tasks[b].group;
+    if (certify_structure_is_host(w, a) || certify_structure_is_host(w, b))
+        return certify_structure_is_host(w, a) && certify_structure_is_host(w, b) &&
+               w->tasks[a].group == w->tasks[b].group;
     return w->tasks[a].stream == w->tasks[b].stream;
 }
 
@@ -45,7 +46,7 @@ bool pipeline_make_row(struct pipeline_writer *w, struct row *row)
     return !w->arena.failed;
 }
 
-static void relax(struct row *row, int from, int to, int length, enum hop hop)
+static void certify_structure_relax(struct row *row, int from, int to, int length, enum hop hop)
 {
     if (row->length[from] + length >= row->length[to])
         return;
@@ -54,21 +55,22 @@ static void relax(struct row *row, int from, int to, int length, enum hop hop)
     row->hop[to] = hop;
 }
 
-static bool share_queue(const struct pipeline_writer *w, int a, int b)
+static bool certify_structure_share_queue(const struct pipeline_writer *w, int a, int b)
 {
-    return is_clock(w) && !is_host(w, a) && !is_host(w, b) &&
-           w->tasks[a].group == w->tasks[b].group && w->tasks[a].stream == w->tasks[b].stream;
+    return certify_structure_is_clock(w) && !certify_structure_is_host(w, a) &&
+           !certify_structure_is_host(w, b) && w->tasks[a].group == w->tasks[b].group &&
+           w->tasks[a].stream == w->tasks[b].stream;
 }
 
 static void relax_all(const struct pipeline_writer *w, struct row *row, int from)
 {
     const struct edge_list *fires = &w->p->fires[from];
     for (int k = 0; k < fires->count; k++)
-        relax(row, from, fires->items[k].task, fires->items[k].distance, HOP_ON);
+        certify_structure_relax(row, from, fires->items[k].task, fires->items[k].distance, HOP_ON);
     for (int to = 0; to < w->p->tasks; to++) {
         int keys = w->tasks[from].stage - w->tasks[to].stage + (w->place[from] >= w->place[to]);
-        if (to != from && share_queue(w, from, to))
-            relax(row, from, to, keys > 0 ? keys : 0, HOP_QUEUE);
+        if (to != from && certify_structure_share_queue(w, from, to))
+            certify_structure_relax(row, from, to, keys > 0 ? keys : 0, HOP_QUEUE);
     }
 }
 
@@ -76,7 +78,9 @@ void pipeline_fill_row(const struct pipeline_writer *w, struct row *row, int fro
 {
     const int tasks = w->p->tasks;
     for (int t = 0; t < tasks; t++) {
-        row->length[t] = seen ? w->p->depth - (is_clock(w) ? w->tasks[t].stage : 0) : CERTIFY_FAR;
+        row->length[t] = seen
+                             ? w->p->depth - (certify_structure_is_clock(w) ? w->tasks[t].stage : 0)
+                             : CERTIFY_FAR;
         row->before[t] = from;
         row->hop[t] = HOP_RETIRED;
         w->done[t] = false;
@@ -96,20 +100,21 @@ void pipeline_fill_row(const struct pipeline_writer *w, struct row *row, int fro
     }
 }
 
-static bool is_seen(const struct pipeline_writer *w, int task)
+static bool certify_structure_is_seen(const struct pipeline_writer *w, int task)
 {
-    return is_host(w, task) || w->p->plan->pipeline.retire == RETIRE_DEVICE;
+    return certify_structure_is_host(w, task) || w->p->plan->pipeline.retire == RETIRE_DEVICE;
 }
 
 /* NULL: memory is exhausted. To host work from device work a path begins with the driver. */
-static const struct row *row_of(struct pipeline_writer *w, int from, int to)
+static const struct row *certify_structure_row_of(struct pipeline_writer *w, int from, int to)
 {
-    bool by_driver = is_host(w, to) && !is_host(w, from) && is_seen(w, from);
+    bool by_driver = certify_structure_is_host(w, to) && !certify_structure_is_host(w, from) &&
+                     certify_structure_is_seen(w, from);
     struct row *row = by_driver ? &w->retired : &w->rows[from];
     if (!row->length) {
         if (!pipeline_make_row(w, row))
             return NULL;
-        pipeline_fill_row(w, row, by_driver ? -1 : from, is_seen(w, from));
+        pipeline_fill_row(w, row, by_driver ? -1 : from, certify_structure_is_seen(w, from));
     }
     return row;
 }
@@ -172,7 +177,7 @@ static bool write_firings(struct pipeline_writer *w, int from, int to, int lengt
 static bool find_queued(struct pipeline_writer *w, int from, int to, int *queued)
 {
     *queued = CERTIFY_FAR;
-    if (is_clock(w) || !same_place(w, from, to))
+    if (certify_structure_is_clock(w) || !certify_structure_same_place(w, from, to))
         return true;
     w->arena.failed |= gaps_in_queue(&w->gaps, from, to, queued, w->diag) != STATUS_OK;
     return !w->arena.failed;
@@ -182,10 +187,11 @@ static bool find_queued(struct pipeline_writer *w, int from, int to, int *queued
 static bool write_gap(struct pipeline_writer *w, int from, int to, int *gap)
 {
     int queued;
-    const struct row *row = row_of(w, from, to);
+    const struct row *row = certify_structure_row_of(w, from, to);
     if (!row || !find_queued(w, from, to, &queued))
         return false;
-    bool hidden = is_host(w, to) && !is_host(w, from) && !is_seen(w, from);
+    bool hidden = certify_structure_is_host(w, to) && !certify_structure_is_host(w, from) &&
+                  !certify_structure_is_seen(w, from);
     *gap = hidden ? CERTIFY_FAR : row->length[to];
     if (queued < *gap && queued <= PLAN_MAX_DEPTH) {
         *gap = queued;
@@ -200,22 +206,24 @@ static bool write_gap(struct pipeline_writer *w, int from, int to, int *gap)
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
 
-static void write_numbers(struct pipeline_writer *w)
+static void certify_structure_write_numbers(struct pipeline_writer *w)
 {
-    const int *order = is_clock(w) ? w->p->order[0] : w->topological, shift = w->p->tasks;
+    const int *order = certify_structure_is_clock(w) ? w->p->order[0] : w->topological,
+              shift = w->p->tasks;
     for (int k = 0; k < w->p->tasks; k++) {
         w->place[w->p->order[0][k]] = k;
         w->number[order[k]] = k;
     }
     for (int t = 0; t < w->p->tasks; t++)
-        fprintf(w->out, "task %d\n", w->number[t] + (is_clock(w) ? shift * w->tasks[t].stage : 0));
+        fprintf(w->out, "task %d\n",
+                w->number[t] + (certify_structure_is_clock(w) ? shift * w->tasks[t].stage : 0));
 }
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
 enum { READS = 1, WRITES = 2 };
 
-static void drop(struct pipeline_writer *w, enum property property)
+static void certify_structure_drop(struct pipeline_writer *w, enum property property)
 {
     w->proves &= ~(1u << property);
 }
@@ -232,16 +240,17 @@ static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, i
         return false;
     w->fed[b] |= uses[a] & WRITES && there <= 0;
     w->fed[a] |= uses[b] & WRITES && back <= 0;
-    if (!(shared ? there + back <= 1 : there <= 0 || back <= 0) && !same_place(w, a, b))
-        drop(w, PROPERTY_RACE);
+    if (!(shared ? there + back <= 1 : there <= 0 || back <= 0) &&
+        !certify_structure_same_place(w, a, b))
+        certify_structure_drop(w, PROPERTY_RACE);
     int later = serial[writer] < serial[other];
     int forth = other == a ? there : back, home = other == a ? back : there;
     if (shared ? forth > later || home > 1 - later + lag : later ? home > 0 : forth > 0)
-        drop(w, PROPERTY_SERIAL);
+        certify_structure_drop(w, PROPERTY_SERIAL);
     return true;
 }
 
-static bool write_buffer(struct pipeline_writer *w, int buffer, const int *uses)
+static bool certify_structure_write_buffer(struct pipeline_writer *w, int buffer, const int *uses)
 {
     const int tasks = w->p->tasks;
     int writers = 0;
@@ -255,11 +264,11 @@ static bool write_buffer(struct pipeline_writer *w, int buffer, const int *uses)
                 return false;
     for (int t = 0; t < tasks; t++)
         if (uses[t] & READS && !w->fed[t] && !w->p->buffers[buffer].initialised)
-            drop(w, PROPERTY_VALUE);
+            certify_structure_drop(w, PROPERTY_VALUE);
     return true;
 }
 
-static bool write_buffers(struct pipeline_writer *w)
+static bool certify_structure_write_buffers(struct pipeline_writer *w)
 {
     const int tasks = w->p->tasks;
     int *uses = ARENA_ARRAY(&w->arena, (size_t)tasks, int);
@@ -272,7 +281,7 @@ static bool write_buffers(struct pipeline_writer *w)
             for (size_t i = 0; i < task->writes.count; i++)
                 uses[t] |= task->writes.items[i] == buffer ? WRITES : 0;
         }
-        if (!write_buffer(w, buffer, uses))
+        if (!certify_structure_write_buffer(w, buffer, uses))
             return false;
     }
     return uses != NULL;
@@ -281,7 +290,7 @@ static bool write_buffers(struct pipeline_writer *w)
 enum { OF_ACCESSES = 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL };
 
 /* The pairs are left out where they prove nothing. */
-static void add_buffers(struct pipeline_writer *w)
+static void certify_structure_add_buffers(struct pipeline_writer *w)
 {
     FILE *out = w->out;
     struct text_stream stream;
@@ -289,7 +298,7 @@ static void add_buffers(struct pipeline_writer *w)
     bool opened = gaps_open(&w->gaps, w->p, w->place, GAPS_OF_WORK);
     if (opened && text_open(&stream)) {
         w->out = stream.out;
-        write_buffers(w);
+        certify_structure_write_buffers(w);
         w->out = out;
         text = text_close(&stream, true, NULL);
     }
@@ -334,12 +343,12 @@ enum status certify_structure(const struct certifier *certifier, struct diag *di
     else
         status = order_topological(p->plan, w.topological, diag);
     if (status == STATUS_OK) {
-        write_numbers(&w);
-        if (!is_clock(&w) && !pipeline_write_calls(&w, &status, diag)) {
+        certify_structure_write_numbers(&w);
+        if (!certify_structure_is_clock(&w) && !pipeline_write_calls(&w, &status, diag)) {
             certify_why_not(certifier, "threads may call collectives in different orders");
             w.proves = 0;
         } else if (w.proves & OF_ACCESSES) {
-            add_buffers(&w);
+            certify_structure_add_buffers(&w);
         }
         *certifier->proves = w.proves;
     }

@@ -15,14 +15,14 @@
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };
 
 /* Task `to` may wait for `from`, so many iterations later and more. */
-struct wait_edge {
+struct certify_traffic_wait_edge {
     int from, to, length;
 };
 
-struct traffic {
+struct certify_traffic_traffic {
     struct pipeline_writer *writer;
     const struct program *p;
-    struct wait_edge *edges;
+    struct certify_traffic_wait_edge *edges;
     size_t edge_count, edge_cap;
     int *callers, count; /* at last in the order of their levels */
     int64_t *level, weight;
@@ -47,26 +47,27 @@ static bool write_chain(struct pipeline_writer *w, const int *tasks, int count)
 
 /* ---- waits ------------------------------------------------------------------------------------- */
 
-static void add_edge(struct traffic *traffic, int from, int to, int length)
+static void certify_traffic_add_edge(struct certify_traffic_traffic *traffic, int from, int to,
+                                     int length)
 {
     if (!arena_grow(&traffic->writer->arena, (void **)&traffic->edges, traffic->edge_count,
                     &traffic->edge_cap, sizeof *traffic->edges)) {
         traffic->failed = true;
         return;
     }
-    traffic->edges[traffic->edge_count++] = (struct wait_edge){from, to, length};
+    traffic->edges[traffic->edge_count++] = (struct certify_traffic_wait_edge){from, to, length};
 }
 
-static void add_dependences(struct traffic *traffic)
+static void certify_traffic_add_dependences(struct certify_traffic_traffic *traffic)
 {
     for (int t = 0; t < traffic->p->tasks; t++)
         for (int k = 0; k < traffic->p->depends[t].count; k++)
-            add_edge(traffic, traffic->p->depends[t].items[k].task, t,
-                     traffic->p->depends[t].items[k].distance);
+            certify_traffic_add_edge(traffic, traffic->p->depends[t].items[k].task, t,
+                                     traffic->p->depends[t].items[k].distance);
 }
 
 /* The tasks of a communicator, in topological order. False: they need not come in it. */
-static bool write_comm(struct traffic *traffic, int comm)
+static bool certify_traffic_write_comm(struct certify_traffic_traffic *traffic, int comm)
 {
     struct pipeline_writer *w = traffic->writer;
     int *tasks = ARENA_ARRAY(&w->arena, (size_t)traffic->p->tasks, int), count = 0;
@@ -77,11 +78,11 @@ static bool write_comm(struct traffic *traffic, int comm)
             tasks[count++] = w->topological[k];
     }
     for (int k = 0; count > 1 && k < count; k++)
-        add_edge(traffic, tasks[k], tasks[(k + 1) % count], k + 1 == count);
+        certify_traffic_add_edge(traffic, tasks[k], tasks[(k + 1) % count], k + 1 == count);
     return tasks && write_chain(w, tasks, count);
 }
 
-static void write_stream(struct traffic *traffic, int stream)
+static void certify_traffic_write_stream(struct certify_traffic_traffic *traffic, int stream)
 {
     struct pipeline_writer *w = traffic->writer;
     for (int y = 0; y < traffic->p->tasks; y++) {
@@ -92,22 +93,23 @@ static void write_stream(struct traffic *traffic, int stream)
             if (x == y || w->tasks[x].stream != stream)
                 continue;
             pipeline_write_path(w, &w->submission, x);
-            add_edge(traffic, x, y, 1 - w->submission.length[x]);
+            certify_traffic_add_edge(traffic, x, y, 1 - w->submission.length[x]);
         }
     }
 }
 
 /* False: the tasks of a communicator have no order, or there are too many waits to follow. */
-static bool write_waits(struct traffic *traffic)
+static bool certify_traffic_write_waits(struct certify_traffic_traffic *traffic)
 {
-    add_dependences(traffic);
+    certify_traffic_add_dependences(traffic);
     for (int comm = 0; comm < traffic->p->comm_count; comm++)
-        if (!write_comm(traffic, comm))
+        if (!certify_traffic_write_comm(traffic, comm))
             return false;
     for (int s = 0; s < (int)traffic->p->plan->streams.count; s++) {
-        if (traffic->edge_count > MOST_EDGES || watch_look(traffic->writer->certifier->watch))
+        if (traffic->edge_count > MOST_EDGES ||
+            watch_own_watch_look(traffic->writer->certifier->watch))
             return false;
-        write_stream(traffic, s);
+        certify_traffic_write_stream(traffic, s);
     }
     return !traffic->failed;
 }
@@ -115,7 +117,7 @@ static bool write_waits(struct traffic *traffic)
 /* ---- levels ------------------------------------------------------------------------------------ */
 
 /* Tasks that may wait for a caller have a level, others -1. */
-static void mark_waiting(struct traffic *traffic)
+static void mark_waiting(struct certify_traffic_traffic *traffic)
 {
     for (int t = 0; t < traffic->p->tasks; t++)
         traffic->level[t] = -1;
@@ -124,7 +126,7 @@ static void mark_waiting(struct traffic *traffic)
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t i = 0; i < traffic->edge_count; i++) {
-            const struct wait_edge *edge = &traffic->edges[i];
+            const struct certify_traffic_wait_edge *edge = &traffic->edges[i];
             if (traffic->level[edge->from] < 0 || traffic->level[edge->to] == 0)
                 continue;
             traffic->level[edge->to] = 0;
@@ -142,7 +144,7 @@ static bool raise(int64_t *level, int64_t least)
 }
 
 /* The least waits from one caller to all others. False: they have no least. */
-static bool find_waits(struct traffic *traffic, int k, int *path)
+static bool certify_traffic_find_waits(struct certify_traffic_traffic *traffic, int k, int *path)
 {
     const int tasks = traffic->p->tasks;
     for (int t = 0; t < tasks; t++)
@@ -152,7 +154,7 @@ static bool find_waits(struct traffic *traffic, int k, int *path)
     for (int pass = 0; changed && pass <= tasks; pass++) {
         changed = false;
         for (size_t i = 0; i < traffic->edge_count; i++) {
-            const struct wait_edge *edge = &traffic->edges[i];
+            const struct certify_traffic_wait_edge *edge = &traffic->edges[i];
             int length = path[edge->from] + edge->length;
             if (path[edge->from] >= CERTIFY_FAR || length >= path[edge->to])
                 continue;
@@ -166,7 +168,7 @@ static bool find_waits(struct traffic *traffic, int k, int *path)
 }
 
 /* Callers in an order in which none waits, within an iteration, for a later one. */
-static bool order_callers(struct traffic *traffic)
+static bool order_callers(struct certify_traffic_traffic *traffic)
 {
     const int n = traffic->count;
     int *path = ARENA_ARRAY(&traffic->writer->arena, (size_t)traffic->p->tasks, int);
@@ -176,7 +178,8 @@ static bool order_callers(struct traffic *traffic)
     if (traffic->writer->arena.failed)
         return false;
     for (int k = 0; k < n; k++)
-        if (!find_waits(traffic, k, path) || watch_look(traffic->writer->certifier->watch))
+        if (!certify_traffic_find_waits(traffic, k, path) ||
+            watch_own_watch_look(traffic->writer->certifier->watch))
             return false;
     for (int at = 0; at < n; at++) {
         int next = -1;
@@ -195,7 +198,7 @@ static bool order_callers(struct traffic *traffic)
     return true;
 }
 
-static bool raise_all(struct traffic *traffic)
+static bool raise_all(struct certify_traffic_traffic *traffic)
 {
     const int n = traffic->count, *callers = traffic->callers;
     const bool device = traffic->p->plan->pipeline.retire == RETIRE_DEVICE;
@@ -203,7 +206,7 @@ static bool raise_all(struct traffic *traffic)
     int64_t *level = traffic->level, weight = traffic->weight;
     bool changed = false;
     for (size_t i = 0; i < traffic->edge_count; i++) {
-        const struct wait_edge *edge = &traffic->edges[i];
+        const struct certify_traffic_wait_edge *edge = &traffic->edges[i];
         if (level[edge->from] >= 0)
             changed |= raise(&level[edge->to], level[edge->from] - weight * edge->length);
     }
@@ -216,7 +219,7 @@ static bool raise_all(struct traffic *traffic)
     return changed;
 }
 
-static bool find_levels(struct traffic *traffic)
+static bool find_levels(struct certify_traffic_traffic *traffic)
 {
     const int tasks = traffic->p->tasks;
     traffic->weight = tasks + traffic->count + 2;
@@ -231,16 +234,17 @@ static bool find_levels(struct traffic *traffic)
 }
 
 /* The waits are found before the levels and written behind them. */
-static bool write_forward(struct pipeline_writer *w, int *callers, int count)
+static bool certify_traffic_write_forward(struct pipeline_writer *w, int *callers, int count)
 {
-    struct traffic traffic = {.writer = w, .p = w->p, .callers = callers, .count = count};
+    struct certify_traffic_traffic traffic = {
+        .writer = w, .p = w->p, .callers = callers, .count = count};
     FILE *out = w->out;
     struct text_stream stream;
     char *text = NULL;
     bool good = false;
     if (text_open(&stream)) {
         w->out = stream.out;
-        good = write_waits(&traffic);
+        good = certify_traffic_write_waits(&traffic);
         w->out = out;
         text = text_close(&stream, true, NULL);
     }
@@ -300,5 +304,5 @@ bool pipeline_write_calls(struct pipeline_writer *w, enum status *status, struct
             callers[count++] = task;
     }
     return write_chain(w, ordered, ordered_count) &&
-           (write_one_order(w, callers, count) || write_forward(w, callers, count));
+           (write_one_order(w, callers, count) || certify_traffic_write_forward(w, callers, count));
 }

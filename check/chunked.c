@@ -42,7 +42,7 @@ static enum status grow_list(struct chunked *array)
     return STATUS_OK;
 }
 
-static enum status add_chunk(struct chunked *array)
+static enum status chunked_add_chunk(struct chunked *array)
 {
     enum status status = STATUS_OK;
     if (array->chunk_count == array->list_cap)
@@ -59,7 +59,7 @@ static enum status add_chunk(struct chunked *array)
 enum status chunked_push(struct chunked *array, const void *item)
 {
     if (array->count >> array->shift == array->chunk_count) {
-        enum status status = add_chunk(array);
+        enum status status = chunked_add_chunk(array);
         if (status != STATUS_OK)
             return status;
     }

@@ -38,7 +38,7 @@ static uint32_t target(const struct edges *edges, size_t edge)
     return *(const uint32_t *)chunked_at(&edges->targets, edge, sizeof(uint32_t));
 }
 
-static size_t first_edge(const struct edges *edges, size_t node)
+static size_t cycle_first_edge(const struct edges *edges, size_t node)
 {
     return node < edges->firsts.count
                ? *(const uint32_t *)chunked_at(&edges->firsts, node, sizeof(uint32_t))
@@ -59,7 +59,8 @@ static bool is_cyclic(const struct edges *edges, uint32_t nodes, uint32_t *degre
         uint32_t node = next;
         next = degree[node];
         removed++;
-        for (size_t edge = first_edge(edges, node); edge < first_edge(edges, node + 1); edge++) {
+        for (size_t edge = cycle_first_edge(edges, node); edge < cycle_first_edge(edges, node + 1);
+             edge++) {
             uint32_t to = target(edges, edge);
             if (--degree[to] == 0) {
                 degree[to] = next;

@@ -12,7 +12,7 @@ static const unsigned char *line_at(const void *block, size_t line)
     return (const unsigned char *)block + line * COMPARE_LINE;
 }
 
-static bool differ(const unsigned char *a, const unsigned char *b)
+static bool difference_differ(const unsigned char *a, const unsigned char *b)
 {
     uint64_t difference = 0;
     for (size_t i = 0; i < COMPARE_LINE; i += sizeof difference) {
@@ -29,7 +29,7 @@ static void compare_plainly(const void *a, const void *b, size_t from, size_t li
                             uint64_t *differs)
 {
     for (size_t i = from; i < lines; i++)
-        differs[i / 64] |= (uint64_t)differ(line_at(a, i), line_at(b, i)) << (i % 64);
+        differs[i / 64] |= (uint64_t)difference_differ(line_at(a, i), line_at(b, i)) << (i % 64);
 }
 
 #ifdef __x86_64__

@@ -12,7 +12,8 @@ void early_begin(struct early *early, const struct program *program, unsigned as
 }
 
 /* False: memory was exhausted; where that lasts it is reported at the end. */
-static bool tell(const struct early *early, enum property property, const struct search_path *path)
+static bool early_tell(const struct early *early, enum property property,
+                       const struct search_path *path)
 {
     const struct program *p = early->program;
     struct verify_report report = {.plan = p->plan->name,
@@ -47,5 +48,5 @@ void early_look(void *arg, const struct search_result *so_far)
     int first = 0;
     while (!(found & 1u << first))
         first++;
-    early->told = tell(early, (enum property)first, &result->witness[first]);
+    early->told = early_tell(early, (enum property)first, &result->witness[first]);
 }

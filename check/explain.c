@@ -9,7 +9,7 @@
 
 enum { TEXT = 640 };
 
-static const char *task_name(const struct program *p, int op)
+static const char *explain_task_name(const struct program *p, int op)
 {
     return op >= 0 && p->ops[op].task >= 0 ? p->plan->pipeline.tasks[p->ops[op].task].name : NULL;
 }
@@ -64,7 +64,7 @@ static bool describe_steps(const struct program *p, struct state *state,
         step->opens = is_waiting_worker(p, state, path->steps[i].agent);
         machine_step(p, state, path->steps[i], last);
         step->closes = is_waiting_worker(p, state, path->steps[i].agent);
-        step->task = task_name(p, last->op);
+        step->task = explain_task_name(p, last->op);
         step->iteration = last->op >= 0 && p->tasks ? last->iteration : -1;
         step->kind = last->kind;
         step->finished_by = finisher(p, path->steps[i].agent, last);
@@ -110,8 +110,8 @@ static bool describe_blocked(const struct program *p, const struct state *state,
 }
 
 /* "task Forward(1) of rank 0 fails, and rank 1 driver is never woken". */
-static const char *describe_fault(const struct program *p, const struct story *story,
-                                  struct arena *arena)
+static const char *explain_describe_fault(const struct program *p, const struct story *story,
+                                          struct arena *arena)
 {
     const char *fault = "something fails", *blocked = "a thread";
     char text[2 * TEXT];
@@ -159,7 +159,7 @@ static void find_stale_wait(const struct program *p, const struct state *state, 
         }
 }
 
-static bool accesses(const struct program *p, int op, int buffer, bool write)
+static bool explain_accesses(const struct program *p, int op, int buffer, bool write)
 {
     for (int i = 0; op >= 0 && i < p->ops[op].access_count; i++) {
         const struct access *access = &p->accesses[p->ops[op].access_first + i];
@@ -176,7 +176,7 @@ static void find_other_access(const struct program *p, struct story *story,
     for (size_t i = story->step_count; i-- > 1 && story->other_step < 0;) {
         const struct story_step *step = &story->steps[i - 1];
         if (step->agent_index == other->agent && step->kind != EFFECT_FINISH &&
-            accesses(p, step->program_op, other->buffer, other->write))
+            explain_accesses(p, step->program_op, other->buffer, other->write))
             story->other_step = (int)i - 1;
     }
     if (story->other_step < 0)
@@ -207,7 +207,7 @@ enum status explain_path(const struct program *program, enum property property,
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));
     if (described && property == PROPERTY_FAULTS)
-        out->sentence = describe_fault(program, out, arena);
+        out->sentence = explain_describe_fault(program, out, arena);
     machine_free(state);
     return described && !arena->failed ? STATUS_OK : diag_no_memory(diag);
 }

@@ -33,8 +33,8 @@ static void add_successor(struct batch *batch, uint64_t root, struct transition 
 }
 
 /* The first violation of each property counts: nodes are expanded in the order of judging. */
-static void add_violation(struct batch *batch, unsigned violated, uint32_t id,
-                          const struct transition *choice, size_t chain)
+static void explore_add_violation(struct batch *batch, unsigned violated, uint32_t id,
+                                  const struct transition *choice, size_t chain)
 {
     violated &= batch->properties;
     if (!violated)
@@ -58,15 +58,15 @@ static uint32_t node_id(const struct batch *batch, size_t node)
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Is the search over? The clock is read at every LOOK_EVERY-th call. */
-static bool is_over(struct explorer *explorer)
+static bool explore_is_over(struct explorer *explorer)
 {
     if (++explorer->ticks % LOOK_EVERY && !watch_interrupted(explorer->watch))
         return watch_over(explorer->watch);
-    return watch_look(explorer->watch);
+    return watch_own_watch_look(explorer->watch);
 }
 
 /* The transitions to explore at the node. */
-static int list_choices(struct explorer *explorer)
+static int explore_list_choices(struct explorer *explorer)
 {
     struct transition *choices = explorer->choices;
     const struct state *node = &explorer->cursor.node;
@@ -82,15 +82,15 @@ static int list_choices(struct explorer *explorer)
 }
 
 /* Take one step in `work` and note its violations; returns whether the run goes on behind it. */
-static bool take(struct explorer *explorer, struct batch *batch, size_t node,
-                 struct transition step, const struct transition *choice, size_t chain)
+static bool explore_take(struct explorer *explorer, struct batch *batch, size_t node,
+                         struct transition step, const struct transition *choice, size_t chain)
 {
     struct effect effect;
     machine_step(explorer->program, &explorer->cursor.work, step, &effect);
     batch->nodes[node].transitions++;
     if (!effect.violated)
         return true;
-    add_violation(batch, effect.violated, node_id(batch, node), choice, chain);
+    explore_add_violation(batch, effect.violated, node_id(batch, node), choice, chain);
     if (effect.violated & explorer->options->cut_at)
         return false;
     bool ends = effect.violated & 1u << PROPERTY_MISMATCH;
@@ -100,13 +100,13 @@ static bool take(struct explorer *explorer, struct batch *batch, size_t node,
 
 /* Show `work`, the state after `choice` and `chain` free steps, to the caller's `visit`. After its
    first hit it is not called again in this batch. */
-static void visit(struct explorer *explorer, struct batch *batch, size_t node,
-                  const struct transition *choice, size_t chain)
+static void explore_visit(struct explorer *explorer, struct batch *batch, size_t node,
+                          const struct transition *choice, size_t chain)
 {
     const struct search_options *options = explorer->options;
     if (options->visit && batch->properties & FAULTS &&
         options->visit(options->visit_arg, &explorer->cursor.work))
-        add_violation(batch, FAULTS, node_id(batch, node), choice, chain);
+        explore_add_violation(batch, FAULTS, node_id(batch, node), choice, chain);
 }
 
 /* Take free steps until there is none, one retires an iteration, or the search is over; returns
@@ -117,14 +117,14 @@ static bool follow_chain(struct explorer *explorer, struct batch *batch, size_t 
     const struct state *work = &explorer->cursor.work;
     reducer_begin(&explorer->reducer, work);
     bool retires = false;
-    for (size_t k = 1; k < EXPLORE_MAX_CHAIN && !retires && !is_over(explorer); k++) {
+    for (size_t k = 1; k < EXPLORE_MAX_CHAIN && !retires && !explore_is_over(explorer); k++) {
         int agent = reducer_next_free(&explorer->reducer, work);
         if (agent < 0)
             break;
         retires = machine_retires(explorer->program, work, agent);
-        if (!take(explorer, batch, node, (struct transition){agent, 0}, choice, k))
+        if (!explore_take(explorer, batch, node, (struct transition){agent, 0}, choice, k))
             return false;
-        visit(explorer, batch, node, choice, k);
+        explore_visit(explorer, batch, node, choice, k);
     }
     return true;
 }
@@ -136,15 +136,15 @@ static bool follow_choice(struct explorer *explorer, struct batch *batch, size_t
 {
     const struct state *work = &explorer->cursor.work;
     bool retires = choice && machine_retires(explorer->program, work, choice->agent);
-    if (choice && !take(explorer, batch, node, *choice, choice, 0))
+    if (choice && !explore_take(explorer, batch, node, *choice, choice, 0))
         return false;
-    visit(explorer, batch, node, choice, 0);
+    explore_visit(explorer, batch, node, choice, 0);
     return retires || !explorer->options->reduction || follow_chain(explorer, batch, node, choice);
 }
 
 /* Store `work` and note it as the successor by `choice`. */
-static void keep_successor(struct explorer *explorer, struct batch *batch,
-                           const struct transition *choice)
+static void explore_keep_successor(struct explorer *explorer, struct batch *batch,
+                                   const struct transition *choice)
 {
     uint64_t root;
     machine_canonical(explorer->program, &explorer->cursor.work);
@@ -155,11 +155,11 @@ static void keep_successor(struct explorer *explorer, struct batch *batch,
         batch->status = status;
 }
 
-static void follow(struct explorer *explorer, struct batch *batch, size_t node,
-                   const struct transition *choice)
+static void explore_follow(struct explorer *explorer, struct batch *batch, size_t node,
+                           const struct transition *choice)
 {
     if (follow_choice(explorer, batch, node, choice))
-        keep_successor(explorer, batch, choice);
+        explore_keep_successor(explorer, batch, choice);
     else
         cursor_restore(&explorer->cursor);
 }
@@ -193,7 +193,7 @@ static bool judge_fault(struct explorer *explorer, struct batch *batch, size_t n
         batch->nodes[node].ends_well = choices == 0 && machine_failed(explorer->program, state);
         return choices == 0;
     }
-    add_violation(batch, FAULTS, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
+    explore_add_violation(batch, FAULTS, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
     return choices == 0 || explorer->options->cut_at & FAULTS;
 }
 
@@ -202,25 +202,25 @@ static void judge_leaf(struct explorer *explorer, struct batch *batch, size_t no
 {
     struct expansion *expansion = &batch->nodes[node];
     unsigned violated = judge_end(explorer, expansion);
-    add_violation(batch, violated, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
+    explore_add_violation(batch, violated, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
     bool cut = violated & explorer->options->cut_at;
     expansion->given_up =
         machine_enabled(explorer->program, &explorer->cursor.node, explorer->choices) > 0 && !cut;
     expansion->avoids |= !cut && !expansion->given_up;
 }
 
-static void expand(struct explorer *explorer, struct batch *batch, size_t node)
+static void explore_expand(struct explorer *explorer, struct batch *batch, size_t node)
 {
     batch->nodes[node] = (struct expansion){0};
     cursor_load(&explorer->cursor, batch->roots[node]);
-    int count = list_choices(explorer);
+    int count = explore_list_choices(explorer);
     if (explorer->program->options.faults && judge_fault(explorer, batch, node, count))
         count = 0;
     else if (count == 0)
         judge_leaf(explorer, batch, node);
     for (int i = 0; i < count && batch->status == STATUS_OK; i++) {
         struct transition choice = explorer->choices[i];
-        follow(explorer, batch, node, &choice);
+        explore_follow(explorer, batch, node, &choice);
     }
     batch->nodes[node].successors = batch->successor_count;
     batch->nodes[node].violations = batch->violation_count;
@@ -235,8 +235,8 @@ static void empty(struct batch *batch)
 void explorer_expand(struct explorer *explorer, struct batch *batch)
 {
     empty(batch);
-    for (size_t node = 0; node < batch->count && !is_over(explorer); node++) {
-        expand(explorer, batch, node);
+    for (size_t node = 0; node < batch->count && !explore_is_over(explorer); node++) {
+        explore_expand(explorer, batch, node);
         if (batch->status != STATUS_OK || watch_over(explorer->watch))
             return;
         batch->done++;
@@ -250,7 +250,7 @@ void explorer_begin(struct explorer *explorer, struct batch *batch)
     batch->count = 1;
     batch->nodes[0] = (struct expansion){0};
     machine_reset(explorer->program, &explorer->cursor.work);
-    follow(explorer, batch, 0, NULL);
+    explore_follow(explorer, batch, 0, NULL);
     batch->nodes[0].successors = batch->successor_count;
     batch->nodes[0].violations = batch->violation_count;
     batch->done = batch->status == STATUS_OK && !watch_over(explorer->watch);

@@ -99,7 +99,7 @@ struct injector {
     bool out_of_memory;
 };
 
-static void take_step(struct injector *injector, int agent, int choice)
+static void faults_take_step(struct injector *injector, int agent, int choice)
 {
     struct transition step = {agent, choice};
     if (search_path_push(&injector->run, &injector->run_cap, step))
@@ -115,23 +115,23 @@ static void run_on(struct injector *injector, int fault)
     const struct program *p = injector->program;
     int more = p->tasks ? p->window + p->history + p->max_distance : 0;
     injector->run.count = 0;
-    take_step(injector, fault, 0);
+    faults_take_step(injector, fault, 0);
     for (bool again = true; again && !injector->out_of_memory;) {
         again = false;
         for (int agent = 1; agent < p->agent_count; agent++)
             while (machine_agent_enabled(p, injector->work, agent) && !injector->out_of_memory) {
-                take_step(injector, agent, 0);
+                faults_take_step(injector, agent, 0);
                 again = true;
             }
         if (!again && machine_agent_enabled(p, injector->work, 0)) {
-            take_step(injector, 0, more-- > 0 ? 0 : 1);
+            faults_take_step(injector, 0, more-- > 0 ? 0 : 1);
             again = true;
         }
     }
 }
 
 /* Does some fault in this state leave an agent blocked, in the one run that is tried? */
-static bool inject(void *arg, const struct state *state)
+static bool faults_inject(void *arg, const struct state *state)
 {
     struct injector *injector = arg;
     const struct program *p = injector->program;
@@ -170,8 +170,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /* The caller's limits, or the budget where that is less; 0 is no limit. */
-static struct search_limits within(const struct search_limits *limits, uint64_t states,
-                                   int64_t time_ns)
+static struct search_limits faults_within(const struct search_limits *limits, uint64_t states,
+                                          int64_t time_ns)
 {
     return (struct search_limits){
         .states = smaller(limits->states, states),
@@ -179,7 +179,7 @@ static struct search_limits within(const struct search_limits *limits, uint64_t 
         .until_ns = stopwatch_earlier(limits->until_ns, stopwatch_now_ns() + time_ns)};
 }
 
-static void add_up(struct faults_answer *answer, const struct search_result *result)
+static void faults_add_up(struct faults_answer *answer, const struct search_result *result)
 {
     answer->states += result->states;
     answer->transitions += result->transitions;
@@ -208,9 +208,10 @@ static enum status search_with_injector(struct injector *injector,
     struct search_options search = {.reduction = true,
                                     .properties = faults_bit,
                                     .stop_at = faults_bit,
-                                    .visit = inject,
+                                    .visit = faults_inject,
                                     .visit_arg = injector,
-                                    .limits = within(&options->limits, INJECT_STATES, INJECT_NS),
+                                    .limits =
+                                        faults_within(&options->limits, INJECT_STATES, INJECT_NS),
                                     .interrupted = options->interrupted,
                                     .progress = options->progress,
                                     .progress_arg = options->progress_arg};
@@ -224,7 +225,7 @@ static enum status search_with_injector(struct injector *injector,
         search_result_fini(&result);
         return diag_no_memory(diag);
     }
-    add_up(answer, &result);
+    faults_add_up(answer, &result);
     take_witness(answer, &result);
     search_result_fini(&result);
     return STATUS_OK;
@@ -261,7 +262,7 @@ static enum status search_everything(const struct faults_options *options,
     enum status status = search_run(answer->program, &search, &result, diag);
     if (status != STATUS_OK)
         return status;
-    add_up(answer, &result);
+    faults_add_up(answer, &result);
     take_witness(answer, &result);
     if (answer->outcome != OUTCOME_SOME)
         answer->outcome = result.complete ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
@@ -271,14 +272,14 @@ static enum status search_everything(const struct faults_options *options,
     return STATUS_OK;
 }
 
-static enum status find_shortest(const struct faults_options *options, struct faults_answer *answer,
-                                 struct diag *diag)
+static enum status faults_find_shortest(const struct faults_options *options,
+                                        struct faults_answer *answer, struct diag *diag)
 {
-    struct search_options search = {.properties = faults_bit,
-                                    .stop_at = faults_bit,
-                                    .interrupted = options->interrupted,
-                                    .limits =
-                                        within(&options->limits, SHORTEST_STATES, SHORTEST_NS)};
+    struct search_options search = {
+        .properties = faults_bit,
+        .stop_at = faults_bit,
+        .interrupted = options->interrupted,
+        .limits = faults_within(&options->limits, SHORTEST_STATES, SHORTEST_NS)};
     struct search_result result;
     enum status status = search_run(answer->program, &search, &result, diag);
     if (status != STATUS_OK)
@@ -289,13 +290,14 @@ static enum status find_shortest(const struct faults_options *options, struct fa
 }
 
 /* "Always" if no run with a fault ends well. */
-static enum status always_or_some(const struct faults_options *options,
-                                  struct faults_answer *answer, struct diag *diag)
+static enum status faults_always_or_some(const struct faults_options *options,
+                                         struct faults_answer *answer, struct diag *diag)
 {
-    struct search_options search = {.properties = faults_bit,
-                                    .cut_at = faults_bit,
-                                    .interrupted = options->interrupted,
-                                    .limits = within(&options->limits, SURVIVE_STATES, SURVIVE_NS)};
+    struct search_options search = {
+        .properties = faults_bit,
+        .cut_at = faults_bit,
+        .interrupted = options->interrupted,
+        .limits = faults_within(&options->limits, SURVIVE_STATES, SURVIVE_NS)};
     struct search_result result;
     enum status status = search_run(answer->program, &search, &result, diag);
     if (status != STATUS_OK)
@@ -323,8 +325,8 @@ static enum status search_for_faults(const struct plan *plan, const struct progr
         answer->witness.count > HOPELESS_STEPS)
         return status;
     if (!options->any_witness)
-        status = find_shortest(options, answer, diag);
-    return status == STATUS_OK ? always_or_some(options, answer, diag) : status;
+        status = faults_find_shortest(options, answer, diag);
+    return status == STATUS_OK ? faults_always_or_some(options, answer, diag) : status;
 }
 
 enum status faults_judge(const struct plan *plan, const struct program *program,

@@ -58,7 +58,7 @@ static bool one_queue(const struct keyed *a, const struct keyed *b)
 }
 
 /* An edge is counted, or stored where there is a table. */
-static void add_edge(struct gaps *gaps, int from, int to, int length)
+static void gaps_add_edge(struct gaps *gaps, int from, int to, int length)
 {
     if (gaps->edges)
         gaps->edges[gaps->first[from]++] = (struct gap_edge){to, length};
@@ -71,7 +71,7 @@ static void add_key_edge(struct gaps *gaps, int from, int to)
 {
     int least = gaps_of_keys(gaps->program, gaps->place, from, to);
     if (from != to)
-        add_edge(gaps, from, to, least > 0 ? least : 0);
+        gaps_add_edge(gaps, from, to, least > 0 ? least : 0);
 }
 
 /* From one task to those of one stage, tasks[first .. end). */
@@ -112,14 +112,14 @@ static void add_clock_edges(struct gaps *gaps, const struct keyed *tasks, int co
     }
 }
 
-static void add_edges(struct gaps *gaps, const struct keyed *keyed, int keyed_count)
+static void gaps_add_edges(struct gaps *gaps, const struct keyed *keyed, int keyed_count)
 {
     const struct program *p = gaps->program;
     for (int task = 0; task < p->tasks; task++)
         for (int k = 0; k < p->depends[task].count; k++) {
             struct edge edge = p->depends[task].items[k];
             /* an elided wait is within one stream, which orders its tasks anyway */
-            add_edge(gaps, edge.task, task, edge.distance);
+            gaps_add_edge(gaps, edge.task, task, edge.distance);
         }
     add_clock_edges(gaps, keyed, keyed_count);
 }
@@ -139,7 +139,7 @@ static int find_keyed(const struct gaps *gaps, struct keyed *keyed)
 }
 
 /* Counts become the places behind the edges of the tasks before. */
-static int add_up(int *first, int count)
+static int gaps_add_up(int *first, int count)
 {
     int sum = 0;
     for (int i = 0; i <= count; i++) {
@@ -153,24 +153,24 @@ static int add_up(int *first, int count)
 /* ---- shortest paths -------------------------------------------------------------------------- */
 
 /* Tasks to be visited, by their distance modulo `levels`; one entry an edge and a start is enough. */
-struct visit {
+struct gaps_own_visit {
     int task, next;
 };
 
-struct search {
-    struct visit *visits;
+struct gaps_search {
+    struct gaps_own_visit *visits;
     int *level, visit_count, waiting;
 };
 
-static void visit_later(const struct gaps *gaps, struct search *search, int task, int distance)
+static void visit_later(const struct gaps *gaps, struct gaps_search *search, int task, int distance)
 {
     int *level = &search->level[distance % gaps->levels];
-    search->visits[search->visit_count] = (struct visit){task, *level};
+    search->visits[search->visit_count] = (struct gaps_own_visit){task, *level};
     *level = search->visit_count++;
     search->waiting++;
 }
 
-static void visit(const struct gaps *gaps, struct search *search, int *row, int task)
+static void gaps_visit(const struct gaps *gaps, struct gaps_search *search, int *row, int task)
 {
     for (int i = gaps->first[task]; i < gaps->first[task + 1]; i++) {
         const struct gap_edge *edge = &gaps->edges[i];
@@ -183,7 +183,7 @@ static void visit(const struct gaps *gaps, struct search *search, int *row, int 
 }
 
 /* Follow the edges from the tasks that wait. */
-static void spread(const struct gaps *gaps, struct search *search, int *row)
+static void spread(const struct gaps *gaps, struct gaps_search *search, int *row)
 {
     for (int distance = 0; search->waiting > 0; distance++)
         for (int *level = &search->level[distance % gaps->levels]; *level != NONE;) {
@@ -191,21 +191,21 @@ static void spread(const struct gaps *gaps, struct search *search, int *row)
             *level = search->visits[*level].next;
             search->waiting--;
             if (row[t] == distance) /* else it was nearer */
-                visit(gaps, search, row, t);
+                gaps_visit(gaps, search, row, t);
         }
 }
 
-static bool open_search(const struct gaps *gaps, struct search *search)
+static bool open_search(const struct gaps *gaps, struct gaps_search *search)
 {
     size_t visits = (size_t)gaps->edge_count + (size_t)gaps->program->tasks;
-    *search = (struct search){.visits = malloc(visits * sizeof *search->visits),
-                              .level = malloc((size_t)gaps->levels * sizeof *search->level)};
+    *search = (struct gaps_search){.visits = malloc(visits * sizeof *search->visits),
+                                   .level = malloc((size_t)gaps->levels * sizeof *search->level)};
     for (int i = 0; search->level && i < gaps->levels; i++)
         search->level[i] = NONE;
     return search->visits && search->level;
 }
 
-static void close_search(struct search *search)
+static void close_search(struct gaps_search *search)
 {
     free(search->visits);
     free(search->level);
@@ -217,7 +217,7 @@ static bool find_from_any(struct gaps *gaps)
 {
     const struct program *p = gaps->program;
     const struct task *tasks = plan_task(p->plan, 0, 0);
-    struct search search;
+    struct gaps_search search;
     bool opened = open_search(gaps, &search);
     gaps->from_any = ARENA_ARRAY(&gaps->arena, (size_t)p->tasks, int);
     if (opened && gaps->from_any) {
@@ -254,7 +254,7 @@ bool gaps_driver_sees(const struct gaps *gaps, int task)
            plan_task(gaps->program->plan, 0, task)->work.kind == WORK_HOST;
 }
 
-static void find_row(const struct gaps *gaps, struct search *search, int *row, int task)
+static void find_row(const struct gaps *gaps, struct gaps_search *search, int *row, int task)
 {
     bool seen = gaps->of == GAPS_OF_SUBMISSION || gaps_driver_sees(gaps, task);
     for (int t = 0; t < gaps->program->tasks; t++)
@@ -265,7 +265,7 @@ static void find_row(const struct gaps *gaps, struct search *search, int *row, i
 }
 
 /* List the edges: none is needed where dependences and keys tell all. */
-static bool prepare(struct gaps *gaps)
+static bool gaps_prepare(struct gaps *gaps)
 {
     const struct program *p = gaps->program;
     const size_t n = (size_t)p->tasks;
@@ -276,15 +276,15 @@ static bool prepare(struct gaps *gaps)
         return false;
     int keyed_count = find_keyed(gaps, keyed);
     gaps->first = first;
-    add_edges(gaps, keyed, keyed_count);
-    gaps->edge_count = add_up(first, p->tasks);
+    gaps_add_edges(gaps, keyed, keyed_count);
+    gaps->edge_count = gaps_add_up(first, p->tasks);
     gaps->edges = ARENA_ARRAY(&gaps->arena, (size_t)gaps->edge_count + 1, struct gap_edge);
     if (!gaps->edges)
         return false;
     for (size_t i = 0; i <= n; i++)
         next[i] = first[i];
     gaps->first = next;
-    add_edges(gaps, keyed, keyed_count);
+    gaps_add_edges(gaps, keyed, keyed_count);
     gaps->first = first;
     return find_from_any(gaps);
 }
@@ -298,7 +298,7 @@ struct reached {
 };
 
 /* Not there yet by so short a way? */
-static bool is_new(const struct reached *reached, int count, int task, int distance)
+static bool gaps_is_new(const struct reached *reached, int count, int task, int distance)
 {
     for (int i = 0; i < count; i++)
         if (reached[i].task == task && reached[i].distance <= distance)
@@ -320,7 +320,7 @@ static bool leads_near(const struct gaps *gaps, int from, int to, int most)
                 continue;
             if (edge->to == to)
                 return true;
-            if (count < NEAR_TASKS && is_new(reached, count, edge->to, distance))
+            if (count < NEAR_TASKS && gaps_is_new(reached, count, edge->to, distance))
                 reached[count++] = (struct reached){edge->to, distance};
         }
     }
@@ -329,7 +329,7 @@ static bool leads_near(const struct gaps *gaps, int from, int to, int most)
 
 enum status gaps_near(struct gaps *gaps, int from, int to, int most, bool *near)
 {
-    if (!gaps->from_any && !prepare(gaps))
+    if (!gaps->from_any && !gaps_prepare(gaps))
         return STATUS_SYSTEM;
     *near = gaps->rows[from] ? gaps->rows[from][to] <= most : leads_near(gaps, from, to, most);
     return STATUS_OK;
@@ -337,11 +337,11 @@ enum status gaps_near(struct gaps *gaps, int from, int to, int most, bool *near)
 
 const int *gaps_from(struct gaps *gaps, int task)
 {
-    if (!gaps->from_any && !prepare(gaps))
+    if (!gaps->from_any && !gaps_prepare(gaps))
         return NULL;
     if (gaps->rows[task])
         return gaps->rows[task];
-    struct search search;
+    struct gaps_search search;
     int *row = ARENA_ARRAY(&gaps->arena, (size_t)gaps->program->tasks, int);
     if (open_search(gaps, &search) && row) {
         find_row(gaps, &search, row, task);

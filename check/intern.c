@@ -19,7 +19,7 @@ static size_t index_bytes(uint32_t size)
 }
 
 /* Called before the index is published, or under the lock. */
-static void put(struct intern_index *index, uint64_t hash, uint32_t number)
+static void intern_put(struct intern_index *index, uint64_t hash, uint32_t number)
 {
     uint32_t at = intern_home(index, hash);
     assert(number < index->number_mask);
@@ -29,7 +29,7 @@ static void put(struct intern_index *index, uint64_t hash, uint32_t number)
     atomic_store_explicit(&index->slots[at], tag | (number + 1), memory_order_release);
 }
 
-static void prepare(struct intern_index *index, uint32_t size)
+static void intern_prepare(struct intern_index *index, uint32_t size)
 {
     index->size = size;
     index->number_mask = 1;
@@ -45,7 +45,7 @@ enum status intern_open(struct intern *table, size_t words, bool shared, struct 
     enum status status = budget_alloc(budget, index_bytes(FIRST_SIZE), &index);
     if (status != STATUS_OK)
         return status;
-    prepare(index, FIRST_SIZE);
+    intern_prepare(index, FIRST_SIZE);
     if (shared && pthread_mutex_init(&table->lock, NULL) != 0) {
         budget_free(budget, index, index_bytes(FIRST_SIZE));
         return STATUS_SYSTEM;
@@ -91,14 +91,15 @@ static uint32_t grown(uint32_t size)
     return wanted < UINT32_MAX ? (uint32_t)wanted : UINT32_MAX;
 }
 
-static void fill(const struct intern *table, struct intern_index *index)
+static void intern_fill(const struct intern *table, struct intern_index *index)
 {
     for (uint32_t number = 0; number < intern_count(table); number++)
-        put(index, hash_words(intern_value(table, number, table->words), table->words), number);
+        intern_put(index, hash_words(intern_value(table, number, table->words), table->words),
+                   number);
 }
 
 /* Threads that share the table may be reading the index; otherwise it is rebuilt in place. */
-static enum status grow(struct intern *table)
+static enum status intern_grow(struct intern *table)
 {
     struct intern_index *old = atomic_load_explicit(&table->index, memory_order_relaxed);
     struct intern_index *index = old;
@@ -113,8 +114,8 @@ static enum status grow(struct intern *table)
         table->retired[table->retired_count++] = old;
     } else
         memset(index, 0, index_bytes(size));
-    prepare(index, size);
-    fill(table, index);
+    intern_prepare(index, size);
+    intern_fill(table, index);
     atomic_store_explicit(&table->index, index, memory_order_release);
 #ifdef SWSIM_CHECKS
     assert(intern_check(table));
@@ -122,8 +123,8 @@ static enum status grow(struct intern *table)
     return STATUS_OK;
 }
 
-static enum status append(struct intern *table, const uint64_t *value, uint64_t hash,
-                          uint32_t *number)
+static enum status intern_append(struct intern *table, const uint64_t *value, uint64_t hash,
+                                 uint32_t *number)
 {
     uint32_t count = intern_count(table);
     enum status status = STATUS_OK;
@@ -131,12 +132,12 @@ static enum status append(struct intern *table, const uint64_t *value, uint64_t 
         return STATUS_LIMIT;
     if ((uint64_t)4 * (count + 1) >
         (uint64_t)3 * atomic_load_explicit(&table->index, memory_order_relaxed)->size)
-        status = grow(table);
+        status = intern_grow(table);
     if (status == STATUS_OK)
         status = chunked_push(&table->values, value);
     if (status != STATUS_OK)
         return status;
-    put(atomic_load_explicit(&table->index, memory_order_relaxed), hash, count);
+    intern_put(atomic_load_explicit(&table->index, memory_order_relaxed), hash, count);
     *number = count;
     return STATUS_OK;
 }
@@ -150,7 +151,7 @@ enum status intern_add(struct intern *table, const uint64_t *value, uint64_t has
     *number = intern_find(table, value, hash, table->words);
     *is_new = *number == INTERN_NONE;
     if (*is_new)
-        status = append(table, value, hash, number);
+        status = intern_append(table, value, hash, number);
     if (table->shared)
         pthread_mutex_unlock(&table->lock);
     return status;

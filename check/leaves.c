@@ -21,26 +21,26 @@ struct objects {
 };
 
 /* The leaves of an object, which are next to each other. */
-struct run {
+struct leaves_run {
     uint32_t first, count;
     int rank, group;
 };
 
-static void add(struct objects *objects, size_t at, int rank, int group)
+static void leaves_add(struct objects *objects, size_t at, int rank, int group)
 {
     objects->items[objects->count++] = (struct object){at, rank, group};
 }
 
 static void add_cell(struct objects *objects, int cell, int rank, int group)
 {
-    add(objects, (size_t)cell * sizeof(int32_t), rank, group);
+    leaves_add(objects, (size_t)cell * sizeof(int32_t), rank, group);
 }
 
-static void add_row(struct objects *objects, int index, int rank, int group)
+static void leaves_add_row(struct objects *objects, int index, int rank, int group)
 {
     const struct layout *at = &objects->program->at;
-    add(objects, at->rows_at + (size_t)index * (size_t)at->row_words * sizeof(uint64_t), rank,
-        group);
+    leaves_add(objects, at->rows_at + (size_t)index * (size_t)at->row_words * sizeof(uint64_t),
+               rank, group);
 }
 
 /* Objects of equal size, `per_rank` for each of the ranks. */
@@ -84,20 +84,20 @@ static void add_rows(struct objects *objects)
     if (at->rows == 0)
         return;
     for (int t = 0; t < p->thread_count; t++) {
-        add_row(objects, at->row_threads + t, p->threads[t].rank, GROUP_THREADS + t);
-        add_row(objects, at->row_entries[t], p->threads[t].rank, GROUP_THREADS + t);
+        leaves_add_row(objects, at->row_threads + t, p->threads[t].rank, GROUP_THREADS + t);
+        leaves_add_row(objects, at->row_entries[t], p->threads[t].rank, GROUP_THREADS + t);
     }
     for (int s = 0; s < p->stream_count; s++) {
-        add_row(objects, at->row_streams + s, p->streams[s].rank, GROUP_STREAMS + s);
-        add_row(objects, at->row_items[s], p->streams[s].rank, GROUP_STREAMS + s);
+        leaves_add_row(objects, at->row_streams + s, p->streams[s].rank, GROUP_STREAMS + s);
+        leaves_add_row(objects, at->row_items[s], p->streams[s].rank, GROUP_STREAMS + s);
     }
-    add_families(objects, add_row, at->row_events, at->row_flags, p->event_families);
-    add_families(objects, add_row, at->row_flags, at->row_locks, p->flag_families);
-    add_row(objects, at->row_locks, 0, GROUP_DRIVER);
+    add_families(objects, leaves_add_row, at->row_events, at->row_flags, p->event_families);
+    add_families(objects, leaves_add_row, at->row_flags, at->row_locks, p->flag_families);
+    leaves_add_row(objects, at->row_locks, 0, GROUP_DRIVER);
     for (int rank = 0; rank < p->ranks; rank++) {
-        add_row(objects, at->row_tickets + rank, rank, GROUP_DRIVER);
-        add_row(objects, at->row_done + rank * p->window, rank, GROUP_DRIVER);
-        add_row(objects, at->row_admit + rank * p->window, rank, GROUP_DRIVER);
+        leaves_add_row(objects, at->row_tickets + rank, rank, GROUP_DRIVER);
+        leaves_add_row(objects, at->row_done + rank * p->window, rank, GROUP_DRIVER);
+        leaves_add_row(objects, at->row_admit + rank * p->window, rank, GROUP_DRIVER);
     }
 }
 
@@ -107,9 +107,9 @@ static int compare_objects(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static int compare_runs(const void *a, const void *b)
+static int leaves_compare_runs(const void *a, const void *b)
 {
-    const struct run *x = a, *y = b;
+    const struct leaves_run *x = a, *y = b;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
     if (x->group != y->group)
@@ -124,7 +124,7 @@ static size_t most_objects(const struct program *p)
 }
 
 /* A leaf belongs to the object at its middle. */
-static void find_runs(struct objects *objects, struct run *runs, size_t leaves)
+static void leaves_find_runs(struct objects *objects, struct leaves_run *runs, size_t leaves)
 {
     size_t first = 0;
     qsort(objects->items, objects->count, sizeof *objects->items, compare_objects);
@@ -135,17 +135,17 @@ static void find_runs(struct objects *objects, struct run *runs, size_t leaves)
             end = next > half ? (next - half + TREE_LEAF_BYTES - 1) / TREE_LEAF_BYTES : 0;
             end = end < first ? first : end > leaves ? leaves : end;
         }
-        runs[i] = (struct run){(uint32_t)first, (uint32_t)(end - first), objects->items[i].rank,
-                               objects->items[i].group};
+        runs[i] = (struct leaves_run){(uint32_t)first, (uint32_t)(end - first),
+                                      objects->items[i].rank, objects->items[i].group};
         first = end;
     }
 }
 
-static void sort_leaves(struct objects *objects, struct run *runs, struct tree_order *order)
+static void sort_leaves(struct objects *objects, struct leaves_run *runs, struct tree_order *order)
 {
     size_t placed = 0;
-    find_runs(objects, runs, order->count);
-    qsort(runs, objects->count, sizeof *runs, compare_runs);
+    leaves_find_runs(objects, runs, order->count);
+    qsort(runs, objects->count, sizeof *runs, leaves_compare_runs);
     for (size_t i = 0; i < objects->count; i++)
         for (uint32_t k = 0; k < runs[i].count; k++)
             order->leaves[placed++] = runs[i].first + k;
@@ -157,8 +157,8 @@ enum status leaves_by_agent(const struct program *program, struct budget *budget
 {
     struct objects objects = {.program = program};
     size_t object_bytes = most_objects(program) * sizeof *objects.items;
-    size_t run_bytes = most_objects(program) * sizeof(struct run);
-    struct run *runs = NULL;
+    size_t run_bytes = most_objects(program) * sizeof(struct leaves_run);
+    struct leaves_run *runs = NULL;
     *order = (struct tree_order){.count = tree_leaves(program)};
     enum status status = budget_alloc(budget, order->count * sizeof *order->leaves, &order->leaves);
     if (status == STATUS_OK)
@@ -186,24 +186,24 @@ enum { SAMPLE = 1024, TABLE = 4 * SAMPLE, MAX_PASSES = 8 };
 
 /* A hash for each state of the sample: of one leaf, or of all leaves of a half (their exclusive or,
    from which a leaf can be removed again). */
-struct column {
+struct leaves_column {
     uint64_t hash[SAMPLE];
 };
 
 struct division {
     struct budget *budget;
     size_t leaves, sample;
-    struct column *columns; /* one a leaf */
-    struct column *halves;  /* two */
-    bool *second;           /* one a leaf: is in the second half */
-    uint32_t *changes;      /* one a leaf: states of the sample in which it is not its parent's */
-    uint64_t *seen;         /* an open-addressed table of hashes, */
-    uint32_t *times;        /* and how often each was seen */
+    struct leaves_column *columns; /* one a leaf */
+    struct leaves_column *halves;  /* two */
+    bool *second;                  /* one a leaf: is in the second half */
+    uint32_t *changes; /* one a leaf: states of the sample in which it is not its parent's */
+    uint64_t *seen;    /* an open-addressed table of hashes, */
+    uint32_t *times;   /* and how often each was seen */
 };
 
 /* Pairs of states in the sample that agree in a half after a leaf was added to it or removed. */
-static uint64_t agreeing_pairs(struct division *d, const struct column *half,
-                               const struct column *leaf)
+static uint64_t agreeing_pairs(struct division *d, const struct leaves_column *half,
+                               const struct leaves_column *leaf)
 {
     uint64_t pairs = 0;
     memset(d->times, 0, TABLE * sizeof *d->times);
@@ -231,9 +231,9 @@ static void toggle(struct division *d, int half, size_t leaf)
 }
 
 /* Move leaves as long as the cost decreases. */
-static void improve(struct division *d)
+static void leaves_improve(struct division *d)
 {
-    static const struct column nothing;
+    static const struct leaves_column nothing;
     double best = cost(agreeing_pairs(d, &d->halves[0], &nothing),
                        agreeing_pairs(d, &d->halves[1], &nothing));
     bool again = true;
@@ -308,7 +308,8 @@ static void close_division(struct division *d)
 }
 
 /* The leaves of one half, the most often changed first; equals keep their order. */
-static size_t gather(const struct division *d, const uint32_t *leaves, bool second, uint32_t *out)
+static size_t leaves_gather(const struct division *d, const uint32_t *leaves, bool second,
+                            uint32_t *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < d->leaves; i++) {
@@ -329,8 +330,8 @@ static enum status reorder(const struct division *d, struct tree_order *order)
     enum status status = budget_alloc(d->budget, d->leaves * sizeof *leaves, &leaves);
     if (status != STATUS_OK)
         return status;
-    order->first_half = gather(d, order->leaves, false, leaves);
-    gather(d, order->leaves, true, leaves + order->first_half);
+    order->first_half = leaves_gather(d, order->leaves, false, leaves);
+    leaves_gather(d, order->leaves, true, leaves + order->first_half);
     memcpy(order->leaves, leaves, d->leaves * sizeof *leaves);
     order->ranked = true;
     budget_free(d->budget, leaves, d->leaves * sizeof *leaves);
@@ -350,7 +351,7 @@ enum status leaves_divide(struct tree *tree, const struct states *states, struct
             d.second[order->leaves[i]] = i >= order->first_half;
             toggle(&d, i >= order->first_half, order->leaves[i]);
         }
-        improve(&d);
+        leaves_improve(&d);
         status = reorder(&d, order);
     }
     close_division(&d);

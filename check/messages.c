@@ -9,14 +9,14 @@
 #include "plan/schedules/listed.h"
 
 /* A part, and its operation. */
-struct place {
+struct messages_place {
     const struct part *part;
     const struct op *op;
 };
 
-static int compare_places(const void *a, const void *b)
+static int messages_compare_places(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct messages_place *x = a, *y = b;
     if (x->part->channel != y->part->channel)
         return x->part->channel < y->part->channel ? -1 : 1;
     if (x->part->tag != y->part->tag)
@@ -26,20 +26,21 @@ static int compare_places(const void *a, const void *b)
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-static struct place *list_places(const struct program *p, size_t *count)
+static struct messages_place *list_places(const struct program *p, size_t *count)
 {
-    struct place *places = calloc(p->part_count + 1, sizeof *places);
+    struct messages_place *places = calloc(p->part_count + 1, sizeof *places);
     *count = 0;
     for (size_t i = 0; places && i < p->op_count; i++)
         for (int k = 0; k < p->ops[i].part_count; k++)
-            places[(*count)++] = (struct place){&p->parts[p->ops[i].part_first + k], &p->ops[i]};
+            places[(*count)++] =
+                (struct messages_place){&p->parts[p->ops[i].part_first + k], &p->ops[i]};
     if (places)
-        qsort(places, *count, sizeof *places, compare_places);
+        qsort(places, *count, sizeof *places, messages_compare_places);
     return places;
 }
 
 /* The last of those of one channel and tag that are too many; NULL: none. */
-static const struct place *find_excess(const struct place *first, size_t count)
+static const struct messages_place *find_excess(const struct messages_place *first, size_t count)
 {
     size_t sends = 0;
     for (size_t i = 0; i < count; i++)
@@ -49,7 +50,7 @@ static const struct place *find_excess(const struct place *first, size_t count)
     return 2 * sends > count ? &first[count - 1] : &first[count - sends - 1];
 }
 
-static bool comes_first(const struct place *a, const struct place *b)
+static bool messages_comes_first(const struct messages_place *a, const struct messages_place *b)
 {
     const struct mark *x = &a->op->mark, *y = &b->op->mark;
     return x->line != y->line ? x->line < y->line : x->col < y->col;
@@ -58,7 +59,7 @@ static bool comes_first(const struct place *a, const struct place *b)
 /* Has each tag one channel, with as many sends as receives? Almost all plans are so, and need no sorting. */
 static enum status are_paired(const struct program *p, bool *paired, struct diag *diag)
 {
-    struct ends {
+    struct messages_ends {
         int channel, more_sends;
     } *ends = calloc(p->names.count + 1, sizeof *ends);
     if (!ends)
@@ -66,7 +67,7 @@ static enum status are_paired(const struct program *p, bool *paired, struct diag
     *paired = true;
     for (size_t i = 0; i < p->part_count; i++) {
         const struct part *part = &p->parts[i];
-        struct ends *end = &ends[part->tag];
+        struct messages_ends *end = &ends[part->tag];
         *paired &= end->channel == 0 || end->channel == part->channel + 1;
         end->channel = part->channel + 1;
         end->more_sends += part->send ? 1 : -1;
@@ -85,16 +86,16 @@ enum status messages_find_lone(const struct program *p, int *lone, struct diag *
     enum status status = p->part_count ? are_paired(p, &paired, diag) : STATUS_OK;
     if (status != STATUS_OK || paired)
         return status;
-    struct place *places = list_places(p, &count);
+    struct messages_place *places = list_places(p, &count);
     if (!places)
         return diag_no_memory(diag);
-    const struct place *best = NULL;
+    const struct messages_place *best = NULL;
     for (size_t first = 0, end; first < count; first = end) {
         for (end = first; end < count && places[end].part->channel == places[first].part->channel &&
                           places[end].part->tag == places[first].part->tag;)
             end++;
-        const struct place *excess = find_excess(&places[first], end - first);
-        if (excess && (!best || comes_first(excess, best)))
+        const struct messages_place *excess = find_excess(&places[first], end - first);
+        if (excess && (!best || messages_comes_first(excess, best)))
             best = excess;
     }
     if (best)
@@ -113,7 +114,8 @@ static const struct op *op_of(const struct program *p, int part)
     return NULL;
 }
 
-static const char *position(const struct program *p, const struct op *op, struct arena *arena)
+static const char *messages_position(const struct program *p, const struct op *op,
+                                     struct arena *arena)
 {
     if (op->mark.line == 0)
         return "";
@@ -153,7 +155,7 @@ const char *messages_tell(const struct program *p, int lone, struct arena *arena
     const struct channel *channel = &p->channels[part->channel];
     if (part->listed)
         return tell_listed(p, lone, arena);
-    const char *tag = p->names.items[part->tag], *at = position(p, op_of(p, lone), arena);
+    const char *tag = p->names.items[part->tag], *at = messages_position(p, op_of(p, lone), arena);
     if (!at)
         return NULL;
     return arena_printf(arena, "rank %d %s %s%s %s rank %d on communicator %s, which has no %s",

@@ -49,7 +49,7 @@ static bool note_step(struct runner *runner, struct transition step)
 }
 
 /* Take the step; false: the run is over. */
-static bool take(struct runner *runner, struct transition step)
+static bool one_run_own_take(struct runner *runner, struct transition step)
 {
     struct one_run *out = runner->out;
     struct effect effect;
@@ -62,7 +62,7 @@ static bool take(struct runner *runner, struct transition step)
         return false;
     }
     out->mismatch = effect.violated & 1u << PROPERTY_MISMATCH;
-    if (++out->steps % LOOK_EVERY == 0 && watch_look(runner->watch))
+    if (++out->steps % LOOK_EVERY == 0 && watch_own_watch_look(runner->watch))
         return false;
     return !out->mismatch;
 }
@@ -72,13 +72,13 @@ static bool follow_free(struct runner *runner)
 {
     reducer_begin(&runner->reducer, runner->state);
     for (int agent; (agent = reducer_next_free(&runner->reducer, runner->state)) >= 0;)
-        if (!take(runner, (struct transition){agent, 0}))
+        if (!one_run_own_take(runner, (struct transition){agent, 0}))
             return false;
     return true;
 }
 
 /* From the initial state. */
-static void run(struct runner *runner)
+static void one_run_run(struct runner *runner)
 {
     *runner->out = (struct one_run){.alone = true};
     while (follow_free(runner)) {
@@ -87,7 +87,7 @@ static void run(struct runner *runner)
             return;
         }
         runner->out->alone = false;
-        if (!take(runner, runner->choices[0]))
+        if (!one_run_own_take(runner, runner->choices[0]))
             break;
     }
     runner->out->alone = false;
@@ -103,13 +103,13 @@ enum status one_run_take(const struct program *program, struct search_watch *wat
     bool ready = reducer_init(&runner.reducer, program, PACE_ANY) && runner.state && runner.choices;
     if (ready) {
         machine_limit_knowledge(runner.state, true);
-        run(&runner);
+        one_run_run(&runner);
     }
     if (ready && out->seen & wanted) { /* once more, with all knowledge and paths: both take much */
         machine_reset(program, runner.state);
         machine_limit_knowledge(runner.state, false);
         runner.keeps_paths = true;
-        run(&runner);
+        one_run_run(&runner);
     }
     bool good = ready && !runner.no_memory && !machine_lost_knowledge(runner.state);
     reducer_fini(&runner.reducer);

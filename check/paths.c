@@ -15,7 +15,7 @@ struct replayer {
 };
 
 /* Take a step and append it to the path. False: memory is exhausted. */
-static bool take(struct replayer *replayer, struct transition step)
+static bool paths_take(struct replayer *replayer, struct transition step)
 {
     machine_step(replayer->program, replayer->state, step, NULL);
     return search_path_push(&replayer->path, &replayer->cap, step);
@@ -31,20 +31,20 @@ static bool replay_chain(struct replayer *replayer, size_t limit)
         if (agent < 0)
             break;
         retires = machine_retires(replayer->program, replayer->state, agent);
-        if (!take(replayer, (struct transition){agent, 0}))
+        if (!paths_take(replayer, (struct transition){agent, 0}))
             return false;
     }
     return true;
 }
 
-static bool replay(struct replayer *replayer, bool reduction, const struct transition *choices,
-                   size_t count, size_t last_chain)
+static bool paths_replay(struct replayer *replayer, bool reduction,
+                         const struct transition *choices, size_t count, size_t last_chain)
 {
     for (size_t i = 0; i <= count; i++) {
         bool retires = false;
         if (i > 0) {
             retires = machine_retires(replayer->program, replayer->state, choices[i - 1].agent);
-            if (!take(replayer, choices[i - 1]))
+            if (!paths_take(replayer, choices[i - 1]))
                 return false;
         }
         size_t limit = i == count ? last_chain : EXPLORE_MAX_CHAIN;
@@ -60,7 +60,8 @@ enum status path_replay(const struct program *program, const struct search_optio
 {
     struct replayer replayer = {.program = program, .state = machine_state(program)};
     bool ok = reducer_init(&replayer.reducer, program, explorer_pace(program, options)) &&
-              replayer.state && replay(&replayer, options->reduction, choices, count, last_chain);
+              replayer.state &&
+              paths_replay(&replayer, options->reduction, choices, count, last_chain);
     reducer_fini(&replayer.reducer);
     machine_free(replayer.state);
     if (!ok) {

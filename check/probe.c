@@ -19,7 +19,7 @@ struct probe {
 };
 
 /* The witness of a violation: the choices of the walk, then the one that shows it. */
-static enum status keep(struct probe *probe, const struct violation *seen)
+static enum status probe_keep(struct probe *probe, const struct violation *seen)
 {
     struct search_result *result = probe->result;
     enum status status = STATUS_OK;
@@ -38,7 +38,7 @@ static enum status keep(struct probe *probe, const struct violation *seen)
 }
 
 /* One of the successors, seldom the end of the data. */
-static const struct successor *choose(struct probe *probe)
+static const struct successor *probe_choose(struct probe *probe)
 {
     const struct batch *batch = probe->batch;
     const struct successor *chosen = NULL;
@@ -52,7 +52,7 @@ static const struct successor *choose(struct probe *probe)
 }
 
 /* Expand the node; its violations end the walk. */
-static enum status look(struct probe *probe, uint64_t root)
+static enum status probe_look(struct probe *probe, uint64_t root)
 {
     struct batch *batch = probe->batch;
     batch->first = 0;
@@ -62,20 +62,20 @@ static enum status look(struct probe *probe, uint64_t root)
     probe->result->transitions += batch->nodes[0].transitions;
     enum status status = batch->status;
     for (size_t i = 0; i < batch->violation_count && status == STATUS_OK; i++)
-        status = keep(probe, &batch->violations[i]);
+        status = probe_keep(probe, &batch->violations[i]);
     return status;
 }
 
-static enum status walk(struct probe *probe, uint64_t root, uint64_t until)
+static enum status probe_walk(struct probe *probe, uint64_t root, uint64_t until)
 {
     const struct batch *batch = probe->batch;
     probe->choices.count = 0;
     for (int node = 0; node < WALK_NODES && probe->result->transitions < until; node++) {
-        enum status status = look(probe, root);
+        enum status status = probe_look(probe, root);
         if (status != STATUS_OK || batch->violation_count > 0 || batch->successor_count == 0 ||
             watch_over(probe->explorer->watch))
             return status;
-        const struct successor *next = choose(probe);
+        const struct successor *next = probe_choose(probe);
         root = next->root;
         if (!search_path_push(&probe->choices, &probe->choice_cap, next->by))
             return STATUS_SYSTEM;
@@ -94,7 +94,7 @@ enum status probe_run(struct explorer *explorer, struct batch *batch, uint64_t r
            !watch_over(explorer->watch)) {
         batch->properties = properties;
         uint64_t from = result->transitions;
-        status = walk(&probe, root, until);
+        status = probe_walk(&probe, root, until);
         if (result->transitions == from)
             break;
     }

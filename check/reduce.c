@@ -13,7 +13,7 @@ enum { TURN_STEPS = 64 };
 
 /* ---- agents with a free step ----------------------------------------------------------------- */
 
-static int place(const struct free_queue *queue, int k)
+static int reduce_place(const struct free_queue *queue, int k)
 {
     int at = queue->first + k;
     return at < queue->size ? at : at - queue->size;
@@ -21,7 +21,7 @@ static int place(const struct free_queue *queue, int k)
 
 static int peek(const struct free_queue *queue, int k)
 {
-    return queue->agents[place(queue, k)];
+    return queue->agents[reduce_place(queue, k)];
 }
 
 /* Takes out the k-th: those before it move up by one, or those behind it down. */
@@ -30,11 +30,11 @@ static int take_out(struct free_queue *queue, int k)
     int agent = peek(queue, k);
     bool from_front = k < queue->count / 2;
     for (; from_front && k > 0; k--)
-        queue->agents[place(queue, k)] = peek(queue, k - 1);
+        queue->agents[reduce_place(queue, k)] = peek(queue, k - 1);
     for (; !from_front && k < queue->count - 1; k++)
-        queue->agents[place(queue, k)] = peek(queue, k + 1);
+        queue->agents[reduce_place(queue, k)] = peek(queue, k + 1);
     if (from_front)
-        queue->first = place(queue, 1);
+        queue->first = reduce_place(queue, 1);
     queue->count--;
     return agent;
 }
@@ -45,12 +45,12 @@ static int take_oldest(struct free_queue *queue)
     if (queue->count == 0)
         return -1;
     int agent = queue->agents[queue->first];
-    queue->first = place(queue, 1);
+    queue->first = reduce_place(queue, 1);
     queue->count--;
     return agent;
 }
 
-static void drop(struct free_queue *queue, int agent)
+static void reduce_drop(struct free_queue *queue, int agent)
 {
     for (int k = 0; k < queue->count; k++)
         if (peek(queue, k) == agent) {
@@ -69,7 +69,7 @@ static void queue_news(struct reducer *reducer)
             continue;
         bool host = reducer->program->agents[agent].kind == AGENT_THREAD;
         struct free_queue *queue = host ? &reducer->hosts : &reducer->devices;
-        queue->agents[place(queue, queue->count++)] = agent;
+        queue->agents[reduce_place(queue, queue->count++)] = agent;
     }
 }
 
@@ -90,8 +90,8 @@ struct activity {
     bool enabled, busy;
 };
 
-static struct activity look_at(const struct reducer *reducer, const struct state *state,
-                               int component)
+static struct activity reduce_look_at(const struct reducer *reducer, const struct state *state,
+                                      int component)
 {
     const struct program *p = reducer->program;
     struct activity activity = {false, false};
@@ -118,7 +118,7 @@ static int current_component(const struct reducer *reducer, const struct state *
         int64_t oldest = machine_oldest(p, state, rank);
         if (reducer->component[rank] != rank)
             continue; /* the first rank stands for its component, whose ranks stay close together */
-        struct activity activity = look_at(reducer, state, rank);
+        struct activity activity = reduce_look_at(reducer, state, rank);
         if (!activity.enabled && activity.busy)
             return HUNG_COMPONENT;
         if (activity.enabled && (current < 0 || oldest < least)) {
@@ -159,7 +159,7 @@ static bool keeps_pace(struct reducer *reducer, const struct state *state, int a
 
 /* In host programs a thread goes on for a while, which makes a story easy to follow, and then lets
    others have a turn, which keeps streams short. -1: no thread has the turn. */
-static int take_turn(struct reducer *reducer, struct free_queue *queue)
+static int reduce_take_turn(struct reducer *reducer, struct free_queue *queue)
 {
     int last = queue->count - 1; /* the agent that has just acted */
     if (last < 0 || peek(queue, last) != reducer->turn || reducer->turn_left == 0)
@@ -170,7 +170,8 @@ static int take_turn(struct reducer *reducer, struct free_queue *queue)
 
 /* Pipelines: of the agents of the current component, the first of those whose rank lags most. Taken out; -1: none is
    ready. */
-static int take_first(struct reducer *reducer, const struct state *state, struct free_queue *queue)
+static int reduce_take_first(struct reducer *reducer, const struct state *state,
+                             struct free_queue *queue)
 {
     const struct program *p = reducer->program;
     int first = -1;
@@ -194,12 +195,12 @@ static int take_free(struct reducer *reducer, const struct state *state)
 {
     struct free_queue *hosts = &reducer->hosts, *devices = &reducer->devices;
     if (reducer->program->tasks > 0) {
-        int agent = take_first(reducer, state, hosts);
-        return agent >= 0 ? agent : take_first(reducer, state, devices);
+        int agent = reduce_take_first(reducer, state, hosts);
+        return agent >= 0 ? agent : reduce_take_first(reducer, state, devices);
     }
     int agent = take_oldest(devices);
     if (agent < 0)
-        agent = take_turn(reducer, hosts);
+        agent = reduce_take_turn(reducer, hosts);
     if (agent >= 0)
         return agent;
     reducer->turn = take_oldest(hosts);
@@ -272,8 +273,8 @@ static int take_only_choice(struct reducer *reducer, const struct state *state)
     if (agent >= 0 && machine_agent_enabled(reducer->program, state, agent) > 1)
         return -1;    /* what it does is a choice */
     if (agent >= 0) { /* it may be in a queue, kept back by keeps_pace */
-        drop(&reducer->hosts, agent);
-        drop(&reducer->devices, agent);
+        reduce_drop(&reducer->hosts, agent);
+        reduce_drop(&reducer->devices, agent);
     }
     return agent;
 }
@@ -289,7 +290,7 @@ void reducer_begin(struct reducer *reducer, const struct state *state)
     queue_news(reducer);
 }
 
-static int take(struct reducer *reducer, const struct state *state)
+static int reduce_take(struct reducer *reducer, const struct state *state)
 {
     return reducer->current < 0 ? -1 : take_free(reducer, state);
 }
@@ -303,10 +304,10 @@ int reducer_next_free(struct reducer *reducer, const struct state *state)
     reducer->last = -1;
     if (reducer->program->tasks && machine_agent_enabled(reducer->program, state, 0))
         return -1; /* the data loader is asked: both answers are explored before anything else */
-    int agent = take(reducer, state);
+    int agent = reduce_take(reducer, state);
     if (agent < 0 && reducer->has_components) { /* the next one that can go on */
         reducer->current = current_component(reducer, state);
-        agent = take(reducer, state);
+        agent = reduce_take(reducer, state);
     }
     if (agent < 0 && reducer->current >= 0)
         agent = take_only_choice(reducer, state);
@@ -320,7 +321,7 @@ bool reducer_data_ended(const struct reducer *reducer, const struct state *state
 {
     const struct program *p = reducer->program;
     for (int rank = 0; reducer->has_components && rank < p->ranks; rank++) {
-        struct activity activity = look_at(reducer, state, reducer->component[rank]);
+        struct activity activity = reduce_look_at(reducer, state, reducer->component[rank]);
         if (!activity.enabled && activity.busy && !machine_data_ended(p, state, rank))
             return false;
     }
@@ -330,7 +331,8 @@ bool reducer_data_ended(const struct reducer *reducer, const struct state *state
     return p->tasks > 0;
 }
 
-static int list_choices(struct reducer *reducer, const struct state *state, struct transition *out)
+static int reduce_list_choices(struct reducer *reducer, const struct state *state,
+                               struct transition *out)
 {
     const struct program *p = reducer->program;
     int count = 0;
@@ -354,7 +356,7 @@ int reducer_choices(struct reducer *reducer, const struct state *state, struct t
     reducer_begin(reducer, state);
     int agent = reducer_next_free(reducer, state);
     if (agent < 0)
-        return reducer->current < 0 ? 0 : list_choices(reducer, state, out);
+        return reducer->current < 0 ? 0 : reduce_list_choices(reducer, state, out);
     out[0] = (struct transition){agent, 0};
     return 1;
 }

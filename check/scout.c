@@ -10,7 +10,7 @@ enum { RUNS = 10, STEPS = 20000, ITERATIONS_MORE = 4, LOOK = 16 };
 
 enum preference { HOST_FIRST, DEVICE_FIRST, RANDOM };
 
-struct run {
+struct scout_run {
     const struct program *program;
     struct search_watch *watch;
     struct state *state;
@@ -23,14 +23,14 @@ struct run {
     uint64_t steps; /* of all runs */
 };
 
-static bool is_host(const struct run *run, int agent)
+static bool scout_is_host(const struct scout_run *run, int agent)
 {
     enum agent_kind kind = run->program->agents[agent].kind;
     return kind == AGENT_THREAD || kind == AGENT_DATA;
 }
 
 /* Of the possible steps the one to take. The data go on for a while, then end. */
-static struct transition choose(struct run *run, int count)
+static struct transition scout_choose(struct scout_run *run, int count)
 {
     int64_t asked = run->state->cells[0];
     for (int i = 0; i < count; i++)
@@ -40,13 +40,13 @@ static struct transition choose(struct run *run, int count)
     if (run->preference == RANDOM)
         return run->choices[run->random % (uint64_t)count];
     for (int i = 0; i < count; i++)
-        if (is_host(run, run->choices[i].agent) == (run->preference == HOST_FIRST))
+        if (scout_is_host(run, run->choices[i].agent) == (run->preference == HOST_FIRST))
             return run->choices[i];
     return run->choices[0];
 }
 
 /* The properties of `wanted` that the run violates; it ends at the first. */
-static enum status take_run(struct run *run, unsigned wanted, unsigned *violated)
+static enum status scout_take_run(struct scout_run *run, unsigned wanted, unsigned *violated)
 {
     struct effect effect = {0};
     machine_reset(run->program, run->state);
@@ -54,12 +54,12 @@ static enum status take_run(struct run *run, unsigned wanted, unsigned *violated
     run->path_cap = 0;
     *violated = 0;
     for (int step = 0; step < STEPS && !*violated; step++) {
-        if (step % LOOK == 0 && watch_look(run->watch))
+        if (step % LOOK == 0 && watch_own_watch_look(run->watch))
             return STATUS_OK;
         int count = machine_enabled(run->program, run->state, run->choices);
         if (count == 0 || effect.violated & (1u << PROPERTY_MISMATCH))
             return STATUS_OK;
-        struct transition chosen = choose(run, count);
+        struct transition chosen = scout_choose(run, count);
         if (!search_path_push(&run->path, &run->path_cap, chosen))
             return STATUS_SYSTEM;
         machine_step(run->program, run->state, chosen, &effect);
@@ -70,8 +70,8 @@ static enum status take_run(struct run *run, unsigned wanted, unsigned *violated
 }
 
 /* The path belongs to the first of the properties, a copy to each other. */
-static enum status keep(const struct search_path *path, unsigned violated,
-                        struct search_result *out)
+static enum status scout_keep(const struct search_path *path, unsigned violated,
+                              struct search_result *out)
 {
     for (int p = 0; p < PROPERTY_COUNT; p++) {
         size_t cap = 0;
@@ -85,16 +85,16 @@ static enum status keep(const struct search_path *path, unsigned violated,
     return STATUS_OK;
 }
 
-static enum status take_runs(struct run *run, unsigned wanted, struct search_result *out)
+static enum status take_runs(struct scout_run *run, unsigned wanted, struct search_result *out)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < RUNS && status == STATUS_OK && wanted & ~out->found; i++) {
         unsigned violated;
         run->preference = i < RANDOM ? (enum preference)i : RANDOM;
-        status = take_run(run, wanted & ~out->found, &violated);
+        status = scout_take_run(run, wanted & ~out->found, &violated);
         out->states = out->transitions = run->steps;
         if (status == STATUS_OK)
-            status = keep(&run->path, violated, out);
+            status = scout_keep(&run->path, violated, out);
         free(run->path.steps);
     }
     return status;
@@ -106,11 +106,12 @@ enum status scout_runs(const struct program *program, unsigned wanted, struct se
     *out = (struct search_result){0};
     if (!wanted)
         return STATUS_OK;
-    struct run run = {.program = program,
-                      .watch = watch,
-                      .state = machine_state(program),
-                      .choices = calloc(machine_most_transitions(program), sizeof *run.choices),
-                      .iterations = program->window + ITERATIONS_MORE};
+    struct scout_run run = {.program = program,
+                            .watch = watch,
+                            .state = machine_state(program),
+                            .choices =
+                                calloc(machine_most_transitions(program), sizeof *run.choices),
+                            .iterations = program->window + ITERATIONS_MORE};
     enum status status = run.state && run.choices ? take_runs(&run, wanted, out) : STATUS_SYSTEM;
     machine_free(run.state);
     free(run.choices);

@@ -84,7 +84,7 @@ static void end_search(struct exact_search *search, const char *limit)
 }
 
 /* A refused request for memory ends the search, which keeps its results. */
-static void refuse(struct exact_search *search, enum status status)
+static void search_refuse(struct exact_search *search, enum status status)
 {
     if (status == STATUS_OK)
         return;
@@ -116,8 +116,8 @@ static void judge_violation(struct exact_search *search, const struct violation 
     stop_if_found(search);
 }
 
-static void keep_successor(struct exact_search *search, uint32_t parent,
-                           const struct successor *found)
+static void search_keep_successor(struct exact_search *search, uint32_t parent,
+                                  const struct successor *found)
 {
     uint32_t id;
     bool is_new;
@@ -125,11 +125,11 @@ static void keep_successor(struct exact_search *search, uint32_t parent,
         states_insert(&search->states, found->root, parent, found->by, &id, &is_new);
     if (status == STATUS_OK && search->options->endless && parent != STATES_NONE)
         status = edges_add(&search->edges, id);
-    refuse(search, status);
+    search_refuse(search, status);
 }
 
 /* Has the search taken more than `steps` since it had taken `from`? 0 steps: no limit. */
-static bool is_far(const struct exact_search *search, uint64_t from, uint64_t steps)
+static bool search_is_far(const struct exact_search *search, uint64_t from, uint64_t steps)
 {
     return steps && search->result->transitions > from + steps;
 }
@@ -146,34 +146,34 @@ static void commit_node(struct exact_search *search, const struct batch *batch, 
     search->result->avoided |= now->avoids;
     search->given_up |= now->given_up;
     if (search->options->endless && !first)
-        refuse(search, edges_begin(&search->edges));
+        search_refuse(search, edges_begin(&search->edges));
     for (; violation < now->violations; violation++)
         judge_violation(search, &batch->violations[violation]);
     for (; successor < now->successors && !search->stop; successor++) {
         if (successor + PREFETCH_AHEAD < batch->successor_count)
             states_prefetch(&search->states, batch->successors[successor + PREFETCH_AHEAD].root);
-        keep_successor(search, id, &batch->successors[successor]);
+        search_keep_successor(search, id, &batch->successors[successor]);
     }
     const struct search_limits *limits = &search->options->limits;
     if (limits->states && states_count(&search->states) > limits->states)
         end_search(search, "states");
-    if (is_far(search, 0, limits->steps))
+    if (search_is_far(search, 0, limits->steps))
         end_search(search, "steps");
-    if (search->result->found && is_far(search, search->found_at, limits->steps_behind))
+    if (search->result->found && search_is_far(search, search->found_at, limits->steps_behind))
         end_search(search, SEARCH_BEHIND);
 }
 
-static void commit(struct exact_search *search, const struct batch *batch)
+static void search_commit(struct exact_search *search, const struct batch *batch)
 {
     for (size_t node = 0; node < batch->done && !search->stop; node++)
         commit_node(search, batch, node);
     if (!search->stop)
-        refuse(search, batch->status);
+        search_refuse(search, batch->status);
     if (!search->stop && watch_over(&search->watch))
         end_search(search, watch_interrupted(&search->watch) ? "interrupted" : "time");
 }
 
-static void report_progress(struct exact_search *search)
+static void search_report_progress(struct exact_search *search)
 {
     double seconds = stopwatch_seconds(&search->watch.start);
     if (!search->options->progress || seconds - search->last_progress < 0.5)
@@ -208,7 +208,7 @@ static bool queue_check(const struct exact_search *search)
 }
 #endif
 
-static bool is_over(const struct exact_search *search)
+static bool search_is_over(const struct exact_search *search)
 {
     if (search->stop || search->status != STATUS_OK)
         return true;
@@ -247,11 +247,11 @@ static void commit_ready(struct exact_search *search)
            !search->stop) {
         uint64_t at = search->committed++ % search->ring;
         search->ready[at] = false;
-        commit(search, &search->batches[at]);
+        search_commit(search, &search->batches[at]);
     }
     if (search->options->going_on && !search->stop)
         search->options->going_on(search->options->going_on_arg, search->result);
-    report_progress(search);
+    search_report_progress(search);
 }
 
 static void *work(void *arg)
@@ -259,7 +259,7 @@ static void *work(void *arg)
     struct search_worker *worker = arg;
     struct exact_search *search = worker->search;
     pthread_mutex_lock(&search->lock);
-    while (!is_over(search)) {
+    while (!search_is_over(search)) {
         uint64_t number;
         if (!take_batch(search, &number)) {
             pthread_cond_wait(&search->changed, &search->lock);
@@ -358,7 +358,7 @@ static enum status move_states(struct exact_search *search, struct tree *tree,
 }
 
 /* Lay the tree out anew; in the old order if there is no memory for finding a better one. */
-static enum status learn(struct exact_search *search, bool shared)
+static enum status search_learn(struct exact_search *search, bool shared)
 {
     struct budget *budget = &search->budget;
     struct tree tree = {0};
@@ -382,7 +382,7 @@ static enum status learn(struct exact_search *search, bool shared)
     return STATUS_OK;
 }
 
-static bool is_finished(const struct exact_search *search)
+static bool search_is_finished(const struct exact_search *search)
 {
     return search->stop || search->status != STATUS_OK ||
            search->next == states_count(&search->states);
@@ -392,11 +392,11 @@ static bool is_finished(const struct exact_search *search)
 static void probe(struct exact_search *search)
 {
     struct search_result *result = search->result;
-    if (search->options->probe_steps == 0 || result->found || is_finished(search))
+    if (search->options->probe_steps == 0 || result->found || search_is_finished(search))
         return;
-    refuse(search, probe_run(&search->workers[0].explorer, &search->batches[0],
-                             states_root(&search->states, 0), search->options->properties,
-                             search->options->probe_steps, result));
+    search_refuse(search, probe_run(&search->workers[0].explorer, &search->batches[0],
+                                    states_root(&search->states, 0), search->options->properties,
+                                    search->options->probe_steps, result));
     search->found_at = result->transitions;
     stop_if_found(search);
 }
@@ -407,7 +407,7 @@ static void breadth_first(struct exact_search *search)
     struct batch *batch = &search->batches[0];
     batch->properties = search->options->properties;
     explorer_begin(&search->workers[0].explorer, batch);
-    commit(search, batch);
+    search_commit(search, batch);
     search->pause_at = PROBE_STATES;
     if (!search->stop)
         run_workers(search);
@@ -415,24 +415,25 @@ static void breadth_first(struct exact_search *search)
     search->pause_at = LEARN_STATES;
     if (!search->stop)
         run_workers(search);
-    if (is_finished(search))
+    if (search_is_finished(search))
         return;
     int threads = thread_count(search->options);
     close_workers(search);
-    enum status status = learn(search, threads > 1);
+    enum status status = search_learn(search, threads > 1);
     if (status == STATUS_OK)
         status = open_workers(search, threads);
-    refuse(search, status);
+    search_refuse(search, status);
     search->pause_at = UINT32_MAX;
     if (!search->stop)
         run_workers(search);
 }
 
-static void conclude(struct exact_search *search)
+static void search_conclude(struct exact_search *search)
 {
     bool cycle = false;
     if (search->options->endless && !search->stop)
-        refuse(search, edges_have_cycle(&search->edges, states_count(&search->states), &cycle));
+        search_refuse(search,
+                      edges_have_cycle(&search->edges, states_count(&search->states), &cycle));
     search->result->ends_well |= cycle;
     search->result->avoided |= cycle;
     search->result->complete = !search->stop && !search->given_up;
@@ -442,12 +443,12 @@ static void conclude(struct exact_search *search)
 /* Has the search been told to end? Tables of a large state take seconds to fill. */
 static bool is_told_to_end(struct exact_search *search)
 {
-    if (watch_look(&search->watch))
+    if (watch_own_watch_look(&search->watch))
         end_search(search, watch_interrupted(&search->watch) ? "interrupted" : "time");
     return search->stop;
 }
 
-static enum status open_tables(struct exact_search *search)
+static enum status search_open_tables(struct exact_search *search)
 {
     struct budget *budget = &search->budget;
     enum status status = STATUS_OK;
@@ -463,11 +464,11 @@ static enum status open_tables(struct exact_search *search)
 
 static void search_exactly(struct exact_search *search)
 {
-    enum status status = open_tables(search);
-    refuse(search, status);
+    enum status status = search_open_tables(search);
+    search_refuse(search, status);
     if (status == STATUS_OK && !search->stop) {
         breadth_first(search);
-        conclude(search);
+        search_conclude(search);
     }
     close_workers(search);
     edges_close(&search->edges);

@@ -22,7 +22,7 @@ struct minimiser {
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-static bool is_possible(const struct minimiser *m, struct transition step)
+static bool shorten_is_possible(const struct minimiser *m, struct transition step)
 {
     return machine_agent_enabled(m->program, m->state, step.agent) > step.choice;
 }
@@ -52,13 +52,13 @@ static bool is_of_states(enum property property)
 
 /* Replay `count` steps of `trial` into `try`, without those that are not enabled. Returns the length
    of `try` if it ends in the violation, else 0. No run goes on behind a mismatch. */
-static size_t replay(struct minimiser *m, size_t count)
+static size_t shorten_replay(struct minimiser *m, size_t count)
 {
     size_t done = 0;
     machine_reset(m->program, m->state);
     for (size_t i = 0; i < count; i++) {
         struct effect effect;
-        if (!is_possible(m, m->trial[i]))
+        if (!shorten_is_possible(m, m->trial[i]))
             continue;
         machine_step(m->program, m->state, m->trial[i], &effect);
         m->effort--;
@@ -73,15 +73,15 @@ static size_t replay(struct minimiser *m, size_t count)
 
 /* ---- leaving out ----------------------------------------------------------------------------- */
 
-static bool goes_on(const struct minimiser *m)
+static bool shorten_goes_on(const struct minimiser *m)
 {
-    return m->effort > 0 && !watch_look(m->watch);
+    return m->effort > 0 && !watch_own_watch_look(m->watch);
 }
 
 /* Replay the trial; it becomes the path if it shows the violation and is not too long. */
-static bool adopt(struct minimiser *m, size_t count, size_t longest)
+static bool shorten_adopt(struct minimiser *m, size_t count, size_t longest)
 {
-    size_t length = replay(m, count);
+    size_t length = shorten_replay(m, count);
     if (length == 0 || length > longest)
         return false;
     memcpy(m->path, m->try, length * sizeof *m->path);
@@ -94,10 +94,10 @@ static bool leave_out_stretch(struct minimiser *m, size_t first, size_t length)
     size_t end = first + length < m->count ? first + length : m->count;
     memcpy(m->trial, m->path, first * sizeof *m->path);
     memcpy(m->trial + first, m->path + end, (m->count - end) * sizeof *m->path);
-    return adopt(m, m->count - (end - first), m->count - 1);
+    return shorten_adopt(m, m->count - (end - first), m->count - 1);
 }
 
-static size_t steps_of(const struct minimiser *m, int agent)
+static size_t shorten_steps_of(const struct minimiser *m, int agent)
 {
     size_t steps = 0;
     for (size_t i = 0; i < m->count; i++)
@@ -107,26 +107,27 @@ static size_t steps_of(const struct minimiser *m, int agent)
 
 static bool leave_out_last(struct minimiser *m, int agent, size_t steps)
 {
-    size_t keep = steps_of(m, agent) - steps, kept = 0, count = 0;
+    size_t keep = shorten_steps_of(m, agent) - steps, kept = 0, count = 0;
     for (size_t i = 0; i < m->count; i++)
         if (m->path[i].agent != agent || kept++ < keep)
             m->trial[count++] = m->path[i];
-    return adopt(m, count, m->count - 1);
+    return shorten_adopt(m, count, m->count - 1);
 }
 
 static void shorten_agent(struct minimiser *m, int agent)
 {
-    for (size_t steps = steps_of(m, agent); steps > 0 && goes_on(m); steps /= 2)
-        while (steps <= steps_of(m, agent) && goes_on(m) && leave_out_last(m, agent, steps))
+    for (size_t steps = shorten_steps_of(m, agent); steps > 0 && shorten_goes_on(m); steps /= 2)
+        while (steps <= shorten_steps_of(m, agent) && shorten_goes_on(m) &&
+               leave_out_last(m, agent, steps))
             ;
 }
 
-static void shorten(struct minimiser *m)
+static void shorten_shorten(struct minimiser *m)
 {
     for (int agent = m->program->agent_count; agent-- > 0;)
         shorten_agent(m, agent);
     for (size_t length = m->count / 2; length > 0; length /= 2)
-        for (size_t first = m->count; first > 0 && goes_on(m);) {
+        for (size_t first = m->count; first > 0 && shorten_goes_on(m);) {
             first = first > length ? first - length : 0;
             leave_out_stretch(m, first, length);
             first = first < m->count ? first : m->count;
@@ -146,14 +147,14 @@ static void draw_forward(struct minimiser *m, size_t at)
     memcpy(m->trial, m->path, m->count * sizeof *m->path);
     memmove(m->trial + at + 1, m->trial + at, (next - at) * sizeof *m->trial);
     m->trial[at] = m->path[next];
-    size_t length = replay(m, m->count);
+    size_t length = shorten_replay(m, m->count);
     if (length == m->count)
         memcpy(m->path, m->try, length * sizeof *m->path);
 }
 
 static void straighten(struct minimiser *m)
 {
-    for (size_t at = 1; at < m->count && goes_on(m); at++)
+    for (size_t at = 1; at < m->count && shorten_goes_on(m); at++)
         draw_forward(m, at);
 }
 
@@ -206,8 +207,8 @@ enum status minimise_path(const struct program *program, enum property property,
         return status;
     m.effort = *effort;
     m.watch = watch;
-    if (path->count > 0 && replay(&m, path->count) == path->count) {
-        shorten(&m);
+    if (path->count > 0 && shorten_replay(&m, path->count) == path->count) {
+        shorten_shorten(&m);
         straighten(&m);
         memcpy(path->steps, m.path, m.count * sizeof *m.path);
         path->count = m.count;
@@ -224,7 +225,7 @@ enum status minimise_check(const struct program *program, enum property property
     enum status status = open_minimiser(&m, program, property, path, diag);
     if (status != STATUS_OK)
         return status;
-    size_t length = replay(&m, path->count);
+    size_t length = shorten_replay(&m, path->count);
     *out = path->count > 0 ? length == path->count : is_of_states(property) && ends_badly(&m);
     close_minimiser(&m);
     return STATUS_OK;
@@ -255,14 +256,15 @@ static struct search_limits limits_within(const struct search_limits *limits,
         .until_ns = stopwatch_earlier(limits->until_ns, budget->until_ns)};
 }
 
-static void charge(struct shorten_budget *budget, uint64_t steps)
+static void shorten_charge(struct shorten_budget *budget, uint64_t steps)
 {
     budget->search_steps -= steps < budget->search_steps ? steps : budget->search_steps;
 }
 
-static enum status find_shortest(const struct program *program, const struct search_options *common,
-                                 enum property property, struct shorten_budget *budget,
-                                 struct search_path *path, struct diag *diag)
+static enum status shorten_find_shortest(const struct program *program,
+                                         const struct search_options *common,
+                                         enum property property, struct shorten_budget *budget,
+                                         struct search_path *path, struct diag *diag)
 {
     struct search_options search = *common;
     search.reduction = false;
@@ -280,7 +282,7 @@ static enum status find_shortest(const struct program *program, const struct sea
         *path = *found;
         *found = longer;
     }
-    charge(budget, result.transitions);
+    shorten_charge(budget, result.transitions);
     search_result_fini(&result);
     return STATUS_OK;
 }
@@ -295,8 +297,8 @@ enum status shorten_path(const struct program *program, const struct search_opti
                                      stopwatch_earlier(search->limits.until_ns, budget->until_ns),
                                  .interrupted = search->interrupted};
     enum status status = STATUS_OK;
-    if (budget->search_steps > 0 && !watch_look(&watch))
-        status = find_shortest(program, search, property, budget, path, diag);
+    if (budget->search_steps > 0 && !watch_own_watch_look(&watch))
+        status = shorten_find_shortest(program, search, property, budget, path, diag);
     if (status != STATUS_OK)
         return status;
     return minimise_path(program, property, &budget->replay_steps, &watch, path, diag);

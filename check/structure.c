@@ -28,12 +28,12 @@ enum { LOOK_EVERY = 64 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static bool is_clock(const struct program *p)
+static bool structure_own_is_clock(const struct program *p)
 {
     return p->driver == DRIVER_CLOCK;
 }
 
-static bool rules_are_plain(const struct program *p)
+static bool structure_rules_are_plain(const struct program *p)
 {
     const struct pipeline *pipeline = &p->plan->pipeline;
     return p->slots_safe && pipeline->forget_done == FORGET_NEVER &&
@@ -50,7 +50,7 @@ static const struct task *all_tasks(const struct program *p)
 }
 
 /* Ranks may differ in durations and communicators only. */
-static bool ranks_are_alike(const struct program *p)
+static bool structure_ranks_are_alike(const struct program *p)
 {
     for (int rank = 1; rank < p->ranks; rank++) {
         for (int t = 0; t < p->tasks; t++)
@@ -63,7 +63,7 @@ static bool ranks_are_alike(const struct program *p)
 }
 
 /* No thread waits for a peer, and no thread waits for a lock while it holds another. */
-static bool tasks_are_plain(const struct program *p)
+static bool structure_tasks_are_plain(const struct program *p)
 {
     int slots = p->plan->machine.sm_slots;
     for (int t = 0; t < p->tasks; t++) {
@@ -76,7 +76,7 @@ static bool tasks_are_plain(const struct program *p)
 }
 
 /* Clock: the place of every task in the enqueue order. */
-static void find_places(const struct program *p, int *place)
+static void structure_find_places(const struct program *p, int *place)
 {
     for (int k = 0; k < p->tasks; k++)
         place[p->order[0][k]] = k;
@@ -124,7 +124,7 @@ static size_t list_touches(const struct task *tasks, int count, struct touch *to
 }
 
 /* Accesses of one stream are ordered; host work belongs to its thread instead. */
-static bool same_place(const struct task *a, const struct task *b)
+static bool structure_same_place(const struct task *a, const struct task *b)
 {
     bool a_host = a->work.kind == WORK_HOST, b_host = b->work.kind == WORK_HOST;
     if (a_host || b_host)
@@ -153,7 +153,7 @@ struct touches {
     size_t count;
 };
 
-static bool is_shared(const struct touches *touches)
+static bool structure_is_shared(const struct touches *touches)
 {
     return touches->buffer->scope == SCOPE_SHARED;
 }
@@ -163,7 +163,7 @@ static bool is_shared(const struct touches *touches)
 static bool pair_is_ordered(const struct gaps *gaps, bool shared, int a, int b, int there, int back)
 {
     const struct task *tasks = all_tasks(gaps->program);
-    if (same_place(&tasks[a], &tasks[b]))
+    if (structure_same_place(&tasks[a], &tasks[b]))
         return true;
     return shared ? there + back <= 1 : there <= 0 || back <= 0;
 }
@@ -192,7 +192,7 @@ static bool pair_is_serial(const struct gaps *gaps, const struct touches *touche
     const int *place = gaps->program->serial_place;
     int later = place[b->task] < place[a->task];
     int lag = a->writes ? 0 : allowed_lag(touches, a->task);
-    if (!is_shared(touches))
+    if (!structure_is_shared(touches))
         return later ? back <= 0 : there <= 0;
     return there <= later && back <= 1 - later + lag;
 }
@@ -206,7 +206,7 @@ static enum status access_gap(struct gaps *gaps, int from, int to, int *out, str
     if (!row)
         return diag_no_memory(diag);
     *out = ordering_gap(gaps, row, from, to);
-    if (*out <= 0 || !same_place(&tasks[from], &tasks[to]))
+    if (*out <= 0 || !structure_same_place(&tasks[from], &tasks[to]))
         return STATUS_OK;
     int queued;
     enum status status = gaps_in_queue(gaps, from, to, &queued, diag);
@@ -251,8 +251,8 @@ static int compare_turns(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-static size_t list_turns(const struct program *p, const struct touches *touches,
-                         struct in_turn *turns)
+static size_t structure_list_turns(const struct program *p, const struct touches *touches,
+                                   struct in_turn *turns)
 {
     size_t count = 0;
     for (size_t i = 0; i < touches->count; i++) {
@@ -278,7 +278,7 @@ static enum status judge_turns(struct gaps *gaps, struct search_watch *watch,
     *serial = true;
     for (size_t k = 0; k < (shared ? 2 * count : count) && *serial && !status; k++) {
         const struct in_turn *turn = &turns[k % count];
-        if (k % LOOK_EVERY == LOOK_EVERY - 1 && watch_look(watch))
+        if (k % LOOK_EVERY == LOOK_EVERY - 1 && watch_own_watch_look(watch))
             *serial = false; /* nor do the pairs get far */
         for (size_t r = writer == SIZE_MAX ? since : writer;
              r < (turn->writes         ? k
@@ -306,8 +306,9 @@ static enum status judge_neighbours(struct gaps *gaps, struct search_watch *watc
     struct in_turn *turns = malloc(touches->count * sizeof *turns);
     if (!turns)
         return diag_no_memory(diag);
-    size_t count = list_turns(gaps->program, touches, turns);
-    enum status status = judge_turns(gaps, watch, turns, count, is_shared(touches), serial, diag);
+    size_t count = structure_list_turns(gaps->program, touches, turns);
+    enum status status =
+        judge_turns(gaps, watch, turns, count, structure_is_shared(touches), serial, diag);
     free(turns);
     return status;
 }
@@ -323,7 +324,7 @@ static enum status judge_pair(struct gaps *gaps, const struct touches *touches,
         status = access_gap(gaps, b->task, a->task, &back, diag);
     if (status != STATUS_OK)
         return status;
-    if (!pair_is_ordered(gaps, is_shared(touches), a->task, b->task, there, back))
+    if (!pair_is_ordered(gaps, structure_is_shared(touches), a->task, b->task, there, back))
         *proved &= ~RACE;
     if (b->writes ? !pair_is_serial(gaps, touches, a, b, there, back)
                   : !pair_is_serial(gaps, touches, b, a, back, there))
@@ -336,7 +337,7 @@ static enum status judge_pairs(struct gaps *gaps, struct search_watch *watch,
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < touches->count && !status && *proved & (RACE | SERIAL); i++) {
-        if (i % LOOK_EVERY == LOOK_EVERY - 1 && watch_look(watch))
+        if (i % LOOK_EVERY == LOOK_EVERY - 1 && watch_own_watch_look(watch))
             *proved = 0;
         for (size_t k = i + 1; k < touches->count && !status; k++) {
             const struct touch *a = &touches->items[i], *b = &touches->items[k];
@@ -440,8 +441,8 @@ enum status structure_proves(const struct program *program, struct search_watch 
                              unsigned *proved, struct diag *diag)
 {
     *proved = 0;
-    if (program->tasks == 0 || !rules_are_plain(program) || !ranks_are_alike(program) ||
-        !tasks_are_plain(program))
+    if (program->tasks == 0 || !structure_rules_are_plain(program) ||
+        !structure_ranks_are_alike(program) || !structure_tasks_are_plain(program))
         return STATUS_OK;
     bool plain;
     enum status status = traffic_is_plain(program, watch, &plain, diag);
@@ -450,8 +451,8 @@ enum status structure_proves(const struct program *program, struct search_watch 
     int *place = malloc((size_t)program->tasks * sizeof *place);
     if (!place)
         return diag_no_memory(diag);
-    find_places(program, place);
-    if (!is_clock(program) || dependences_come_first(program, place)) {
+    structure_find_places(program, place);
+    if (!structure_own_is_clock(program) || dependences_come_first(program, place)) {
         unsigned orders;
         status = accesses_prove(program, place, watch, &orders, diag);
         if (!status)

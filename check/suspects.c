@@ -8,7 +8,7 @@
 
 enum { NAME = 320 };
 
-struct finder {
+struct suspects_finder {
     const struct program *program;
     const struct state *state; /* at the end of the path */
     struct effect last;
@@ -17,18 +17,18 @@ struct finder {
     size_t cap;
 };
 
-static bool same_place(const struct suspect *a, const struct suspect *b)
+static bool suspects_same_place(const struct suspect *a, const struct suspect *b)
 {
     return a->task == b->task && a->rank == b->rank && a->mark.line == b->mark.line &&
            a->mark.col == b->mark.col;
 }
 
 /* The nearer of two views of one operation counts. */
-static void add(struct finder *finder, const struct suspect *suspect)
+static void suspects_add(struct suspects_finder *finder, const struct suspect *suspect)
 {
     struct suspects *out = finder->out;
     for (size_t i = 0; i < out->count; i++)
-        if (same_place(&out->items[i], suspect)) {
+        if (suspects_same_place(&out->items[i], suspect)) {
             if (suspect->nearness < out->items[i].nearness)
                 out->items[i].nearness = suspect->nearness;
             return;
@@ -37,16 +37,16 @@ static void add(struct finder *finder, const struct suspect *suspect)
         out->items[out->count++] = *suspect;
 }
 
-static void add_op(struct finder *finder, int op, int rank, int nearness)
+static void suspects_add_op(struct suspects_finder *finder, int op, int rank, int nearness)
 {
     if (op < 0)
         return;
     const struct op *desc = &finder->program->ops[op];
-    add(finder, &(struct suspect){desc->task, desc->mark, rank, nearness});
+    suspects_add(finder, &(struct suspect){desc->task, desc->mark, rank, nearness});
 }
 
 /* Names instead of indices, which an edit changes. */
-static void mix_fingerprint(struct finder *finder, int agent, int op)
+static void mix_fingerprint(struct suspects_finder *finder, int agent, int op)
 {
     char text[2 * NAME] = "";
     if (agent >= 0)
@@ -59,24 +59,24 @@ static void mix_fingerprint(struct finder *finder, int agent, int op)
 
 /* ---- hangs ----------------------------------------------------------------------------------- */
 
-static int waits_for(const struct finder *finder, int agent)
+static int suspects_waits_for(const struct suspects_finder *finder, int agent)
 {
     struct wait wait;
     machine_why(finder->program, finder->state, agent, &wait);
     return wait.agent;
 }
 
-static bool is_blocked(const struct finder *finder, int agent)
+static bool suspects_is_blocked(const struct suspects_finder *finder, int agent)
 {
     return machine_hangs(finder->program, finder->state, agent);
 }
 
 /* Does following "waits for" from `agent` lead back to it? */
-static bool is_in_cycle(const struct finder *finder, int agent)
+static bool is_in_cycle(const struct suspects_finder *finder, int agent)
 {
     int at = agent;
     for (int hops = 0; hops < finder->program->agent_count; hops++) {
-        at = is_blocked(finder, at) ? waits_for(finder, at) : -1;
+        at = suspects_is_blocked(finder, at) ? suspects_waits_for(finder, at) : -1;
         if (at < 0 || at == agent)
             return at == agent;
     }
@@ -84,7 +84,7 @@ static bool is_in_cycle(const struct finder *finder, int agent)
 }
 
 /* The instances in the queue of a blocked worker. */
-static void add_queue(struct finder *finder, int agent)
+static void add_queue(struct suspects_finder *finder, int agent)
 {
     const struct program *p = finder->program;
     const struct agent *desc = &p->agents[agent];
@@ -93,23 +93,23 @@ static void add_queue(struct finder *finder, int agent)
     int task;
     int64_t iteration;
     for (int k = 0; k < machine_queue(p, finder->state, desc->index, k, &task, &iteration); k++)
-        add(finder, &(struct suspect){task, {0, 0}, desc->rank, 1});
+        suspects_add(finder, &(struct suspect){task, {0, 0}, desc->rank, 1});
 }
 
-static void add_blocked(struct finder *finder)
+static void suspects_add_blocked(struct suspects_finder *finder)
 {
     const struct program *p = finder->program;
     for (int agent = 0; agent < p->agent_count; agent++) {
-        if (!is_blocked(finder, agent))
+        if (!suspects_is_blocked(finder, agent))
             continue;
         int64_t iteration;
         int rank = p->agents[agent].rank, nearness = is_in_cycle(finder, agent) ? 0 : 1;
         int op = machine_current_op(p, finder->state, agent, &iteration);
         struct wait wait;
         machine_why(p, finder->state, agent, &wait);
-        add_op(finder, op, rank, nearness);
+        suspects_add_op(finder, op, rank, nearness);
         if (wait.task >= 0)
-            add(finder, &(struct suspect){wait.task, {0, 0}, rank, nearness});
+            suspects_add(finder, &(struct suspect){wait.task, {0, 0}, rank, nearness});
         add_queue(finder, agent);
         mix_fingerprint(finder, agent, op);
     }
@@ -117,7 +117,7 @@ static void add_blocked(struct finder *finder)
 
 /* ---- steps that violate ---------------------------------------------------------------------- */
 
-static int agent_of(const struct program *p, const struct op *op, int rank)
+static int suspects_agent_of(const struct program *p, const struct op *op, int rank)
 {
     if (op->stream >= 0 && op_pushes(op->kind))
         return program_stream_agent(p, op->stream);
@@ -137,7 +137,7 @@ static bool touches(const struct program *p, const struct op *op, int buffer)
 }
 
 /* The operations by which `other.agent` may have made the other access. */
-static void add_other_access(struct finder *finder, const struct other_access *other)
+static void add_other_access(struct suspects_finder *finder, const struct other_access *other)
 {
     const struct program *p = finder->program;
     mix_fingerprint(finder, other->agent, -1);
@@ -145,17 +145,17 @@ static void add_other_access(struct finder *finder, const struct other_access *o
         return;
     int rank = p->buffers[other->buffer].rank;
     for (size_t i = 0; i < p->op_count; i++) {
-        int agent = agent_of(p, &p->ops[i], rank);
+        int agent = suspects_agent_of(p, &p->ops[i], rank);
         if ((agent == other->agent || agent < 0) && touches(p, &p->ops[i], other->buffer))
-            add_op(finder, (int)i, rank, 0);
+            suspects_add_op(finder, (int)i, rank, 0);
     }
 }
 
-static void add_offenders(struct finder *finder, int agent)
+static void add_offenders(struct suspects_finder *finder, int agent)
 {
     const struct program *p = finder->program;
     const struct effect *last = &finder->last;
-    add_op(finder, last->op, agent >= 0 ? p->agents[agent].rank : -1, 0);
+    suspects_add_op(finder, last->op, agent >= 0 ? p->agents[agent].rank : -1, 0);
     mix_fingerprint(finder, agent, last->op);
     if (finder->out->property == PROPERTY_RACE)
         add_other_access(finder, &last->race);
@@ -163,7 +163,7 @@ static void add_offenders(struct finder *finder, int agent)
         add_other_access(finder, &last->lifetime);
     if (last->met.op >= 0) {
         int rank = last->met.agent >= 0 ? p->agents[last->met.agent].rank : -1;
-        add_op(finder, last->met.op, rank, 0);
+        suspects_add_op(finder, last->met.op, rank, 0);
         mix_fingerprint(finder, last->met.agent, last->met.op);
     }
 }
@@ -176,7 +176,7 @@ enum status suspects_find(const struct program *program, enum property property,
     struct state *state = machine_state(program);
     if (!state)
         return diag_no_memory(diag);
-    struct finder finder = {
+    struct suspects_finder finder = {
         .program = program,
         .state = state,
         .last = effect_none(),
@@ -188,7 +188,7 @@ enum status suspects_find(const struct program *program, enum property property,
     if (finder.last.violated & 1u << property)
         add_offenders(&finder, path->steps[path->count - 1].agent);
     else
-        add_blocked(&finder);
+        suspects_add_blocked(&finder);
     machine_free(state);
     return arena->failed ? diag_no_memory(diag) : STATUS_OK;
 }

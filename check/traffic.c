@@ -23,34 +23,35 @@
 /* A stream has room for two iterations more than have a context: lower_pipeline.c. */
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };
 
-struct wait_edge {
+struct traffic_wait_edge {
     int from, to, length;
 };
 
-struct traffic {
+struct traffic_traffic {
     const struct program *program;
     struct search_watch *watch;
     struct gaps gaps; /* of submission */
     struct arena arena;
-    int *topological;            /* all tasks */
-    int *callers, caller_count;  /* those that communicate, in topological order */
-    int *ordered, ordered_count; /* those that take tickets, in the order of these */
-    int *list;                   /* room for some of them */
-    struct wait_edge *edges;     /* at last sorted by `from` */
+    int *topological;                /* all tasks */
+    int *callers, caller_count;      /* those that communicate, in topological order */
+    int *ordered, ordered_count;     /* those that take tickets, in the order of these */
+    int *list;                       /* room for some of them */
+    struct traffic_wait_edge *edges; /* at last sorted by `from` */
     size_t edge_cap;
     int *first, edge_count;     /* of a task: edges[first[task] .. first[task + 1]) */
     int *path, *visits, *queue; /* per task: of a search for paths */
     bool *queued;
 };
 
-static const struct task *task_of(const struct traffic *traffic, int task)
+static const struct task *traffic_task_of(const struct traffic_traffic *traffic, int task)
 {
     return plan_task(traffic->program->plan, 0, task);
 }
 
 /* ---- order of submission ----------------------------------------------------------------------- */
 
-static enum status find_gap(struct traffic *traffic, int from, int to, int *out, struct diag *diag)
+static enum status find_gap(struct traffic_traffic *traffic, int from, int to, int *out,
+                            struct diag *diag)
 {
     const int *row = gaps_from(&traffic->gaps, from);
     if (!row)
@@ -61,8 +62,8 @@ static enum status find_gap(struct traffic *traffic, int from, int to, int *out,
 
 /* Are all instances of these tasks submitted in one order: that of iterations, and within one the order
    of the list? Gaps compose, so neighbours tell. */
-static enum status is_chain(struct traffic *traffic, const int *tasks, int count, bool *chain,
-                            struct diag *diag)
+static enum status is_chain(struct traffic_traffic *traffic, const int *tasks, int count,
+                            bool *chain, struct diag *diag)
 {
     enum status status = STATUS_OK;
     *chain = true;
@@ -77,25 +78,25 @@ static enum status is_chain(struct traffic *traffic, const int *tasks, int count
 
 /* ---- waiting ----------------------------------------------------------------------------------- */
 
-static bool add_edge(struct traffic *traffic, int from, int to, int length)
+static bool traffic_add_edge(struct traffic_traffic *traffic, int from, int to, int length)
 {
     if (!arena_grow(&traffic->arena, (void **)&traffic->edges, (size_t)traffic->edge_count,
                     &traffic->edge_cap, sizeof *traffic->edges))
         return false;
-    traffic->edges[traffic->edge_count++] = (struct wait_edge){from, to, length};
+    traffic->edges[traffic->edge_count++] = (struct traffic_wait_edge){from, to, length};
     return true;
 }
 
-static enum status add_chain(struct traffic *traffic, const int *tasks, int count,
+static enum status add_chain(struct traffic_traffic *traffic, const int *tasks, int count,
                              struct diag *diag)
 {
     bool added = true;
     for (int k = 0; k < count && count > 1 && added; k++)
-        added = add_edge(traffic, tasks[k], tasks[(k + 1) % count], k + 1 == count);
+        added = traffic_add_edge(traffic, tasks[k], tasks[(k + 1) % count], k + 1 == count);
     return added ? STATUS_OK : diag_no_memory(diag);
 }
 
-static enum status add_pairs(struct traffic *traffic, const int *tasks, int count,
+static enum status add_pairs(struct traffic_traffic *traffic, const int *tasks, int count,
                              struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -105,15 +106,15 @@ static enum status add_pairs(struct traffic *traffic, const int *tasks, int coun
             if (x == y)
                 continue;
             status = find_gap(traffic, tasks[y], tasks[x], &gap, diag);
-            if (status == STATUS_OK && !add_edge(traffic, tasks[x], tasks[y], 1 - gap))
+            if (status == STATUS_OK && !traffic_add_edge(traffic, tasks[x], tasks[y], 1 - gap))
                 status = diag_no_memory(diag);
         }
     return status;
 }
 
 /* The tasks of one stream, in topological order. False in *few: there are too many waits to follow. */
-static enum status add_stream(struct traffic *traffic, const int *tasks, int count, bool *few,
-                              struct diag *diag)
+static enum status traffic_add_stream(struct traffic_traffic *traffic, const int *tasks, int count,
+                                      bool *few, struct diag *diag)
 {
     bool chain;
     enum status status = is_chain(traffic, tasks, count, &chain, diag);
@@ -122,26 +123,27 @@ static enum status add_stream(struct traffic *traffic, const int *tasks, int cou
     if (chain)
         return add_chain(traffic, tasks, count, diag);
     *few = (int64_t)traffic->edge_count + (int64_t)count * count < MOST_EDGES &&
-           !watch_look(traffic->watch);
+           !watch_own_watch_look(traffic->watch);
     return *few ? add_pairs(traffic, tasks, count, diag) : STATUS_OK;
 }
 
-static enum status add_streams(struct traffic *traffic, bool *few, struct diag *diag)
+static enum status traffic_add_streams(struct traffic_traffic *traffic, bool *few,
+                                       struct diag *diag)
 {
     const struct program *p = traffic->program;
     enum status status = STATUS_OK;
     for (int s = 0; s < (int)p->plan->streams.count && *few && status == STATUS_OK; s++) {
         int count = 0;
         for (int k = 0; k < p->tasks; k++)
-            if (task_of(traffic, traffic->topological[k])->stream == s)
+            if (traffic_task_of(traffic, traffic->topological[k])->stream == s)
                 traffic->list[count++] = traffic->topological[k];
-        status = add_stream(traffic, traffic->list, count, few, diag);
+        status = traffic_add_stream(traffic, traffic->list, count, few, diag);
     }
     return status;
 }
 
 /* The tasks of each communicator: they must be a chain, or ranks issue them in different orders. */
-static enum status add_comms(struct traffic *traffic, bool *ordered, struct diag *diag)
+static enum status add_comms(struct traffic_traffic *traffic, bool *ordered, struct diag *diag)
 {
     const struct program *p = traffic->program;
     enum status status = STATUS_OK;
@@ -157,23 +159,23 @@ static enum status add_comms(struct traffic *traffic, bool *ordered, struct diag
     return status;
 }
 
-static enum status add_dependences(struct traffic *traffic, struct diag *diag)
+static enum status traffic_add_dependences(struct traffic_traffic *traffic, struct diag *diag)
 {
     const struct program *p = traffic->program;
     bool added = true;
     for (int task = 0; task < p->tasks; task++)
         for (int k = 0; k < p->depends[task].count && added; k++)
-            added = add_edge(traffic, p->depends[task].items[k].task, task,
-                             p->depends[task].items[k].distance);
+            added = traffic_add_edge(traffic, p->depends[task].items[k].task, task,
+                                     p->depends[task].items[k].distance);
     return added ? STATUS_OK : diag_no_memory(diag);
 }
 
 /* Sort the edges by their task. */
-static enum status index_edges(struct traffic *traffic, struct diag *diag)
+static enum status index_edges(struct traffic_traffic *traffic, struct diag *diag)
 {
     const int tasks = traffic->program->tasks;
-    struct wait_edge *sorted =
-        ARENA_ARRAY(&traffic->arena, (size_t)traffic->edge_count + 1, struct wait_edge);
+    struct traffic_wait_edge *sorted =
+        ARENA_ARRAY(&traffic->arena, (size_t)traffic->edge_count + 1, struct traffic_wait_edge);
     int *first = ARENA_ARRAY(&traffic->arena, (size_t)tasks + 2, int);
     if (!sorted || !first)
         return diag_no_memory(diag);
@@ -189,7 +191,7 @@ static enum status index_edges(struct traffic *traffic, struct diag *diag)
 }
 
 /* The shortest paths from a task to all others; false: some are shorter than any number. */
-static bool find_paths(struct traffic *traffic, int from)
+static bool find_paths(struct traffic_traffic *traffic, int from)
 {
     const int tasks = traffic->program->tasks;
     int head = 0, waiting = 0;
@@ -207,7 +209,7 @@ static bool find_paths(struct traffic *traffic, int from)
         if (traffic->visits[task]++ > tasks)
             return false;
         for (int i = traffic->first[task]; i < traffic->first[task + 1]; i++) {
-            const struct wait_edge *edge = &traffic->edges[i];
+            const struct traffic_wait_edge *edge = &traffic->edges[i];
             if (traffic->path[task] + edge->length >= traffic->path[edge->to])
                 continue;
             traffic->path[edge->to] = traffic->path[task] + edge->length;
@@ -221,7 +223,7 @@ static bool find_paths(struct traffic *traffic, int from)
 
 /* The paths from collective `from`, one that ends in itself apart: it comes in iteration order. `back`
    tells which collectives found a path of no length to it; each of two must not wait for the other. */
-static bool paths_are_forward(struct traffic *traffic, int from, bool *level)
+static bool paths_are_forward(struct traffic_traffic *traffic, int from, bool *level)
 {
     const struct program *p = traffic->program;
     const int least = p->plan->pipeline.retire == RETIRE_DEVICE ? 1 - p->depth : -SPARE_ITERATIONS;
@@ -238,15 +240,16 @@ static bool paths_are_forward(struct traffic *traffic, int from, bool *level)
     return true;
 }
 
-static enum status waits_are_forward(struct traffic *traffic, bool *forward, struct diag *diag)
+static enum status waits_are_forward(struct traffic_traffic *traffic, bool *forward,
+                                     struct diag *diag)
 {
     const size_t n = (size_t)traffic->caller_count;
     bool *level = ARENA_ARRAY(&traffic->arena, n * n, bool);
     if (!level)
         return diag_no_memory(diag);
     for (int k = 0; k < traffic->caller_count && *forward; k++)
-        *forward = !watch_look(traffic->watch) && find_paths(traffic, traffic->callers[k]) &&
-                   paths_are_forward(traffic, k, level);
+        *forward = !watch_own_watch_look(traffic->watch) &&
+                   find_paths(traffic, traffic->callers[k]) && paths_are_forward(traffic, k, level);
     for (size_t a = 0; a < n && *forward; a++)
         for (size_t b = 0; b < a && *forward; b++)
             *forward = !(level[a * n + b] && level[b * n + a]);
@@ -256,7 +259,7 @@ static enum status waits_are_forward(struct traffic *traffic, bool *forward, str
 /* ---- the host ---------------------------------------------------------------------------------- */
 
 /* Does a worker wait for nothing that the device does, but for room in a stream? */
-static bool host_runs_ahead(const struct program *p)
+static bool traffic_host_runs_ahead(const struct program *p)
 {
     bool ahead = true;
     for (size_t i = 0; i < p->op_count && ahead; i++)
@@ -265,7 +268,7 @@ static bool host_runs_ahead(const struct program *p)
 }
 
 /* Does a full stream hold all iterations that have a context, and with `retire: submit` some more? */
-static enum status find_room(const struct program *p, bool *roomy, struct diag *diag)
+static enum status traffic_find_room(const struct program *p, bool *roomy, struct diag *diag)
 {
     bool submit = p->plan->pipeline.retire != RETIRE_DEVICE;
     const int64_t iterations = p->depth + (submit ? SPARE_ITERATIONS : 0);
@@ -285,7 +288,7 @@ static enum status find_room(const struct program *p, bool *roomy, struct diag *
 /* ---- the whole --------------------------------------------------------------------------------- */
 
 /* A member of a communicator uses it in the same tasks as every other. */
-static enum status members_agree(const struct program *p, bool *agree, struct diag *diag)
+static enum status traffic_members_agree(const struct program *p, bool *agree, struct diag *diag)
 {
     int *uses = calloc((size_t)p->comm_count + 1, sizeof *uses);
     if (!uses)
@@ -305,7 +308,7 @@ static enum status members_agree(const struct program *p, bool *agree, struct di
     return STATUS_OK;
 }
 
-static enum status open_traffic(struct traffic *traffic, struct diag *diag)
+static enum status open_traffic(struct traffic_traffic *traffic, struct diag *diag)
 {
     const struct program *p = traffic->program;
     const size_t n = (size_t)p->tasks;
@@ -325,7 +328,7 @@ static enum status open_traffic(struct traffic *traffic, struct diag *diag)
         return status;
     for (int k = 0; k < p->tasks; k++) {
         int task = traffic->topological[k];
-        if (task_of(traffic, task)->work.kind == WORK_COLLECTIVE)
+        if (traffic_task_of(traffic, task)->work.kind == WORK_COLLECTIVE)
             traffic->callers[traffic->caller_count++] = task;
         if (p->ticket_position[task] >= 0)
             traffic->ordered[p->ticket_position[task]] = task;
@@ -334,13 +337,13 @@ static enum status open_traffic(struct traffic *traffic, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status waits_are_plain(struct traffic *traffic, bool *plain, struct diag *diag)
+static enum status waits_are_plain(struct traffic_traffic *traffic, bool *plain, struct diag *diag)
 {
     enum status status = add_comms(traffic, plain, diag);
     if (status == STATUS_OK && *plain)
-        status = add_streams(traffic, plain, diag);
+        status = traffic_add_streams(traffic, plain, diag);
     if (status == STATUS_OK && *plain)
-        status = add_dependences(traffic, diag);
+        status = traffic_add_dependences(traffic, diag);
     if (status == STATUS_OK && *plain)
         status = index_edges(traffic, diag);
     if (status == STATUS_OK && *plain)
@@ -348,7 +351,8 @@ static enum status waits_are_plain(struct traffic *traffic, bool *plain, struct 
     return status;
 }
 
-static enum status dataflow_is_plain(struct traffic *traffic, bool *plain, struct diag *diag)
+static enum status dataflow_is_plain(struct traffic_traffic *traffic, bool *plain,
+                                     struct diag *diag)
 {
     const struct program *p = traffic->program;
     bool tickets = true, one_order = true, roomy = false;
@@ -358,9 +362,9 @@ static enum status dataflow_is_plain(struct traffic *traffic, bool *plain, struc
     if (status == STATUS_OK)
         status = is_chain(traffic, traffic->callers, traffic->caller_count, &one_order, diag);
     if (status == STATUS_OK)
-        status = find_room(p, &roomy, diag);
-    *plain = tickets && (one_order ||
-                         (roomy && host_runs_ahead(p) && !p->plan->machine.launch_order_implicit));
+        status = traffic_find_room(p, &roomy, diag);
+    *plain = tickets && (one_order || (roomy && traffic_host_runs_ahead(p) &&
+                                       !p->plan->machine.launch_order_implicit));
     if (status == STATUS_OK && *plain && !one_order)
         status = waits_are_plain(traffic, plain, diag);
     return status;
@@ -395,7 +399,7 @@ enum status traffic_is_plain(const struct program *p, struct search_watch *watch
     *plain =
         counts.callers <= 1 || p->plan->machine.sm_slots == 0; /* else two may hold slots that each
                                                                         other's peers need */
-    enum status status = *plain ? members_agree(p, plain, diag) : STATUS_OK;
+    enum status status = *plain ? traffic_members_agree(p, plain, diag) : STATUS_OK;
     if (status != STATUS_OK || !*plain)
         return status;
     if (p->driver == DRIVER_CLOCK) {
@@ -404,7 +408,7 @@ enum status traffic_is_plain(const struct program *p, struct search_watch *watch
     }
     if (counts.ordered <= 1 && counts.callers <= 1)
         return STATUS_OK;
-    struct traffic traffic = {.program = p, .watch = watch};
+    struct traffic_traffic traffic = {.program = p, .watch = watch};
     status = dataflow_is_plain(&traffic, plain, diag);
     gaps_close(&traffic.gaps);
     arena_fini(&traffic.arena);

@@ -17,16 +17,16 @@ struct cursor_change {
 /* ---- the shape ------------------------------------------------------------------------------- */
 
 /* Leaves are divided below a node into parts, each a leaf or a node with a part of its own. */
-struct parts {
+struct tree_parts {
     size_t leaves, count;
     bool ranked; /* the first parts are a leaf each, and the last is the rest */
 };
 
 /* Ranked leaves hang one by one for a few levels, so that leaves that change often are near the top.
    The rest is divided evenly, so that the parts fill trees one level less deep. */
-static struct parts divide(size_t leaves, int rank_levels)
+static struct tree_parts tree_divide(size_t leaves, int rank_levels)
 {
-    struct parts parts = {.leaves = leaves, .ranked = rank_levels > 0 && leaves > TREE_FANOUT};
+    struct tree_parts parts = {.leaves = leaves, .ranked = rank_levels > 0 && leaves > TREE_FANOUT};
     size_t capacity = 1;
     while (capacity * TREE_FANOUT < leaves)
         capacity *= TREE_FANOUT;
@@ -35,7 +35,7 @@ static struct parts divide(size_t leaves, int rank_levels)
 }
 
 /* Where the k-th part begins. */
-static size_t part_start(const struct parts *parts, size_t k)
+static size_t part_start(const struct tree_parts *parts, size_t k)
 {
     if (parts->ranked)
         return k < parts->count ? k : parts->leaves;
@@ -45,7 +45,7 @@ static size_t part_start(const struct parts *parts, size_t k)
 /* The number of nodes above so many leaves, the topmost included. */
 static size_t nodes_for(size_t leaves, int rank_levels)
 {
-    struct parts parts = divide(leaves, rank_levels);
+    struct tree_parts parts = tree_divide(leaves, rank_levels);
     size_t nodes = 1;
     for (size_t k = 0; k < parts.count; k++) {
         size_t part = part_start(&parts, k + 1) - part_start(&parts, k);
@@ -59,7 +59,7 @@ static size_t nodes_for(size_t leaves, int rank_levels)
 static void hang(struct tree *tree, const uint32_t *leaves, size_t count, int rank_levels,
                  size_t node, size_t *next)
 {
-    struct parts parts = divide(count, rank_levels);
+    struct tree_parts parts = tree_divide(count, rank_levels);
     for (size_t k = 0; k < parts.count; k++) {
         size_t start = part_start(&parts, k), size = part_start(&parts, k + 1) - start;
         uint32_t slot = (uint32_t)(node * TREE_FANOUT + k);
@@ -275,7 +275,7 @@ void cursor_load(struct cursor *cursor, uint64_t root)
 
 /* ---- from a state to its root ---------------------------------------------------------------- */
 
-static void change(struct cursor *cursor, uint32_t slot, uint32_t number)
+static void tree_change(struct cursor *cursor, uint32_t slot, uint32_t number)
 {
     assert(cursor->log_count < cursor->tree->leaf_count + cursor->tree->node_count);
     cursor->log[cursor->log_count++] = (struct cursor_change){slot, cursor->numbers[slot]};
@@ -294,7 +294,7 @@ static enum status store_leaf(struct cursor *cursor, size_t leaf)
     enum status status =
         intern_number(&cursor->tree->leaves, words, TREE_LEAF_WORDS, &number, &is_new);
     if (status == STATUS_OK)
-        change(cursor, cursor->tree->leaf_slot[leaf], number);
+        tree_change(cursor, cursor->tree->leaf_slot[leaf], number);
     return status;
 }
 
@@ -323,7 +323,7 @@ static enum status store_node(struct cursor *cursor, size_t node, uint32_t *half
     if (node < 2)
         half[node] = number;
     else
-        change(cursor, tree->node_slot[node], number);
+        tree_change(cursor, tree->node_slot[node], number);
     return STATUS_OK;
 }
 

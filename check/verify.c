@@ -44,7 +44,7 @@ static const unsigned values = BIT(VALUE) | BIT(SERIAL);
 /* Properties that need knowledge of accesses. */
 static const unsigned needs_knowledge = BIT(RACE) | BIT(LIFETIME) | BIT(VALUE);
 
-static bool is_violated(enum outcome outcome)
+static bool verify_is_violated(enum outcome outcome)
 {
     return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
@@ -131,11 +131,11 @@ static void set_outcomes(struct verify_report *report, unsigned proved)
 }
 
 /* True if this violation is now the one to show first: there was none, or it `leads` those of later properties. */
-static bool add_violation(struct verify_report *report, enum property property,
-                          enum outcome outcome, bool leads)
+static bool verify_add_violation(struct verify_report *report, enum property property,
+                                 enum outcome outcome, bool leads)
 {
     bool first = report->verdict != VERDICT_VIOLATED || (leads && report->first > property);
-    assert(is_violated(outcome));
+    assert(verify_is_violated(outcome));
     report->verdict = VERDICT_VIOLATED;
     report->outcome[property] = outcome;
     if (first)
@@ -222,9 +222,10 @@ static bool data_are_open(const struct program *program)
 /* Is there a run that avoids the violation? "Some" if the search for one reaches a limit. A bitstate
    search has too many states for it. A mismatch may end a run before the violation in one order of
    independent steps and not in another, so where there is one reduction cannot answer. */
-static enum status always_or_some(const struct program *program,
-                                  const struct search_options *common, bool mismatches,
-                                  enum property property, enum outcome *out, struct diag *diag)
+static enum status verify_always_or_some(const struct program *program,
+                                         const struct search_options *common, bool mismatches,
+                                         enum property property, enum outcome *out,
+                                         struct diag *diag)
 {
     *out = OUTCOME_SOME;
     if (common->bitstate_bytes)
@@ -293,9 +294,9 @@ static enum status explain_findings(const struct program *program,
         enum outcome outcome = OUTCOME_SOME;
         if (!(found & 1u << p))
             continue;
-        status = always_or_some(program, common, result->found & BIT(MISMATCH), property, &outcome,
-                                diag);
-        add_violation(report, property, outcome, false);
+        status = verify_always_or_some(program, common, result->found & BIT(MISMATCH), property,
+                                       &outcome, diag);
+        verify_add_violation(report, property, outcome, false);
         if (status == STATUS_OK && !any_witness)
             status =
                 shorten_path(program, common, property, &budget, &result->witness[property], diag);
@@ -315,7 +316,7 @@ static enum status find_suspects(const struct program *program, unsigned asked,
     for (int p = 0; p < PROPERTY_COUNT; p++) {
         if (!(found & 1u << p))
             continue;
-        add_violation(report, (enum property)p, OUTCOME_SOME, false);
+        verify_add_violation(report, (enum property)p, OUTCOME_SOME, false);
         return suspects_find(program, report->first, &result->witness[p], &report->arena,
                              &report->suspects, diag);
     }
@@ -384,7 +385,7 @@ static enum status search_program(const struct verification *v, const struct pro
 
 /* A violation of one part violates the whole, and always if it does so in the part. The whole is proved
    if every part is. */
-static enum outcome worse(enum outcome a, enum outcome b)
+static enum outcome verify_worse(enum outcome a, enum outcome b)
 {
     static const int rank[] = {[OUTCOME_NONE] = 0,
                                [OUTCOME_PROVED] = 0,
@@ -394,14 +395,14 @@ static enum outcome worse(enum outcome a, enum outcome b)
     return rank[a] >= rank[b] ? a : b;
 }
 
-static void add_part(struct verify_report *whole, const struct verify_report *part)
+static void verify_add_part(struct verify_report *whole, const struct verify_report *part)
 {
     bool first = part->verdict == VERDICT_VIOLATED &&
                  (whole->verdict != VERDICT_VIOLATED || part->first < whole->first);
     for (int p = 0; p < PROPERTY_COUNT; p++) {
-        if (!is_violated(whole->outcome[p]))
+        if (!verify_is_violated(whole->outcome[p]))
             whole->stories[p] = part->stories[p];
-        whole->outcome[p] = worse(whole->outcome[p], part->outcome[p]);
+        whole->outcome[p] = verify_worse(whole->outcome[p], part->outcome[p]);
     }
     if (first) {
         whole->first = part->first;
@@ -452,7 +453,7 @@ static enum status verify_part(const struct verification *v, const struct progra
     program_close(program);
     v->report->arena = part.arena;
     if (status == STATUS_OK)
-        add_part(v->report, &part);
+        verify_add_part(v->report, &part);
     *out = part;
     return status;
 }
@@ -483,7 +484,7 @@ static enum status search_parts(const struct verification *v, const struct progr
         struct verify_report part = {0};
         if (program->fellows[rank] == rank)
             status = verify_part(v, program, rank, &part);
-        if (is_violated(part.outcome[PROPERTY_MISMATCH])) {
+        if (verify_is_violated(part.outcome[PROPERTY_MISMATCH])) {
             mismatching++;
             there = always_violated(&part);
         }
@@ -558,7 +559,7 @@ static enum status tell_found(const struct verification *v, const struct program
                               const struct one_run *run, enum property property)
 {
     struct verify_report *report = v->report;
-    add_violation(report, property, run->alone ? OUTCOME_ALWAYS : OUTCOME_SOME, true);
+    verify_add_violation(report, property, run->alone ? OUTCOME_ALWAYS : OUTCOME_SOME, true);
     if (v->options->quick)
         return suspects_find(program, property, &run->path[property], &report->arena,
                              &report->suspects, v->diag);
@@ -631,7 +632,7 @@ static void report_no_time(const struct verification *v, const struct program *p
     v->report->limit = watch_interrupted(watch) ? "interrupted" : "time";
 }
 
-static enum status judge_memory(struct verification *v);
+static enum status verify_judge_memory(struct verification *v);
 
 static enum status prove_by_one_run(struct verification *v)
 {
@@ -661,7 +662,7 @@ static enum status prove_by_one_run(struct verification *v)
         return STATUS_OK;
     report->searched = true;
     report->peak_bytes = program->at.bytes;
-    return proves && v->asked & BIT(BOUND) ? judge_memory(v) : STATUS_OK;
+    return proves && v->asked & BIT(BOUND) ? verify_judge_memory(v) : STATUS_OK;
 }
 
 /* ---- facts about the plan -------------------------------------------------------------------- */
@@ -672,7 +673,7 @@ static bool asks_bound(const struct verification *v)
 }
 
 /* The memory of programs without iterations. */
-static enum status judge_memory(struct verification *v)
+static enum status verify_judge_memory(struct verification *v)
 {
     const struct program *program =
         v->programs[ORDINARY] ? v->programs[ORDINARY] : v->programs[WITH_CLOCKS];
@@ -681,7 +682,7 @@ static enum status judge_memory(struct verification *v)
     enum status status = memory_tell(v->plan, program, &report->arena, &sentence, v->diag);
     if (status != STATUS_OK || !sentence)
         return status;
-    if (add_violation(report, PROPERTY_BOUND, OUTCOME_ALWAYS, true))
+    if (verify_add_violation(report, PROPERTY_BOUND, OUTCOME_ALWAYS, true))
         report->suspects = (struct suspects){.property = PROPERTY_BOUND, .fingerprint = 1};
     report->stories[PROPERTY_BOUND] = (struct story){.sentence = sentence};
     return STATUS_OK;
@@ -705,7 +706,7 @@ static enum status judge_messages(struct verification *v)
     report->outcome[PROPERTY_MESSAGE] = OUTCOME_PROVED;
     if (lone < 0)
         return STATUS_OK;
-    if (add_violation(report, PROPERTY_MESSAGE, OUTCOME_ALWAYS, false))
+    if (verify_add_violation(report, PROPERTY_MESSAGE, OUTCOME_ALWAYS, false))
         report->suspects =
             (struct suspects){.property = PROPERTY_MESSAGE, .fingerprint = (uint64_t)lone + 1};
     report->stories[PROPERTY_MESSAGE].sentence = messages_tell(program, lone, &report->arena);
@@ -722,8 +723,10 @@ static const struct expectation *expected(const struct plan *plan, enum driver d
 static bool asks_faults(const struct verification *v)
 {
     const enum outcome *outcome = v->report->outcome;
-    return v->asked & BIT(FAULTS) && !has_enough(v) && !is_violated(outcome[PROPERTY_DEADLOCK]) &&
-           !is_violated(outcome[PROPERTY_DRAIN]) && !is_violated(outcome[PROPERTY_MISMATCH]);
+    return v->asked & BIT(FAULTS) && !has_enough(v) &&
+           !verify_is_violated(outcome[PROPERTY_DEADLOCK]) &&
+           !verify_is_violated(outcome[PROPERTY_DRAIN]) &&
+           !verify_is_violated(outcome[PROPERTY_MISMATCH]);
 }
 
 static void report_faults(struct verify_report *report, const struct faults_answer *answer)
@@ -739,8 +742,8 @@ static void report_faults(struct verify_report *report, const struct faults_answ
     report->verdict = VERDICT_UNDECIDED;
     if (answer->limit)
         report->limit = answer->limit;
-    if (is_violated(answer->outcome))
-        add_violation(report, PROPERTY_FAULTS, answer->outcome, false);
+    if (verify_is_violated(answer->outcome))
+        verify_add_violation(report, PROPERTY_FAULTS, answer->outcome, false);
 }
 
 static enum status judge_faults(struct verification *v)
@@ -762,10 +765,10 @@ static enum status judge_faults(struct verification *v)
     if (status != STATUS_OK)
         return status;
     report_faults(report, &answer);
-    if (is_violated(answer.outcome) && options->quick)
+    if (verify_is_violated(answer.outcome) && options->quick)
         status = suspects_find(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
                                &report->suspects, v->diag);
-    else if (is_violated(answer.outcome))
+    else if (verify_is_violated(answer.outcome))
         status = explain_path(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
                               &report->stories[PROPERTY_FAULTS], v->diag);
     faults_fini(&answer);
@@ -794,7 +797,7 @@ static const struct strategy {
        a violation hides it, and needs knowledge of accesses in its states for races. */
     {ORDINARY, EVERY & ~(BIT(MESSAGE) | BIT(FAULTS)), wants_search, search_whole},
     /* The bytes that a plan without iterations holds, counted: a fact about every run. */
-    {ORDINARY, BIT(BOUND), asks_bound, judge_memory},
+    {ORDINARY, BIT(BOUND), asks_bound, verify_judge_memory},
     /* Sends and receives without a partner: a fact about the program (messages.h). */
     {ORDINARY, BIT(MESSAGE), asks_messages, judge_messages},
     /* Races of programs too big for knowledge in the states of a search, from one run with clocks. It proves if all steps
@@ -895,10 +898,10 @@ bool verify_as_expected(const struct plan *plan, const struct verify_report *rep
     bool agree = true;
     for (int p = 0; expect->given && p < PROPERTY_COUNT; p++) {
         enum outcome got = report->outcome[p], want = expect->outcome[p];
-        bool same = !is_violated(got);
+        bool same = !verify_is_violated(got);
         const char *wanted = "no violation";
         if (expect->named[p]) {
-            same = expect->any_violation[p] ? is_violated(got) : got == want;
+            same = expect->any_violation[p] ? verify_is_violated(got) : got == want;
             wanted = expect->any_violation[p] ? "violated" : outcome_key(want);
         } else if (same && got == OUTCOME_UNDECIDED && report->limit && p != PROPERTY_FAULTS) {
             same = false; /* an unfinished search does not agree */

@@ -33,7 +33,7 @@ static inline bool watch_over(const struct search_watch *watch)
 }
 
 /* Reads the clock and asks for the interrupt. */
-static inline bool watch_look(struct search_watch *watch)
+static inline bool watch_own_watch_look(struct search_watch *watch)
 {
     if (watch_interrupted(watch) || (watch->until_ns && stopwatch_now_ns() > watch->until_ns))
         atomic_store_explicit(&watch->over, true, memory_order_relaxed);

@@ -292,7 +292,7 @@ bool interrupts_seen(void)
 
 enum { FIRST_NS = 500000000, EVERY_NS = 200000000 };
 
-static int64_t now_ns(void)
+static int64_t app_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -303,14 +303,14 @@ void progress_init(struct progress *progress, const struct app *app)
 {
     *progress =
         (struct progress){.wanted = !app->quiet && !app->silent && isatty(STDERR_FILENO) == 1,
-                          .next_ns = now_ns() + FIRST_NS};
+                          .next_ns = app_now_ns() + FIRST_NS};
 }
 
 void progress_show(struct progress *progress, const char *format, ...)
 {
     if (!progress->wanted)
         return;
-    int64_t now = now_ns();
+    int64_t now = app_now_ns();
     if (now < progress->next_ns)
         return;
     progress->next_ns = now + EVERY_NS;

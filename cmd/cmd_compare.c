@@ -22,7 +22,7 @@
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static const char *show_time(double ns, char out[UNITS_TEXT])
+static const char *cmd_compare_show_time(double ns, char out[UNITS_TEXT])
 {
     if (isnan(ns))
         snprintf(out, UNITS_TEXT, "-");
@@ -43,8 +43,8 @@ static const char *show_error(double error, char out[UNITS_TEXT])
 enum { PLAN_COLUMNS = 32, STREAM_COLUMNS = 16 }; /* of names */
 
 /* A row of a stream: measured and predicted share of one thing it did. */
-static void print_share(const char *stream, const char *what, bool accounted, double measured,
-                        double predicted)
+static void cmd_compare_print_share(const char *stream, const char *what, bool accounted,
+                                    double measured, double predicted)
 {
     printf("      %s%*s  %-16s", stream, columns_fill(stream, STREAM_COLUMNS), "", what);
     if (accounted && !isnan(measured))
@@ -54,14 +54,15 @@ static void print_share(const char *stream, const char *what, bool accounted, do
     printf("  %8.1f%%\n", 100 * predicted);
 }
 
-static void print_stream(const struct comparison *run, const struct compared_stream *stream)
+static void cmd_compare_print_stream(const struct comparison *run,
+                                     const struct compared_stream *stream)
 {
     const struct compared_account *measured = &stream->measured, *predicted = &stream->predicted;
-    print_share(stream->name, "busy", run->accounted, measured->busy, predicted->busy);
+    cmd_compare_print_share(stream->name, "busy", run->accounted, measured->busy, predicted->busy);
     for (int i = 0; i < STALL_COUNT; i++)
         if (measured->stall[i] >= SHOWN || predicted->stall[i] >= SHOWN)
-            print_share("", stall_words((enum stall_cause)i), run->accounted, measured->stall[i],
-                        predicted->stall[i]);
+            cmd_compare_print_share("", stall_words((enum stall_cause)i), run->accounted,
+                                    measured->stall[i], predicted->stall[i]);
 }
 
 /* Tasks that take a hundredth of the run or differ by that, up to MOST_TASKS. */
@@ -77,8 +78,9 @@ static void print_tasks(const struct comparison *run, const struct compared_stre
         const struct compared_task *task = &stream->tasks[i];
         if (LEAST * task->measured_ns < whole_ns && LEAST * task->predicted_ns < whole_ns)
             return;
-        printf("      %-16s  %9s  %9s  %s\n", "", show_time(task->measured_ns, measured),
-               show_time(task->predicted_ns, predicted), task->name);
+        printf("      %-16s  %9s  %9s  %s\n", "",
+               cmd_compare_show_time(task->measured_ns, measured),
+               cmd_compare_show_time(task->predicted_ns, predicted), task->name);
     }
 }
 
@@ -120,15 +122,15 @@ static void print_cores(const struct comparison *run)
                run->ranks, run->cores == 1 ? "it" : "them");
 }
 
-static void print_run(const struct comparison *run, bool quiet)
+static void cmd_compare_print_run(const struct comparison *run, bool quiet)
 {
     char measured[UNITS_TEXT], predicted[UNITS_TEXT], error[UNITS_TEXT];
     printf("%4" PRId64 "  %s%*s  %-8s  %5d  %5d  %9s  %9s  %7s\n", run->run, run->plan,
            columns_fill(run->plan, PLAN_COLUMNS), "", driver_key(run->driver), run->depth,
-           run->ranks, show_time(run->measured_ns, measured),
-           show_time(run->predicted_ns, predicted), show_error(run->error, error));
+           run->ranks, cmd_compare_show_time(run->measured_ns, measured),
+           cmd_compare_show_time(run->predicted_ns, predicted), show_error(run->error, error));
     for (size_t i = 0; i < run->stream_count && !quiet; i++) {
-        print_stream(run, &run->streams[i]);
+        cmd_compare_print_stream(run, &run->streams[i]);
         print_tasks(run, &run->streams[i]);
     }
     if (!quiet) {
@@ -142,7 +144,7 @@ static void print_all(const struct compared *compared, bool quiet)
     printf("%4s  %-*s  %-8s  %5s  %5s  %9s  %9s  %7s\n", "Run", PLAN_COLUMNS, "Plan", "Driver",
            "Depth", "Ranks", "Measured", "Predicted", "Error");
     for (size_t i = 0; i < compared->run_count; i++)
-        print_run(&compared->runs[i], quiet);
+        cmd_compare_print_run(&compared->runs[i], quiet);
     if (isnan(compared->worst_error))
         printf("\nno error: the runs are too short for an iteration time\n");
     else
@@ -153,8 +155,8 @@ static void print_all(const struct compared *compared, bool quiet)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void write_account(const char *key, const struct compared_account *account, bool known,
-                          struct json *json)
+static void cmd_compare_write_account(const char *key, const struct compared_account *account,
+                                      bool known, struct json *json)
 {
     json_key(json, key);
     if (!known) {
@@ -185,20 +187,20 @@ static void write_tasks(const struct compared_stream *stream, struct json *json)
     json_end_object(json);
 }
 
-static void write_streams(const struct comparison *run, struct json *json)
+static void cmd_compare_write_streams(const struct comparison *run, struct json *json)
 {
     json_begin_object_at(json, "streams");
     for (size_t i = 0; i < run->stream_count; i++) {
         json_begin_object_at(json, run->streams[i].name);
-        write_account("measured", &run->streams[i].measured, run->accounted, json);
-        write_account("predicted", &run->streams[i].predicted, true, json);
+        cmd_compare_write_account("measured", &run->streams[i].measured, run->accounted, json);
+        cmd_compare_write_account("predicted", &run->streams[i].predicted, true, json);
         write_tasks(&run->streams[i], json);
         json_end_object(json);
     }
     json_end_object(json);
 }
 
-static void write_run(const struct comparison *run, struct json *json)
+static void cmd_compare_write_run(const struct comparison *run, struct json *json)
 {
     json_begin_object(json);
     json_put_int(json, "run", run->run);
@@ -222,18 +224,18 @@ static void write_run(const struct comparison *run, struct json *json)
     json_put_double(json, "error", run->error);
     json_key(json, "tasks_by_steps");
     json_bool(json, run->by_steps);
-    write_streams(run, json);
+    cmd_compare_write_streams(run, json);
     json_end_object(json);
 }
 
-static enum status write_all(struct app *app, const struct compared *compared)
+static enum status cmd_compare_write_all(struct app *app, const struct compared *compared)
 {
     struct json json;
     json_open(&json, stdout);
     json_begin_document(&json, DOCUMENT_COMPARISON);
     json_begin_array_at(&json, "runs");
     for (size_t i = 0; i < compared->run_count; i++)
-        write_run(&compared->runs[i], &json);
+        cmd_compare_write_run(&compared->runs[i], &json);
     json_end_array(&json);
     json_put_int(&json, "runs_without_serial", (int64_t)compared->unmatched);
     json_put_double(&json, "median_error", compared->median_error);
@@ -245,7 +247,7 @@ static enum status write_all(struct app *app, const struct compared *compared)
 /* ---- the command line ------------------------------------------------------------------------ */
 
 /* "5%" or "0.05", as a share; NAN: not given. */
-static enum status parse_limit(struct app *app, const char *text, double *out)
+static enum status cmd_compare_parse_limit(struct app *app, const char *text, double *out)
 {
     char *end;
     *out = NAN;
@@ -265,7 +267,7 @@ struct compare_request {
     double limit;
 };
 
-static enum status compare_runs(struct app *app, struct store *store, void *context)
+static enum status cmd_compare_runs(struct app *app, struct store *store, void *context)
 {
     const struct compare_request *request = context;
     struct compared compared;
@@ -273,7 +275,7 @@ static enum status compare_runs(struct app *app, struct store *store, void *cont
     if (status != STATUS_OK)
         return status;
     if (app->json)
-        status = write_all(app, &compared);
+        status = cmd_compare_write_all(app, &compared);
     else
         print_all(&compared, app->quiet);
     if (status == STATUS_OK && compared.interrupted)
@@ -364,7 +366,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     const char *text = NULL;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    status = parse_limit(app, limit_text, &request.limit);
+    status = cmd_compare_parse_limit(app, limit_text, &request.limit);
     bool is_two = two.diff;
     if (status == STATUS_OK)
         status = wants_two(app, &arguments, &is_two);
@@ -390,6 +392,6 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
                                                .threads = prediction_threads(),
                                                .interrupted = interrupts_catch()};
     if (status == STATUS_OK)
-        status = app_with_store(app, arguments.items[0], compare_runs, &request);
+        status = app_with_store(app, arguments.items[0], cmd_compare_runs, &request);
     return status;
 }

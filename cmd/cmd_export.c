@@ -67,8 +67,8 @@ static enum status check_passes(struct app *app, const struct plan *plan)
     return STATUS_OK;
 }
 
-static enum status complete(struct app *app, struct plan *plan,
-                            const struct export_request *request)
+static enum status cmd_export_complete(struct app *app, struct plan *plan,
+                                       const struct export_request *request)
 {
     struct programs *programs = &plan->programs;
     const struct pytorch_options options = {
@@ -84,14 +84,16 @@ static enum status complete(struct app *app, struct plan *plan,
     return status;
 }
 
-static enum status prepare(struct app *app, struct plan *plan, const struct export_request *request)
+static enum status cmd_export_prepare(struct app *app, struct plan *plan,
+                                      const struct export_request *request)
 {
     if (!is_completed(request) && !request->merge)
         return STATUS_OK;
     enum status status = list_passes(app, plan);
     if (status == STATUS_OK && request->merge)
         status = comms_merge_bw(&plan->arena, plan->programs.ranks, plan->ranks, &app->diag);
-    return status == STATUS_OK && is_completed(request) ? complete(app, plan, request) : status;
+    return status == STATUS_OK && is_completed(request) ? cmd_export_complete(app, plan, request)
+                                                        : status;
 }
 
 /* ---- formats --------------------------------------------------------------------------------- */
@@ -110,8 +112,8 @@ static enum status write_promela(struct app *app, const struct plan *plan,
 }
 
 /* Options that mean something to a model for SPIN alone, and some of them to that of a pipeline alone. */
-static enum status check_options(struct app *app, const struct plan *plan,
-                                 const struct export_request *request, int format)
+static enum status cmd_export_check_options(struct app *app, const struct plan *plan,
+                                            const struct export_request *request, int format)
 {
     static const char *const of_models[] = {"driver", "iterations", "ranks", "max-depth"};
     for (size_t i = 0; i < sizeof of_models / sizeof *of_models && format != PROMELA; i++)
@@ -128,11 +130,11 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
     int format = request->format >= 0 ? request->format : app->json ? PLAN_JSON : PLAN_YAML;
     struct app_output output;
     bool as_written = (format == PLAN_YAML || format == PLAN_JSON) && !is_completed(request);
-    enum status status = check_options(app, plan, request, format);
+    enum status status = cmd_export_check_options(app, plan, request, format);
     if (status == STATUS_OK && (!as_written || request->merge))
         status = found_resolve(plan, &plan->arena, &app->diag);
     if (status == STATUS_OK)
-        status = prepare(app, plan, request);
+        status = cmd_export_prepare(app, plan, request);
     if (status == STATUS_OK)
         status = app_create(app, request->path, &output);
     if (status != STATUS_OK)

@@ -11,19 +11,19 @@
 #include "plan/schedules/parallel.h"
 
 /* A kind of group, or the dimensions that --of names. */
-struct kind {
+struct cmd_groups_kind {
     const char *name;
     unsigned dims;
     bool experts;
     enum group_kind listed; /* GROUP_KIND_COUNT: --of */
 };
 
-struct request {
+struct cmd_groups_request {
     const char *of; /* NULL: all kinds */
 };
 
-static int members_of(const struct parallel_spec *spec, const struct kind *kind, int group,
-                      int *out)
+static int members_of(const struct parallel_spec *spec, const struct cmd_groups_kind *kind,
+                      int group, int *out)
 {
     if (kind->listed < GROUP_KIND_COUNT)
         return group_members(spec, kind->listed, group, out);
@@ -48,7 +48,8 @@ static void print_members(const int *members, int count)
         printf("%s%d", i ? " " : "", members[i]);
 }
 
-static void print_kind(const struct parallel_spec *spec, const struct kind *kind, int *members)
+static void print_kind(const struct parallel_spec *spec, const struct cmd_groups_kind *kind,
+                       int *members)
 {
     int groups = parallel_groups(spec, kind->dims, kind->experts);
     int count = members_of(spec, kind, 0, members);
@@ -63,8 +64,8 @@ static void print_kind(const struct parallel_spec *spec, const struct kind *kind
     }
 }
 
-static void write_kind(struct json *json, const struct parallel_spec *spec, const struct kind *kind,
-                       int *members)
+static void write_kind(struct json *json, const struct parallel_spec *spec,
+                       const struct cmd_groups_kind *kind, int *members)
 {
     json_begin_array_at(json, kind->name);
     for (int group = 0; group < parallel_groups(spec, kind->dims, kind->experts); group++) {
@@ -78,10 +79,10 @@ static void write_kind(struct json *json, const struct parallel_spec *spec, cons
 }
 
 /* tp-dp, or with an expert dimension expert-tp-dp. */
-static enum status parse_of(struct app *app, const char *text, struct kind *out)
+static enum status parse_of(struct app *app, const char *text, struct cmd_groups_kind *out)
 {
     static const char experts[] = "expert-";
-    *out = (struct kind){.name = text, .listed = GROUP_KIND_COUNT};
+    *out = (struct cmd_groups_kind){.name = text, .listed = GROUP_KIND_COUNT};
     const char *at = text;
     if (strncmp(at, experts, strlen(experts)) == 0) {
         out->experts = true;
@@ -103,14 +104,14 @@ static enum status parse_of(struct app *app, const char *text, struct kind *out)
     }
 }
 
-static bool is_shown(const struct parallel_spec *spec, enum group_kind kind)
+static bool cmd_groups_is_shown(const struct parallel_spec *spec, enum group_kind kind)
 {
     bool experts = spec->size[DIM_EP] > 1 || spec->expert_tp > 0;
     return experts || !group_kind_experts(kind);
 }
 
-static void put_kind(struct json *json, const struct parallel_spec *spec, const struct kind *kind,
-                     int *members)
+static void put_kind(struct json *json, const struct parallel_spec *spec,
+                     const struct cmd_groups_kind *kind, int *members)
 {
     if (json)
         write_kind(json, spec, kind, members);
@@ -118,8 +119,8 @@ static void put_kind(struct json *json, const struct parallel_spec *spec, const 
         print_kind(spec, kind, members);
 }
 
-static void put_kinds(struct json *json, const struct parallel_spec *spec, const struct kind *of,
-                      int *members)
+static void put_kinds(struct json *json, const struct parallel_spec *spec,
+                      const struct cmd_groups_kind *of, int *members)
 {
     if (of) {
         put_kind(json, spec, of, members);
@@ -127,16 +128,16 @@ static void put_kinds(struct json *json, const struct parallel_spec *spec, const
     }
     for (int k = 0; k < GROUP_KIND_COUNT; k++) {
         enum group_kind kind = (enum group_kind)k;
-        if (is_shown(spec, kind))
+        if (cmd_groups_is_shown(spec, kind))
             put_kind(json, spec,
-                     &(struct kind){group_kind_key(kind), group_kind_dims(kind),
-                                    group_kind_experts(kind), kind},
+                     &(struct cmd_groups_kind){group_kind_key(kind), group_kind_dims(kind),
+                                               group_kind_experts(kind), kind},
                      members);
     }
 }
 
-static enum status put_all(struct app *app, const struct plan *plan, const struct kind *of,
-                           int *members)
+static enum status put_all(struct app *app, const struct plan *plan,
+                           const struct cmd_groups_kind *of, int *members)
 {
     const struct parallel_spec *spec = &plan->programs.parallel;
     char order[8 * DIM_COUNT];
@@ -159,10 +160,10 @@ static enum status put_all(struct app *app, const struct plan *plan, const struc
     return json_close(&json, &app->diag);
 }
 
-static enum status show(struct app *app, struct plan *plan, void *context)
+static enum status cmd_groups_show(struct app *app, struct plan *plan, void *context)
 {
-    const struct request *request = context;
-    struct kind of;
+    const struct cmd_groups_request *request = context;
+    struct cmd_groups_kind of;
     if (plan->form != FORM_PROGRAMS || !plan->programs.parallel.given)
         return diag_error(&app->diag, STATUS_INPUT,
                           "%s: found no \"parallel\", expected rank programs with groups",
@@ -179,7 +180,7 @@ static enum status show(struct app *app, struct plan *plan, void *context)
 
 enum status cmd_groups(struct app *app, int argc, char **argv)
 {
-    struct request request = {0};
+    struct cmd_groups_request request = {0};
     const struct option_spec options[] = {
         {"of", 0, "DIMENSIONS", "groups over these alone, such as tp-dp or expert-ep-dp",
          OPTION_TEXT, .value = &request.of},
@@ -194,5 +195,5 @@ enum status cmd_groups(struct app *app, int argc, char **argv)
         .examples = "  swsim groups --of=tp-pp plans/examples/groups.yaml",
         COMMAND_OPTIONS(options),
     };
-    return options_use_plan(app, &command, argc, argv, show, &request);
+    return options_use_plan(app, &command, argc, argv, cmd_groups_show, &request);
 }

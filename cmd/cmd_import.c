@@ -51,7 +51,8 @@ static enum status parse_steps(struct app *app, const char *text, struct import_
 }
 
 /* Ranges with commas between them */
-static enum status parse_ranks(struct app *app, const char *text, struct import_options *out)
+static enum status cmd_import_parse_ranks(struct app *app, const char *text,
+                                          struct import_options *out)
 {
     struct rank_range *ranges = ARENA_ARRAY(&app->arena, strlen(text) + 1, struct rank_range);
     const char *at = text;
@@ -82,7 +83,7 @@ static void set_given(struct import_request *request)
 }
 
 /* The plan's name: that of the file or folder, without those around it and without suffixes. */
-static const char *name_of(struct app *app, const char *path)
+static const char *cmd_import_name_of(struct app *app, const char *path)
 {
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/')
@@ -121,7 +122,7 @@ static enum status write_results(struct app *app, const struct import_request *r
     return status != STATUS_OK ? status : closed;
 }
 
-static enum status report(struct app *app, const struct imported *imported)
+static enum status cmd_import_report(struct app *app, const struct imported *imported)
 {
     struct json json;
     if (!app->json) {
@@ -166,7 +167,7 @@ static enum status import(struct app *app, const struct import_request *request,
     if (status == STATUS_OK)
         status = write_results(app, request, &imported, run);
     if (status == STATUS_OK && request->report)
-        status = report(app, &imported);
+        status = cmd_import_report(app, &imported);
     import_fini(&imported);
     return status;
 }
@@ -264,11 +265,11 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     if (request.steps)
         status = parse_steps(app, request.steps, &request.options);
     if (status == STATUS_OK && request.ranks)
-        status = parse_ranks(app, request.ranks, &request.options);
+        status = cmd_import_parse_ranks(app, request.ranks, &request.options);
     if (status != STATUS_OK)
         return status;
     if (!request.options.form.name)
-        request.options.form.name = name_of(app, files.items[0]);
+        request.options.form.name = cmd_import_name_of(app, files.items[0]);
     if (!request.path && !request.report && !request.db)
         request.path = "-";
     request.options.recorded.name = request.options.flight.name = request.options.pipeline.name =

@@ -30,7 +30,7 @@ static enum status write_lines(struct app *app, const struct program *program, c
     return json_close(&json, &app->diag);
 }
 
-static enum status show_json(struct app *app, const struct program *program)
+static enum status cmd_lower_show_json(struct app *app, const struct program *program)
 {
     struct text_stream stream;
     if (!text_open(&stream))
@@ -48,7 +48,7 @@ struct lower_request {
     struct arguments arguments;
 };
 
-static enum status show(struct app *app, struct plan *plan, void *context)
+static enum status cmd_lower_show(struct app *app, struct plan *plan, void *context)
 {
     const struct lower_request *request = context;
     struct program *program;
@@ -61,7 +61,8 @@ static enum status show(struct app *app, struct plan *plan, void *context)
     status = program_build(plan, &options, &program, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = app->json ? show_json(app, program) : program_print(program, stdout, &app->diag);
+    status =
+        app->json ? cmd_lower_show_json(app, program) : program_print(program, stdout, &app->diag);
     program_close(program);
     return status;
 }
@@ -95,5 +96,5 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
     };
     if (!options_parse(app, &command, argc, argv, &request.arguments, &status))
         return status;
-    return app_with_plan(app, request.arguments.items[0], show, &request);
+    return app_with_plan(app, request.arguments.items[0], cmd_lower_show, &request);
 }

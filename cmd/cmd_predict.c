@@ -159,7 +159,7 @@ struct predict_watch {
 };
 
 /* Progress of the first replication, as its observer. */
-static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
+static bool cmd_predict_watch_progress(void *context, int64_t iterations, int64_t time_ns)
 {
     struct predict_watch *watch = context;
     progress_show(&watch->progress, "%" PRId64 " of %" PRId64 " iterations, %.1f s simulated",
@@ -171,7 +171,8 @@ static enum status simulate_watched(struct app *app, const struct plan *plan,
                                     struct predict_options options, struct prediction *out)
 {
     struct predict_watch watch = {.iterations = options.program.iterations};
-    const struct simulate_observer observer = {.context = &watch, .progress = watch_progress};
+    const struct simulate_observer observer = {.context = &watch,
+                                               .progress = cmd_predict_watch_progress};
     progress_init(&watch.progress, app);
     options.observer = &observer;
     enum status status = predict(plan, &options, out, &app->diag);
@@ -205,8 +206,8 @@ static enum status simulate_stored(struct app *app, const char *path, const stru
     return status;
 }
 
-static enum status show_json(struct app *app, const struct prediction *prediction,
-                             const struct report_row *row)
+static enum status cmd_predict_show_json(struct app *app, const struct prediction *prediction,
+                                         const struct report_row *row)
 {
     struct json json;
     json_open(&json, stdout);
@@ -214,18 +215,19 @@ static enum status show_json(struct app *app, const struct prediction *predictio
     return status == STATUS_OK ? json_close(&json, &app->diag) : status;
 }
 
-static enum status show(struct app *app, const struct predict_request *request,
-                        const struct prediction *prediction, int64_t value,
-                        const struct prediction *base)
+static enum status cmd_predict_show(struct app *app, const struct predict_request *request,
+                                    const struct prediction *prediction, int64_t value,
+                                    const struct prediction *base)
 {
     if (app->silent)
         return STATUS_OK; /* rank 0 has the figures */
     if (app->json)
-        return show_json(app, prediction,
-                         &(struct report_row){.swept = request->swept ? request->swept->name : NULL,
-                                              .value = value,
-                                              .base = base,
-                                              .warnings = &request->warnings});
+        return cmd_predict_show_json(
+            app, prediction,
+            &(struct report_row){.swept = request->swept ? request->swept->name : NULL,
+                                 .value = value,
+                                 .base = base,
+                                 .warnings = &request->warnings});
     if (!request->swept) {
         enum status status =
             report_print(prediction, app->quiet, app_color(app, stdout), stdout, &app->diag);
@@ -271,7 +273,7 @@ static enum status predict_one(struct app *app, const struct predict_request *re
                              : simulate_watched(app, &changed, options, &prediction);
     if (status != STATUS_OK)
         return status;
-    status = show(app, request, &prediction, value, base);
+    status = cmd_predict_show(app, request, &prediction, value, base);
     if (request->swept)
         warn_of_violations(app, &prediction);
     if (status == STATUS_OK && prediction.violated)
@@ -303,7 +305,7 @@ static enum status predict_change(struct app *app, const struct predict_request 
     if (status != STATUS_OK)
         return status;
     if (app->json && !app->silent)
-        status = show_json(app, out, &row);
+        status = cmd_predict_show_json(app, out, &row);
     else if (!app->silent)
         report_what_if_line(out, &row, stdout);
     warn_of_violations(app, out);
@@ -375,8 +377,8 @@ static enum status predict_both(struct app *app, const struct predict_request *r
 }
 
 /* All workers must have the same arguments and plan. */
-static enum status agree(struct app *app, const struct predict_request *request,
-                         const struct plan *plan)
+static enum status cmd_predict_agree(struct app *app, const struct predict_request *request,
+                                     const struct plan *plan)
 {
     const char *text;
     if (!request->workers)
@@ -388,11 +390,11 @@ static enum status agree(struct app *app, const struct predict_request *request,
     return status;
 }
 
-static enum status predict_plan(struct app *app, const struct predict_request *request,
-                                const struct plan *plan)
+static enum status cmd_predict_plan(struct app *app, const struct predict_request *request,
+                                    const struct plan *plan)
 {
     int driver = app_driver(app, plan, request->driver, BOTH_DRIVERS);
-    enum status agreed = agree(app, request, plan);
+    enum status agreed = cmd_predict_agree(app, request, plan);
     if (agreed == STATUS_OK)
         agreed = refuse_unexplained(plan, request->opaque, &app->diag);
     if (agreed != STATUS_OK)
@@ -427,15 +429,15 @@ static enum status predict_plan(struct app *app, const struct predict_request *r
 }
 
 /* The same with measured times. */
-static enum status predict_profiled(struct app *app, const struct predict_request *request,
-                                    const struct plan *plan, const char *spec)
+static enum status cmd_predict_profiled(struct app *app, const struct predict_request *request,
+                                        const struct plan *plan, const char *spec)
 {
     struct profile profile;
     int most = sweeps(request, SWEPT_RANKS) ? (int)request->to : request->predict.program.ranks;
     enum status status = profiled_read(app_reader(app), spec, plan, most, app->quiet, &profile);
     if (status != STATUS_OK)
         return status;
-    status = predict_plan(app, request, &profile.plan);
+    status = cmd_predict_plan(app, request, &profile.plan);
     profile_fini(&profile);
     return status;
 }
@@ -524,9 +526,9 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = show_channels(app, &plan, &(struct verify_options){.program = {.iterations = -1}},
                                &request->predict);
     else if (status == STATUS_OK && line->profile)
-        status = predict_profiled(app, request, &plan, line->profile);
+        status = cmd_predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)
-        status = predict_plan(app, request, &plan);
+        status = cmd_predict_plan(app, request, &plan);
     if (line->werror && request->warnings.count)
         status = app_worse(status, STATUS_VIOLATED);
     plan_fini(&plan);
@@ -554,7 +556,7 @@ static enum status predict_together(struct app *app, struct predict_request *req
 }
 
 /* Freed memory stays with the process: the next replication uses it again. */
-static void keep_memory(void)
+static void cmd_predict_keep_memory(void)
 {
 #ifdef __GLIBC__
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
@@ -602,8 +604,9 @@ static const char examples[] =
     "  swsim predict --times=F=1ms,B=2ms schedule.csv\n"
     "  mpirun -n 4 swsim predict --replications=1000 --jitter='*=gamma(cv=0.2)' plan.yaml";
 
-static bool parse_line(struct app *app, int argc, char **argv, struct predict_request *request,
-                       struct predict_line *line, struct arguments *arguments, enum status *status)
+static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
+                                   struct predict_request *request, struct predict_line *line,
+                                   struct arguments *arguments, enum status *status)
 {
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both",
@@ -675,12 +678,12 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     struct starter starter;
     struct arguments arguments;
     enum status status;
-    keep_memory();
+    cmd_predict_keep_memory();
     starter_find(&starter);
     app->silent = starter.rank > 0;
     struct predict_line line = {
         .iterations = 1000, .replications = 1, .seed = 1, .threads = default_threads(&starter)};
-    if (!parse_line(app, argc, argv, &request, &line, &arguments, &status))
+    if (!cmd_predict_parse_line(app, argc, argv, &request, &line, &arguments, &status))
         return status;
     request.predict = (struct predict_options){
         .program = {.iterations = line.iterations,

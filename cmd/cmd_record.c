@@ -26,7 +26,7 @@
 
 #define LIBRARY "libswrecord.so"
 
-struct recording {
+struct cmd_record_recording {
     struct app *app;
     const char *path;   /* of the recording */
     const char *folder; /* where the processes write */
@@ -59,7 +59,7 @@ static const char *find_library(struct app *app)
 
 /* ---- the program ------------------------------------------------------------------------------ */
 
-static bool is_folder(const char *path)
+static bool cmd_record_is_folder(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -75,7 +75,7 @@ static const char *find_program(struct app *app, const char *name)
         const size_t length = strcspn(at, ":");
         const char *path =
             arena_printf(&app->arena, "%.*s%s%s", (int)length, at, length ? "/" : "./", name);
-        if (path && access(path, X_OK) == 0 && !is_folder(path))
+        if (path && access(path, X_OK) == 0 && !cmd_record_is_folder(path))
             return path;
         at += length;
         if (!*at)
@@ -130,7 +130,7 @@ static bool runs_as_another(const struct stat *info)
            ((info->st_mode & S_ISGID) && info->st_gid != getegid());
 }
 
-static enum status look_at_program(struct recording *recording)
+static enum status look_at_program(struct cmd_record_recording *recording)
 {
     struct app *app = recording->app;
     struct image image;
@@ -141,7 +141,7 @@ static enum status look_at_program(struct recording *recording)
                           recording->program[0]);
     if (!path)
         return diag_error(&app->diag, STATUS_SYSTEM, "%s: no such program", recording->program[0]);
-    if (is_folder(path))
+    if (cmd_record_is_folder(path))
         return diag_error(&app->diag, STATUS_SYSTEM, "%s is a folder, not a program", path);
     if (stat(path, &info) == 0 && runs_as_another(&info))
         return diag_error(&app->diag, STATUS_INPUT,
@@ -160,23 +160,25 @@ static enum status look_at_program(struct recording *recording)
 }
 
 /* A value that was there is replaced, also by none. */
-static bool set(const char *variable, const char *value)
+static bool cmd_record_set(const char *variable, const char *value)
 {
     return (value ? setenv(variable, value, 1) : unsetenv(variable)) == 0;
 }
 
 /* In the child. */
-_Noreturn static void run_program(const struct recording *recording, const char *library)
+_Noreturn static void cmd_record_run_program(const struct cmd_record_recording *recording,
+                                             const char *library)
 {
     const char *others = getenv("LD_PRELOAD");
     char *place = arena_printf(&recording->app->arena, "%s/process", recording->folder);
     char *all = arena_printf(&recording->app->arena, "%s%s%s", library,
                              others && *others ? ":" : "", others ? others : "");
-    const bool told = place && all && set("SWSIM_RECORD_TOUCH", recording->touch ? "1" : NULL) &&
-                      set("SWSIM_RECORD_ASK_TWICE", recording->asks_twice ? "1" : NULL) &&
-                      set("SWSIM_RECORD_TIMES", recording->untimed ? "0" : NULL) &&
-                      set("SWSIM_RECORD_STATIC", recording->is_static ? "1" : NULL) &&
-                      set("SWSIM_RECORD", place) && set("LD_PRELOAD", all);
+    const bool told =
+        place && all && cmd_record_set("SWSIM_RECORD_TOUCH", recording->touch ? "1" : NULL) &&
+        cmd_record_set("SWSIM_RECORD_ASK_TWICE", recording->asks_twice ? "1" : NULL) &&
+        cmd_record_set("SWSIM_RECORD_TIMES", recording->untimed ? "0" : NULL) &&
+        cmd_record_set("SWSIM_RECORD_STATIC", recording->is_static ? "1" : NULL) &&
+        cmd_record_set("SWSIM_RECORD", place) && cmd_record_set("LD_PRELOAD", all);
     if (told)
         execvp(recording->program[0], recording->program);
     fprintf(stderr, "swsim: cannot run %s: %s\n", recording->program[0], system_words(errno));
@@ -184,7 +186,7 @@ _Noreturn static void run_program(const struct recording *recording, const char 
 }
 
 /* Keys typed at the terminal are for the program. */
-static enum status await_program(struct recording *recording, pid_t child)
+static enum status await_program(struct cmd_record_recording *recording, pid_t child)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction before_int, before_quit;
@@ -205,7 +207,7 @@ static enum status await_program(struct recording *recording, pid_t child)
     return STATUS_OK;
 }
 
-static enum status run(struct recording *recording)
+static enum status cmd_record_run(struct cmd_record_recording *recording)
 {
     struct app *app = recording->app;
     const char *library = find_library(app);
@@ -218,7 +220,7 @@ static enum status run(struct recording *recording)
         return diag_error(&app->diag, STATUS_SYSTEM, "cannot start a process: %s",
                           system_words(errno));
     if (child == 0)
-        run_program(recording, library);
+        cmd_record_run_program(recording, library);
     return await_program(recording, child);
 }
 
@@ -229,7 +231,7 @@ struct names_found {
     size_t count, cap;
 };
 
-static enum status list_files(struct recording *recording, struct names_found *out)
+static enum status list_files(struct cmd_record_recording *recording, struct names_found *out)
 {
     struct app *app = recording->app;
     DIR *stream = opendir(recording->folder);
@@ -251,7 +253,8 @@ static enum status list_files(struct recording *recording, struct names_found *o
 }
 
 /* One process: a file. Several: a folder of files. */
-static enum status put_in_place(struct recording *recording, const struct names_found *files)
+static enum status put_in_place(struct cmd_record_recording *recording,
+                                const struct names_found *files)
 {
     struct app *app = recording->app;
     struct stat info;
@@ -266,7 +269,7 @@ static enum status put_in_place(struct recording *recording, const struct names_
     return STATUS_OK;
 }
 
-static enum status say_nothing_seen(const struct recording *recording)
+static enum status say_nothing_seen(const struct cmd_record_recording *recording)
 {
     rmdir(recording->folder);
     return diag_error(
@@ -284,7 +287,8 @@ struct content {
 };
 
 /* A text that a thread has written before. */
-static const char *find_text(struct app *app, const struct tape_thread *thread, uint64_t number)
+static const char *cmd_record_find_text(struct app *app, const struct tape_thread *thread,
+                                        uint64_t number)
 {
     for (size_t i = 0; i < thread->count; i++)
         if (thread->items[i]->kind == RECORDING_TEXT && thread->items[i]->word[0] == number)
@@ -301,13 +305,14 @@ static void count_thread(struct app *app, const struct tape_thread *thread, stru
         content->calls += item->kind > RECORDING_UNSEEN && item->kind <= RECORDING_TOUCH;
         content->timed += item->kind == RECORDING_DEVICE_OP;
         if (item->kind == RECORDING_NO_TIMES)
-            content->untimed = find_text(app, thread, item->word[0]);
+            content->untimed = cmd_record_find_text(app, thread, item->word[0]);
     }
     content->threads += content->calls > before;
 }
 
 /* The size of the recording, and what is missing in it. */
-static enum status describe(struct recording *recording, const struct names_found *files)
+static enum status cmd_record_describe(struct cmd_record_recording *recording,
+                                       const struct names_found *files)
 {
     struct app *app = recording->app;
     struct content content = {0};
@@ -330,13 +335,13 @@ static enum status describe(struct recording *recording, const struct names_foun
     return STATUS_OK;
 }
 
-static bool was_cut(const struct recording *recording)
+static bool was_cut(const struct cmd_record_recording *recording)
 {
     const char *mark = arena_printf(&recording->app->arena, "%s/" RECORDING_CUT, recording->folder);
     return mark && unlink(mark) == 0;
 }
 
-static enum status collect(struct recording *recording)
+static enum status cmd_record_collect(struct cmd_record_recording *recording)
 {
     struct names_found files = {0};
     const bool cut = was_cut(recording);
@@ -345,7 +350,7 @@ static enum status collect(struct recording *recording)
         return status;
     if (files.count == 0)
         return say_nothing_seen(recording);
-    status = describe(recording, &files);
+    status = cmd_record_describe(recording, &files);
     if (status == STATUS_OK)
         status = put_in_place(recording, &files);
     return status == STATUS_OK && cut
@@ -356,7 +361,7 @@ static enum status collect(struct recording *recording)
 }
 
 /* Beside the recording, so that it can be renamed. */
-static enum status make_folder(struct recording *recording)
+static enum status make_folder(struct cmd_record_recording *recording)
 {
     struct app *app = recording->app;
     struct stat info;
@@ -394,7 +399,7 @@ static enum status place_rank(struct app *app, const char *path, const char **ou
 }
 
 /* Device operations are measured unless an option or the variable says no. */
-static enum status read_times(struct app *app, bool *untimed)
+static enum status cmd_record_read_times(struct app *app, bool *untimed)
 {
     const char *text = getenv("SWSIM_RECORD_TIMES");
     if (text && *text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
@@ -448,11 +453,11 @@ enum status cmd_record(struct app *app, int argc, char **argv)
     enum status status = STATUS_OK;
     if (!options_parse(app, &command, argc, argv, &program, &status))
         return status;
-    struct recording recording = {
+    struct cmd_record_recording recording = {
         .app = app, .program = program.items, .touch = touch, .asks_twice = asks_twice};
     status = place_rank(app, path, &recording.path);
     if (status == STATUS_OK)
-        status = read_times(app, &untimed);
+        status = cmd_record_read_times(app, &untimed);
     recording.untimed = untimed;
     if (status == STATUS_OK)
         status = look_at_program(&recording);
@@ -460,7 +465,7 @@ enum status cmd_record(struct app *app, int argc, char **argv)
         status = make_folder(&recording);
     if (status != STATUS_OK)
         return status;
-    const enum status ended = run(&recording);
-    status = collect(&recording);
+    const enum status ended = cmd_record_run(&recording);
+    status = cmd_record_collect(&recording);
     return ended != STATUS_OK ? ended : status;
 }

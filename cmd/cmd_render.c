@@ -30,7 +30,7 @@ enum {
     PIECE = 1 << 30        /* zlib counts in unsigned int */
 };
 
-static uInt piece(size_t left)
+static uInt cmd_render_piece(size_t left)
 {
     return left < PIECE ? (uInt)left : PIECE;
 }
@@ -47,7 +47,7 @@ static char *gzip_text(const char *text, size_t bytes, size_t *out_bytes)
     size_t read = 0, written = 0;
     int answer = out ? Z_OK : Z_MEM_ERROR;
     while (answer == Z_OK) {
-        const uInt in = piece(bytes - read), room = piece(cap - written);
+        const uInt in = cmd_render_piece(bytes - read), room = cmd_render_piece(cap - written);
         stream.next_in = (z_const Bytef *)(uintptr_t)(text + read);
         stream.avail_in = in;
         stream.next_out = (Bytef *)out + written;
@@ -114,7 +114,7 @@ struct rendering {
     struct subject *subject;
 };
 
-static bool ends_with(const char *path, const char *suffix)
+static bool cmd_render_ends_with(const char *path, const char *suffix)
 {
     const size_t length = strlen(path), end = strlen(suffix);
     return length > end && strcmp(path + length - end, suffix) == 0;
@@ -125,13 +125,14 @@ static bool wants_json(const struct render_options *options)
     const char *path = options->output;
     return options->format == FORMAT_JSON ||
            (options->format == FORMAT_AUTO &&
-            (strcmp(path, "-") == 0 || ends_with(path, ".json") || ends_with(path, ".json.gz")));
+            (strcmp(path, "-") == 0 || cmd_render_ends_with(path, ".json") ||
+             cmd_render_ends_with(path, ".json.gz")));
 }
 
 static bool wants_page(const struct render_options *options)
 {
     return options->format == FORMAT_HTML ||
-           (options->format == FORMAT_AUTO && ends_with(options->output, ".html"));
+           (options->format == FORMAT_AUTO && cmd_render_ends_with(options->output, ".html"));
 }
 
 static struct draw_target target_of(const struct render_options *options)
@@ -148,8 +149,9 @@ static struct draw_target target_of(const struct render_options *options)
 }
 
 /* The part of a run that is asked for, `from` .. `to` unless it is a time. */
-static enum status load(struct app *app, struct store *store, const struct rendering *rendering,
-                        int64_t from, int64_t to, struct trace *trace)
+static enum status cmd_render_load(struct app *app, struct store *store,
+                                   const struct rendering *rendering, int64_t from, int64_t to,
+                                   struct trace *trace)
 {
     const struct render_choice *choice = &rendering->options->choice;
     const struct run_part part = {from, to, choice->has_time, choice->from_ns, choice->to_ns};
@@ -183,8 +185,8 @@ static enum status write_compressed(struct app *app, const struct trace *trace,
 }
 
 /* The whole run unless a part is asked for: what reads the file can show a part by itself. */
-static enum status write_json(struct app *app, struct store *store,
-                              const struct rendering *rendering)
+static enum status cmd_render_write_json(struct app *app, struct store *store,
+                                         const struct rendering *rendering)
 {
     const struct render_options *options = rendering->options;
     const struct profiler_json_options json = {
@@ -198,8 +200,8 @@ static enum status write_json(struct app *app, struct store *store,
     if (options->choice.ranks && options->only_rank < 0)
         return diag_error(&app->diag, STATUS_USAGE, "JSON is written of one rank or of all");
     enum status status =
-        load(app, store, rendering, options->choice.from, options->choice.to, &trace);
-    if (status == STATUS_OK && ends_with(options->output, ".gz"))
+        cmd_render_load(app, store, rendering, options->choice.from, options->choice.to, &trace);
+    if (status == STATUS_OK && cmd_render_ends_with(options->output, ".gz"))
         return write_compressed(app, &trace, &json, options->output);
     if (status == STATUS_OK)
         status = app_create(app, options->output, &output);
@@ -237,11 +239,11 @@ static enum status load_run(struct app *app, struct store *store, const struct r
 {
     const struct render_options *options = rendering->options;
     bool first = !wants_page(options) && range_of(options) == TIMELINE_FIRST;
-    return load(app, store, rendering, first ? STORE_FIRST : options->choice.from,
-                first ? TIMELINE_FIRST_ITERATIONS : options->choice.to, trace);
+    return cmd_render_load(app, store, rendering, first ? STORE_FIRST : options->choice.from,
+                           first ? TIMELINE_FIRST_ITERATIONS : options->choice.to, trace);
 }
 
-static enum status take_run(struct app *app, struct store *store, void *context)
+static enum status cmd_render_take_run(struct app *app, struct store *store, void *context)
 {
     const struct rendering *rendering = context;
     const struct render_options *options = rendering->options;
@@ -252,7 +254,7 @@ static enum status take_run(struct app *app, struct store *store, void *context)
         status = check_uses(app, rendering, RENDER_JSON);
         if (status != STATUS_OK)
             return status;
-        return rendering->alone ? write_json(app, store, rendering)
+        return rendering->alone ? cmd_render_write_json(app, store, rendering)
                                 : diag_error(&app->diag, STATUS_USAGE, "JSON is of one run");
     }
     if (wants_page(options)) {
@@ -279,8 +281,8 @@ enum { MANY_BOXES = 1000 }; /* Graphviz takes seconds for so many, and minutes f
 static void tell_of_wait(struct app *app, const struct plan *plan, size_t boxes,
                          const struct draw_target *target)
 {
-    bool placed = target->format != DRAW_DOT && !ends_with(target->path, ".dot") &&
-                  !ends_with(target->path, ".gv");
+    bool placed = target->format != DRAW_DOT && !cmd_render_ends_with(target->path, ".dot") &&
+                  !cmd_render_ends_with(target->path, ".gv");
     if (boxes < MANY_BOXES || !placed || app->quiet || app->json)
         return;
     diag_note(
@@ -428,8 +430,8 @@ static enum status draw_timelines(struct app *app, const struct render_options *
                                : timeline_render(traces, count, &timeline, &target, &app->diag);
 }
 
-static enum status draw(struct app *app, const struct render_options *options,
-                        struct subject *subjects, size_t count)
+static enum status cmd_render_draw(struct app *app, const struct render_options *options,
+                                   struct subject *subjects, size_t count)
 {
     if (subjects->written)
         return STATUS_OK;
@@ -440,8 +442,9 @@ static enum status draw(struct app *app, const struct render_options *options,
                               : draw_timelines(app, options, subjects, count);
 }
 
-static enum status take(struct app *app, const struct render_options *options,
-                        const struct arguments *arguments, int at, struct subject *subject)
+static enum status cmd_render_take(struct app *app, const struct render_options *options,
+                                   const struct arguments *arguments, int at,
+                                   struct subject *subject)
 {
     const char *spec = arguments->items[at], *folder = strrchr(spec, '/');
     subject->source = folder ? folder + 1 : spec;
@@ -461,7 +464,7 @@ static enum status take(struct app *app, const struct render_options *options,
         status = run_spec_is_store(app, rendering.path, &store);
     if (status != STATUS_OK)
         return status;
-    return store ? app_with_store(app, rendering.path, take_run, &rendering)
+    return store ? app_with_store(app, rendering.path, cmd_render_take_run, &rendering)
                  : app_with_written(app, rendering.path, take_plan, &rendering);
 }
 
@@ -478,8 +481,8 @@ static enum status render_all(struct app *app, struct render_options *options,
     if (status == STATUS_OK && options->choice.ranks)
         status = render_choice_ranks(app, options->choice.ranks, &options->only_rank);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = take(app, options, arguments, (int)i, &subjects[i]);
-    return status == STATUS_OK ? draw(app, options, subjects, count) : status;
+        status = cmd_render_take(app, options, arguments, (int)i, &subjects[i]);
+    return status == STATUS_OK ? cmd_render_draw(app, options, subjects, count) : status;
 }
 
 enum status cmd_render(struct app *app, int argc, char **argv)

@@ -5,7 +5,7 @@
 
 #include "api/run_list.h"
 
-static enum status list(struct app *app, struct store *store, void *context)
+static enum status cmd_runs_list(struct app *app, struct store *store, void *context)
 {
     struct json json;
     size_t count;
@@ -61,6 +61,6 @@ enum status cmd_runs(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    return run == STORE_ALL ? app_with_store(app, arguments.items[0], list, NULL)
+    return run == STORE_ALL ? app_with_store(app, arguments.items[0], cmd_runs_list, NULL)
                             : app_with_store(app, arguments.items[0], show_ledger, &run);
 }

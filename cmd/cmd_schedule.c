@@ -7,7 +7,7 @@
 #include "plan/schedule.h"
 
 /* `context`: number of periods, 0: the default. */
-static enum status show(struct app *app, struct plan *plan, void *context)
+static enum status cmd_schedule_show(struct app *app, struct plan *plan, void *context)
 {
     int wanted = (int)*(const int64_t *)context;
     int periods = wanted ? wanted : schedule_default_periods(plan);
@@ -41,5 +41,5 @@ enum status cmd_schedule(struct app *app, int argc, char **argv)
         .examples = "  swsim schedule --periods=5 plans/torchrec/sparse_dist.yaml",
         COMMAND_OPTIONS(options),
     };
-    return options_use_plan(app, &command, argc, argv, show, &periods);
+    return options_use_plan(app, &command, argc, argv, cmd_schedule_show, &periods);
 }

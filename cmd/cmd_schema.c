@@ -154,7 +154,7 @@ static enum status show_plan(struct app *app, struct json *json)
     return STATUS_OK;
 }
 
-static const struct description *find(struct app *app, const char *name)
+static const struct description *cmd_schema_find(struct app *app, const char *name)
 {
     struct nearest nearest = {.found = name};
     for (int i = 0; i < DOCUMENT_COUNT; i++) {
@@ -171,12 +171,12 @@ static const struct description *find(struct app *app, const char *name)
 }
 
 /* --json: on one line. */
-static enum status show(struct app *app, const char *name, struct json *json)
+static enum status cmd_schema_show(struct app *app, const char *name, struct json *json)
 {
     if (strcmp(name, PLAN_NAME) == 0)
         return show_plan(app, json);
     bool store = strcmp(name, STORE_NAME) == 0;
-    const struct description *found = store ? NULL : find(app, name);
+    const struct description *found = store ? NULL : cmd_schema_find(app, name);
     if (!store && !found)
         return STATUS_USAGE;
     if (!store && app->json)
@@ -213,7 +213,7 @@ enum status cmd_schema(struct app *app, int argc, char **argv)
         return status;
     json_open(&json, stdout);
     if (arguments.count > 0)
-        status = show(app, arguments.items[0], &json);
+        status = cmd_schema_show(app, arguments.items[0], &json);
     else if (app->json)
         write_list(&json);
     else

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "plan/schedule.h"
 
-static enum status show(struct app *app, struct plan *plan, void *context)
+static enum status cmd_stages_show(struct app *app, struct plan *plan, void *context)
 {
     (void)context;
     if (!app->json)
@@ -29,5 +29,5 @@ enum status cmd_stages(struct app *app, int argc, char **argv)
             "period make its stream wait for another. PLAN must be of the pipeline form.",
         .examples = "  swsim stages plans/torchrec/sparse_dist.yaml",
     };
-    return options_use_plan(app, &command, argc, argv, show, NULL);
+    return options_use_plan(app, &command, argc, argv, cmd_stages_show, NULL);
 }

@@ -17,7 +17,7 @@
 
 enum { MOST_SAMPLES = 1 << 20 };
 
-static void show_progress(void *arg, const struct tune_progress *now)
+static void cmd_tune_show_progress(void *arg, const struct tune_progress *now)
 {
     char time[UNITS_TEXT] = "unknown";
     if (isfinite(now->period_ns))
@@ -32,7 +32,7 @@ static enum status save(struct app *app, const char *path, const struct tuning *
     return path ? app_write_file(app, path, o->after.text) : STATUS_OK;
 }
 
-static enum status show(struct app *app, const struct tuning *o)
+static enum status cmd_tune_show(struct app *app, const struct tuning *o)
 {
     struct json json;
     if (!app->json) {
@@ -45,33 +45,33 @@ static enum status show(struct app *app, const struct tuning *o)
 }
 
 /* Print the result. With -o - standard output is the plan itself. */
-static enum status report(struct app *app, const char *path, const struct tuning *o)
+static enum status cmd_tune_report(struct app *app, const char *path, const struct tuning *o)
 {
     enum status status = STATUS_OK;
     if (!path || strcmp(path, "-") != 0)
-        status = show(app, o);
+        status = cmd_tune_show(app, o);
     if (status == STATUS_OK)
         status = save(app, path, o);
     return status == STATUS_OK && tuning_is_unfit(o) ? STATUS_VIOLATED : status;
 }
 
-static enum status search(struct app *app, struct tune *tune, const char *path)
+static enum status cmd_tune_search(struct app *app, struct tune *tune, const char *path)
 {
     struct tuning found;
     enum status status = tuning_make(tune, &app->arena, &found, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = report(app, path, &found);
+    status = cmd_tune_report(app, path, &found);
     tuning_fini(&found);
     return status;
 }
 
-static enum status tune_plan(struct app *app, struct tune_options *options, const struct plan *plan,
-                             const char *path)
+static enum status cmd_tune_plan(struct app *app, struct tune_options *options,
+                                 const struct plan *plan, const char *path)
 {
     struct tune tune;
     struct progress progress;
-    options->progress = show_progress;
+    options->progress = cmd_tune_show_progress;
     options->progress_arg = &progress;
     progress_init(&progress, app);
     enum status status = tune_open(plan, options, &tune, &app->diag);
@@ -79,7 +79,7 @@ static enum status tune_plan(struct app *app, struct tune_options *options, cons
         return status;
     status = tuning_check(&tune, &app->diag);
     if (status == STATUS_OK)
-        status = search(app, &tune, path);
+        status = cmd_tune_search(app, &tune, path);
     progress_clear(&progress);
     tune_close(&tune);
     return status;
@@ -130,20 +130,20 @@ struct tune_line {
     const char *axes[AXES];
 };
 
-static enum status refuse(struct app *app, const struct plan *plan, const char *option,
-                          const char *form)
+static enum status cmd_tune_refuse(struct app *app, const struct plan *plan, const char *option,
+                                   const char *form)
 {
     return diag_error(&app->diag, STATUS_USAGE, "%s: found --%s, but it is for %s only", plan->file,
                       option, form);
 }
 
-static enum status tune_pipeline(struct app *app, const struct tune_line *line, struct plan *plan,
-                                 struct tune_options *wanted)
+static enum status cmd_tune_pipeline(struct app *app, const struct tune_line *line,
+                                     struct plan *plan, struct tune_options *wanted)
 {
     enum status status = STATUS_OK;
     for (int a = 0; a < AXES; a++)
         if (line->axes[a])
-            return refuse(app, plan, axis_key((enum axis)a), "rank programs");
+            return cmd_tune_refuse(app, plan, axis_key((enum axis)a), "rank programs");
     const struct {
         const char *name;
         bool given;
@@ -153,7 +153,7 @@ static enum status tune_pipeline(struct app *app, const struct tune_line *line, 
                   {"times", line->times}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].given)
-            return refuse(app, plan, others[i].name, "rank programs");
+            return cmd_tune_refuse(app, plan, others[i].name, "rank programs");
     wanted->candidates = (uint64_t)line->budget;
     wanted->depth = (int)line->depth;
     wanted->seed = line->seed < 0 ? 1 : (uint64_t)line->seed;
@@ -166,11 +166,11 @@ static enum status tune_pipeline(struct app *app, const struct tune_line *line, 
     wanted->driver = driver == CLOCK_ONLY ? DRIVER_CLOCK : DRIVER_DATAFLOW;
     if (line->profile)
         status = profiled_set_times(app_reader(app), line->profile, app->quiet, plan);
-    return status == STATUS_OK ? tune_plan(app, wanted, plan, line->path) : status;
+    return status == STATUS_OK ? cmd_tune_plan(app, wanted, plan, line->path) : status;
 }
 
-static enum status tune_programs(struct app *app, const struct tune_line *line, struct plan *plan,
-                                 const struct tune_options *wanted)
+static enum status cmd_tune_programs(struct app *app, const struct tune_line *line,
+                                     struct plan *plan, const struct tune_options *wanted)
 {
     const struct {
         const char *name;
@@ -190,7 +190,7 @@ static enum status tune_programs(struct app *app, const struct tune_line *line, 
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].given)
-            return refuse(app, plan, others[i].name, "the pipeline form");
+            return cmd_tune_refuse(app, plan, others[i].name, "the pipeline form");
     for (int a = 0; status == STATUS_OK && a < AXES; a++)
         if (line->axes[a])
             status = option_axis(app_reader(app), a, line->axes[a], &request.options.axes[a]);
@@ -225,9 +225,9 @@ static enum status tune_file(struct app *app, const struct tune_line *line, cons
     wanted.interrupted = interrupts_catch();
     status = refuse_unexplained(&plan, line->opaque, &app->diag);
     if (status == STATUS_OK && plan.form == FORM_PROGRAMS)
-        status = tune_programs(app, line, &plan, &wanted);
+        status = cmd_tune_programs(app, line, &plan, &wanted);
     else if (status == STATUS_OK)
-        status = tune_pipeline(app, line, &plan, &wanted);
+        status = cmd_tune_pipeline(app, line, &plan, &wanted);
     plan_fini(&plan);
     return status;
 }

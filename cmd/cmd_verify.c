@@ -41,7 +41,7 @@ static bool holds(FILE *file, const char *text)
     return !*text && !ferror(file);
 }
 
-static enum status check(struct app *app, const char *path, const char *known)
+static enum status cmd_verify_check(struct app *app, const char *path, const char *known)
 {
     struct stat about;
     FILE *file = input_open_stream(path, &app->diag);
@@ -70,7 +70,7 @@ static enum status replace_file(struct app *app, const char *path, const char *k
     if (strcmp(path, "-") == 0)
         return diag_error(&app->diag, STATUS_USAGE,
                           "standard input cannot be changed: --fix=FILE writes the repaired plan");
-    enum status status = check(app, path, known);
+    enum status status = cmd_verify_check(app, path, known);
     return status == STATUS_OK ? output_write(path, text, strlen(text), &app->diag) : status;
 }
 
@@ -180,8 +180,8 @@ struct verify_request {
 /* ---- options that are lists ------------------------------------------------------------------ */
 
 /* "states=N,mem=SIZE,time=DURATION", any of them. The time of the command begins here. */
-static enum status parse_limit(struct option_reader reader, const char *key, const char *value,
-                               void *context)
+static enum status cmd_verify_parse_limit(struct option_reader reader, const char *key,
+                                          const char *value, void *context)
 {
     struct search_limits *limits = context;
     value = value ? value : "";
@@ -236,7 +236,7 @@ static enum status parse_iterations(struct app *app, const char *text, int64_t *
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static void show_progress(void *arg, const struct search_progress *search)
+static void cmd_verify_show_progress(void *arg, const struct search_progress *search)
 {
     char bytes[UNITS_TEXT];
     units_show_bytes((double)search->bytes, bytes);
@@ -247,8 +247,8 @@ static void show_progress(void *arg, const struct search_progress *search)
                   search->transitions, bytes, search->seconds);
 }
 
-static enum status judge(struct app *app, const struct verify_request *request,
-                         const struct plan *plan, const struct verify_report *report)
+static enum status cmd_verify_judge(struct app *app, const struct verify_request *request,
+                                    const struct plan *plan, const struct verify_report *report)
 {
     static const enum status statuses[] = {
         [VERDICT_PROVED] = STATUS_OK,
@@ -298,8 +298,8 @@ static enum status show_view(struct app *app, bool full, const struct verdict_vi
     return json_close(&json, &app->diag);
 }
 
-static enum status show(struct app *app, struct verify_request *request, struct finding *finding,
-                        int number)
+static enum status cmd_verify_show(struct app *app, struct verify_request *request,
+                                   struct finding *finding, int number)
 {
     struct verdict_view view = finding_view(finding, number);
     enum status status = show_view(app, request->full, &view);
@@ -337,7 +337,7 @@ static enum status verify_driver(struct app *app, const struct verify_request *r
     struct screen screen = {.app = app, .full = request->full};
     struct verify_options options = request->verify;
     options.program.driver = driver;
-    options.progress = show_progress;
+    options.progress = cmd_verify_show_progress;
     options.progress_arg = &screen.progress;
     options.found = app->json || app->quiet ? NULL : show_found;
     options.found_arg = &screen;
@@ -445,8 +445,8 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
         status = find_repair(app, request, finding);
     for (int d = 0; d < finding->count; d++) {
         const struct verify_report *report = &finding->reports[d];
-        status = app_worse(status, show(app, request, finding, d));
-        status = app_worse(status, judge(app, request, finding->plan, report));
+        status = app_worse(status, cmd_verify_show(app, request, finding, d));
+        status = app_worse(status, cmd_verify_judge(app, request, finding->plan, report));
         if (report->no_memory)
             status = app_worse(status, STATUS_SYSTEM);
     }
@@ -516,7 +516,8 @@ static enum status finish_request(struct app *app, struct verify_request *reques
     if (iterations)
         status = parse_iterations(app, iterations, &request->verify.program.iterations);
     if (status == STATUS_OK && limits)
-        status = option_each(app_reader(app), limits, parse_limit, &request->verify.limits);
+        status =
+            option_each(app_reader(app), limits, cmd_verify_parse_limit, &request->verify.limits);
     if (status == STATUS_OK && properties)
         status = option_properties(app_reader(app), properties, &request->verify.properties);
     if (status == STATUS_OK && request->bitstate)

@@ -53,14 +53,14 @@ struct watch_sheet {
 enum { BAR = 24, NAME = 64, LINE = 512, QUIET_NS = 2000000000 };
 
 /* A stream, or the streams of one name on all ranks. */
-struct row {
+struct cmd_watch_row {
     const char *name;
     int rank, ranks, least_rank;
     double share, least, greatest; /* busy; the mean */
     const struct progress_work *work;
 };
 
-static double share_of(const struct run_progress *now, int64_t busy_ns)
+static double cmd_watch_share_of(const struct run_progress *now, int64_t busy_ns)
 {
     int64_t window_ns = now->to_ns - now->from_ns;
     double share = window_ns > 0 ? (double)busy_ns / (double)window_ns : 0;
@@ -68,7 +68,8 @@ static double share_of(const struct run_progress *now, int64_t busy_ns)
 }
 
 /* The row that has the agent's name already; NULL: none, or ranks have rows of their own. */
-static struct row *row_named(struct row *rows, size_t count, const char *name, bool folds)
+static struct cmd_watch_row *row_named(struct cmd_watch_row *rows, size_t count, const char *name,
+                                       bool folds)
 {
     for (size_t i = 0; i < count && folds; i++)
         if (strcmp(rows[i].name, name) == 0)
@@ -76,7 +77,7 @@ static struct row *row_named(struct row *rows, size_t count, const char *name, b
     return NULL;
 }
 
-static void join(struct row *row, int rank, double share)
+static void cmd_watch_join(struct cmd_watch_row *row, int rank, double share)
 {
     row->share = (row->share * row->ranks + share) / (row->ranks + 1);
     row->ranks++;
@@ -87,27 +88,28 @@ static void join(struct row *row, int rank, double share)
     }
 }
 
-static size_t find_rows(const struct watch_look *look, struct row *rows)
+static size_t cmd_watch_find_rows(const struct watch_look *look, struct cmd_watch_row *rows)
 {
     size_t count = 0;
     const struct progress_run *run = look->run;
     for (size_t i = 0; i < run->agent_count; i++) {
         const struct progress_agent *agent = &run->agents[i];
         const struct progress_work *work = &look->now->work[i];
-        double share = share_of(look->now, work->busy_ns);
-        struct row *same = row_named(rows, count, agent->name, run->rank_count > WATCH_RANKS);
+        double share = cmd_watch_share_of(look->now, work->busy_ns);
+        struct cmd_watch_row *same =
+            row_named(rows, count, agent->name, run->rank_count > WATCH_RANKS);
         if (same)
-            join(same, agent->rank, share);
+            cmd_watch_join(same, agent->rank, share);
         else
-            rows[count++] =
-                (struct row){agent->name, agent->rank, 1, agent->rank, share, share, share, work};
+            rows[count++] = (struct cmd_watch_row){agent->name, agent->rank, 1,     agent->rank,
+                                                   share,       share,       share, work};
     }
     return count;
 }
 
 /* `comma` stands between the name and the rank. */
-static void name_row(const struct watch_look *look, const struct row *row, const char *comma,
-                     char name[NAME])
+static void name_row(const struct watch_look *look, const struct cmd_watch_row *row,
+                     const char *comma, char name[NAME])
 {
     const bool several = look->run->rank_count > 1;
     const int bytes = printable_fit(row->name, row->ranks > 1 || several ? 40 : 60);
@@ -127,21 +129,21 @@ static bool has_iterations(const struct watch_look *look)
 }
 
 /* Iterations a second, since the start. */
-static double rate_of(const struct run_progress *now)
+static double cmd_watch_rate_of(const struct run_progress *now)
 {
     int64_t lasts_ns = now->finished == RUN_OPEN ? now->newest_ns : now->duration_ns;
     return lasts_ns > 0 ? (double)now->done * 1e9 / (double)lasts_ns : 0;
 }
 
 /* -1: it is not known. */
-static double left_of(const struct run_progress *now)
+static double cmd_watch_left_of(const struct run_progress *now)
 {
-    bool known = now->finished == RUN_OPEN && now->wanted > now->done && rate_of(now) > 0;
-    return known ? (double)(now->wanted - now->done) * 1e9 / rate_of(now) : -1;
+    bool known = now->finished == RUN_OPEN && now->wanted > now->done && cmd_watch_rate_of(now) > 0;
+    return known ? (double)(now->wanted - now->done) * 1e9 / cmd_watch_rate_of(now) : -1;
 }
 
 /* "120 of 5000 iterations, 412/s; the last 32 took 2.43 ms each; 9 s left" */
-static void print_iterations(const struct run_progress *now, char line[LINE])
+static void cmd_watch_print_iterations(const struct run_progress *now, char line[LINE])
 {
     char each[UNITS_TEXT], left[UNITS_TEXT];
     int at = snprintf(line, LINE, "%" PRId64, now->done);
@@ -149,27 +151,27 @@ static void print_iterations(const struct run_progress *now, char line[LINE])
         at += snprintf(line + at, LINE - (size_t)at, " of %" PRId64, now->wanted);
     at += snprintf(line + at, LINE - (size_t)at, " iterations");
     if (now->done > 0)
-        at += snprintf(line + at, LINE - (size_t)at, ", %.3g/s", rate_of(now));
+        at += snprintf(line + at, LINE - (size_t)at, ", %.3g/s", cmd_watch_rate_of(now));
     if (now->iteration_ns > 0) {
         units_show_time((double)now->iteration_ns, each);
         at += snprintf(line + at, LINE - (size_t)at, "; the last %" PRId64 " took %s each",
                        now->averaged, each);
     }
-    if (left_of(now) < 0)
+    if (cmd_watch_left_of(now) < 0)
         return;
-    units_show_time(left_of(now), left);
+    units_show_time(cmd_watch_left_of(now), left);
     snprintf(line + at, LINE - (size_t)at, "; %s left", left);
 }
 
 /* ---- the block of a terminal ----------------------------------------------------------------- */
 
-static void put(const struct watch_sheet *sheet, const char *line)
+static void cmd_watch_put(const struct watch_sheet *sheet, const char *line)
 {
     fprintf(sheet->out, "%s%.*s%s\n", sheet->before, columns_fit(line, sheet->width), line,
             sheet->after);
 }
 
-static void print_head(const struct watch_look *look, char line[LINE])
+static void cmd_watch_print_head(const struct watch_look *look, char line[LINE])
 {
     char lasts[UNITS_TEXT], quiet[UNITS_TEXT];
     const struct run_info *info = &look->run->info;
@@ -188,7 +190,7 @@ static void print_head(const struct watch_look *look, char line[LINE])
 }
 
 /* "forward 51%, backward 32%", or of several ranks how they differ. */
-static void print_doing(const struct run_progress *now, const struct row *row, char *line,
+static void print_doing(const struct run_progress *now, const struct cmd_watch_row *row, char *line,
                         size_t cap)
 {
     line[0] = '\0';
@@ -199,15 +201,15 @@ static void print_doing(const struct run_progress *now, const struct row *row, c
     }
     for (int i = 0, at = 0; i < row->work->task_count && at < (int)cap; i++) {
         const struct progress_task *task = &row->work->tasks[i];
-        at +=
-            snprintf(line + at, cap - (size_t)at, "%s%.*s %.0f%%", i ? ", " : "",
-                     printable_fit(task->name, 40), task->name, 100 * share_of(now, task->busy_ns));
+        at += snprintf(line + at, cap - (size_t)at, "%s%.*s %.0f%%", i ? ", " : "",
+                       printable_fit(task->name, 40), task->name,
+                       100 * cmd_watch_share_of(now, task->busy_ns));
     }
     line[printable_fit(line, (int)cap)] = '\0'; /* where it was cut */
 }
 
-static void print_row(const struct watch_look *look, const struct row *row, int width,
-                      char line[LINE])
+static void cmd_watch_print_row(const struct watch_look *look, const struct cmd_watch_row *row,
+                                int width, char line[LINE])
 {
     char name[NAME], bar[BAR + 1], doing[LINE / 2];
     int filled = (int)lround(row->share * BAR);
@@ -220,7 +222,7 @@ static void print_row(const struct watch_look *look, const struct row *row, int 
              100 * row->share, bar, *doing ? "  " : "", doing);
 }
 
-static int widest(const struct watch_look *look, const struct row *rows, size_t count)
+static int widest(const struct watch_look *look, const struct cmd_watch_row *rows, size_t count)
 {
     char name[NAME];
     int width = 0;
@@ -236,20 +238,21 @@ static int watch_view_block(const struct watch_look *look, const struct watch_sh
 {
     char line[LINE];
     int lines = 1;
-    struct row *rows = ARENA_ARRAY(scratch, look->run->agent_count + 1, struct row);
-    size_t count = rows ? find_rows(look, rows) : 0;
-    print_head(look, line);
-    put(sheet, line);
+    struct cmd_watch_row *rows =
+        ARENA_ARRAY(scratch, look->run->agent_count + 1, struct cmd_watch_row);
+    size_t count = rows ? cmd_watch_find_rows(look, rows) : 0;
+    cmd_watch_print_head(look, line);
+    cmd_watch_put(sheet, line);
     if (has_iterations(look)) {
-        print_iterations(look->now, line);
-        put(sheet, line);
+        cmd_watch_print_iterations(look->now, line);
+        cmd_watch_put(sheet, line);
         lines++;
     }
     for (size_t i = 0; i < count && lines < sheet->height; i++, lines++) {
-        print_row(look, &rows[i], widest(look, rows, count), line);
+        cmd_watch_print_row(look, &rows[i], widest(look, rows, count), line);
         if (i + 1 < count && lines + 1 == sheet->height)
             snprintf(line, sizeof line, "  and %zu more", count - i);
-        put(sheet, line);
+        cmd_watch_put(sheet, line);
     }
     return lines;
 }
@@ -259,12 +262,13 @@ static int watch_view_block(const struct watch_look *look, const struct watch_sh
 static void watch_view_line(const struct watch_look *look, struct arena *scratch, FILE *out)
 {
     char line[LINE], name[NAME], time[UNITS_TEXT];
-    struct row *rows = ARENA_ARRAY(scratch, look->run->agent_count + 1, struct row);
-    size_t count = rows ? find_rows(look, rows) : 0;
+    struct cmd_watch_row *rows =
+        ARENA_ARRAY(scratch, look->run->agent_count + 1, struct cmd_watch_row);
+    size_t count = rows ? cmd_watch_find_rows(look, rows) : 0;
     units_show_time((double)look->now->newest_ns, time);
     fprintf(out, "at %s", time);
     if (has_iterations(look)) {
-        print_iterations(look->now, line);
+        cmd_watch_print_iterations(look->now, line);
         fprintf(out, ": %s", line);
     }
     for (size_t i = 0; i < count; i++) {
@@ -282,12 +286,12 @@ static void write_agent(const struct run_progress *now, const struct progress_ag
     json_begin_object(json);
     json_put_int(json, "rank", agent->rank);
     json_put_string(json, agent->kind == TRACE_STREAM ? "stream" : "thread", agent->name);
-    json_put_double(json, "busy", share_of(now, work->busy_ns));
+    json_put_double(json, "busy", cmd_watch_share_of(now, work->busy_ns));
     json_begin_array_at(json, "tasks");
     for (int i = 0; i < work->task_count; i++) {
         json_begin_object(json);
         json_put_string(json, "task", work->tasks[i].name);
-        json_put_double(json, "busy", share_of(now, work->tasks[i].busy_ns));
+        json_put_double(json, "busy", cmd_watch_share_of(now, work->tasks[i].busy_ns));
         json_end_object(json);
     }
     json_end_array(json);
@@ -314,8 +318,8 @@ static void watch_view_json(const struct watch_look *look, struct json *json)
     json_put_int(json, "iterations", now->done);
     put_known(json, "iterations_wanted", now->wanted, now->wanted > 0);
     put_known(json, "iteration_ns", now->iteration_ns, now->iteration_ns > 0);
-    json_put_double(json, "iterations_per_s", rate_of(now));
-    put_known(json, "left_ns", (int64_t)left_of(now), left_of(now) >= 0);
+    json_put_double(json, "iterations_per_s", cmd_watch_rate_of(now));
+    put_known(json, "left_ns", (int64_t)cmd_watch_left_of(now), cmd_watch_left_of(now) >= 0);
     json_put_int(json, "window_ns", now->to_ns - now->from_ns);
     json_begin_array_at(json, "streams");
     for (size_t i = 0; i < look->run->agent_count; i++)
@@ -326,7 +330,7 @@ static void watch_view_json(const struct watch_look *look, struct json *json)
 
 enum { EVERY_NS = 1000000000, WINDOW_NS = 1000000000, USUAL_WIDTH = 80, USUAL_HEIGHT = 24 };
 
-struct watch {
+struct cmd_watch_watch {
     struct app *app;
     const char *path;
     int64_t timeout_ns;
@@ -338,7 +342,7 @@ struct watch {
     int64_t looks;
 };
 
-static int64_t clock_ns(clockid_t clock)
+static int64_t cmd_watch_clock_ns(clockid_t clock)
 {
     struct timespec now;
     clock_gettime(clock, &now);
@@ -347,13 +351,13 @@ static int64_t clock_ns(clockid_t clock)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct reading {
-    struct watch *watch;
+struct cmd_watch_reading {
+    struct cmd_watch_watch *watch;
     struct run_progress *now;
     struct arena *arena;
 };
 
-static enum status find_run(struct watch *watch, struct store *store)
+static enum status cmd_watch_find_run(struct cmd_watch_watch *watch, struct store *store)
 {
     struct app *app = watch->app;
     enum status status = progress_find(store, watch->run.run, &app->arena, &watch->run, &app->diag);
@@ -368,11 +372,11 @@ static enum status find_run(struct watch *watch, struct store *store)
 /* Of the whole run when it is over. */
 static enum status read_store(struct app *app, struct store *store, void *context)
 {
-    const struct reading *reading = context;
-    struct watch *watch = reading->watch;
+    const struct cmd_watch_reading *reading = context;
+    struct cmd_watch_watch *watch = reading->watch;
     enum status status = STATUS_OK;
     if (watch->looks == 0)
-        status = find_run(watch, store);
+        status = cmd_watch_find_run(watch, store);
     if (status == STATUS_OK)
         status =
             progress_read(store, &watch->run, WINDOW_NS, reading->arena, reading->now, &app->diag);
@@ -384,25 +388,26 @@ static enum status read_store(struct app *app, struct store *store, void *contex
 
 /* The age of the newest work in the store. A run of which nothing has come since the first look may have been
    silent before, as its own clock tells. */
-static int64_t note_change(struct watch *watch, const struct run_progress *now)
+static int64_t note_change(struct cmd_watch_watch *watch, const struct run_progress *now)
 {
-    int64_t at_ns = clock_ns(CLOCK_MONOTONIC);
+    int64_t at_ns = cmd_watch_clock_ns(CLOCK_MONOTONIC);
     bool changed = watch->looks++ == 0 || now->newest_ns != watch->seen.newest_ns ||
                    now->done != watch->seen.done || now->finished != watch->seen.finished;
     if (changed && watch->looks == 1 && watch->run.start_unix_ns >= 0) {
-        int64_t age_ns = clock_ns(CLOCK_REALTIME) - watch->run.start_unix_ns - now->newest_ns;
+        int64_t age_ns =
+            cmd_watch_clock_ns(CLOCK_REALTIME) - watch->run.start_unix_ns - now->newest_ns;
         at_ns -= age_ns > 0 ? age_ns : 0;
     }
     if (changed) {
         watch->seen = *now;
         watch->changed_ns = at_ns;
     }
-    return clock_ns(CLOCK_MONOTONIC) - watch->changed_ns;
+    return cmd_watch_clock_ns(CLOCK_MONOTONIC) - watch->changed_ns;
 }
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
-static struct watch_sheet sheet_of(const struct watch *watch)
+static struct watch_sheet sheet_of(const struct cmd_watch_watch *watch)
 {
     struct winsize size;
     if (!watch->terminal)
@@ -413,7 +418,8 @@ static struct watch_sheet sheet_of(const struct watch *watch)
     return (struct watch_sheet){size.ws_col - 1, height, "\r", "\033[K", stdout};
 }
 
-static void show_block(struct watch *watch, const struct watch_look *look, struct arena *scratch)
+static void show_block(struct cmd_watch_watch *watch, const struct watch_look *look,
+                       struct arena *scratch)
 {
     const struct watch_sheet sheet = sheet_of(watch);
     if (watch->terminal && watch->lines > 0)
@@ -423,7 +429,8 @@ static void show_block(struct watch *watch, const struct watch_look *look, struc
         fputs("\033[J", stdout);
 }
 
-static enum status show(struct watch *watch, const struct watch_look *look, struct arena *scratch)
+static enum status cmd_watch_show(struct cmd_watch_watch *watch, const struct watch_look *look,
+                                  struct arena *scratch)
 {
     struct app *app = watch->app;
     struct json json;
@@ -442,16 +449,16 @@ static enum status show(struct watch *watch, const struct watch_look *look, stru
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-static enum status look(struct watch *watch, bool *over)
+static enum status cmd_watch_look(struct cmd_watch_watch *watch, bool *over)
 {
     struct arena scratch;
     struct run_progress now;
     arena_init(&scratch, 0);
-    struct reading reading = {watch, &now, &scratch};
+    struct cmd_watch_reading reading = {watch, &now, &scratch};
     enum status status = app_with_store(watch->app, watch->path, read_store, &reading);
     if (status == STATUS_OK) {
         const struct watch_look seen = {&watch->run, &now, note_change(watch, &now)};
-        status = show(watch, &seen, &scratch);
+        status = cmd_watch_show(watch, &seen, &scratch);
         *over = now.finished != RUN_OPEN;
         if (status == STATUS_OK && now.finished == RUN_INTERRUPTED)
             status = STATUS_VIOLATED;
@@ -460,28 +467,28 @@ static enum status look(struct watch *watch, bool *over)
     return status;
 }
 
-static void nap(void)
+static void cmd_watch_nap(void)
 {
     nanosleep(&(struct timespec){.tv_sec = EVERY_NS / 1000000000, .tv_nsec = EVERY_NS % 1000000000},
               NULL); /* a signal ends it early */
 }
 
 /* A first look alone does not tell that nothing comes. */
-static enum status watch_on(struct watch *watch)
+static enum status watch_on(struct cmd_watch_watch *watch)
 {
     for (;;) {
         bool over = false;
-        enum status status = look(watch, &over);
+        enum status status = cmd_watch_look(watch, &over);
         if (status != STATUS_OK || over)
             return status;
-        int64_t quiet_ns = clock_ns(CLOCK_MONOTONIC) - watch->changed_ns;
+        int64_t quiet_ns = cmd_watch_clock_ns(CLOCK_MONOTONIC) - watch->changed_ns;
         if (watch->looks > 1 && quiet_ns >= watch->timeout_ns)
             return diag_error(&watch->app->diag, STATUS_VIOLATED,
                               "run %" PRId64 " in %s: nothing was written for %" PRId64
                               " s: it was killed, or hangs",
                               watch->run.run, watch->path, quiet_ns / 1000000000);
         if (!interrupts_seen())
-            nap();
+            cmd_watch_nap();
         if (interrupts_seen())
             return diag_error(&watch->app->diag, STATUS_LIMIT, "interrupted; the run goes on");
     }
@@ -495,7 +502,7 @@ static bool smart_terminal(void)
 
 enum status cmd_watch(struct app *app, int argc, char **argv)
 {
-    struct watch watch = {.app = app, .timeout_ns = INT64_C(10000000000)};
+    struct cmd_watch_watch watch = {.app = app, .timeout_ns = INT64_C(10000000000)};
     int64_t run = STORE_LATEST;
     const struct option_spec options[] = {
         {"run", 0, "N", "this run (default the newest)", OPTION_INTEGER, .value = &run,

@@ -8,7 +8,7 @@
 #include "plan/text/print.h"
 #include "gpu/lib/swpipe.h"
 
-static enum status translate(enum swpipe_status status)
+static enum status exposure_translate(enum swpipe_status status)
 {
     switch (status) {
     case SWPIPE_OK:
@@ -22,9 +22,9 @@ static enum status translate(enum swpipe_status status)
     return STATUS_SYSTEM;
 }
 
-static enum status write_profile(struct app *app, const struct plan *plan,
-                                 const struct exposure_options *options,
-                                 const struct swpipe_profile *profile)
+static enum status exposure_write_profile(struct app *app, const struct plan *plan,
+                                          const struct exposure_options *options,
+                                          const struct swpipe_profile *profile)
 {
     struct json json;
     json_open(&json, stdout);
@@ -53,8 +53,8 @@ static enum status print_profile(struct app *app, const struct plan *plan,
     return STATUS_OK;
 }
 
-static enum status measure(struct app *app, const struct plan *plan,
-                           const struct exposure_options *options, struct swpipe *pipe)
+static enum status exposure_measure(struct app *app, const struct plan *plan,
+                                    const struct exposure_options *options, struct swpipe *pipe)
 {
     int ranks = options->ranks ? options->ranks : plan_rank_count(plan);
     const struct swpipe_profile_options how = {.measure = options->iterations};
@@ -62,11 +62,11 @@ static enum status measure(struct app *app, const struct plan *plan,
     void **batches = calloc((size_t)ranks, sizeof *batches); /* the plan's copies bring numbers */
     if (!batches)
         return diag_no_memory(&app->diag);
-    enum status status = translate(swpipe_profile(pipe, batches, &how, &profile));
+    enum status status = exposure_translate(swpipe_profile(pipe, batches, &how, &profile));
     free(batches);
     if (status != STATUS_OK)
         return diag_error(&app->diag, status, "%s", swpipe_error(pipe));
-    return app->json ? write_profile(app, plan, options, &profile)
+    return app->json ? exposure_write_profile(app, plan, options, &profile)
                      : print_profile(app, plan, options, pipe, &profile);
 }
 
@@ -85,11 +85,11 @@ enum status exposure_show(struct app *app, const struct plan *plan,
         .ranks = options->ranks,
         .wait_timeout_ns = options->timeout_ns,
         .progress_timeout_ns = options->timeout_ns};
-    status = translate(swpipe_open(&config, &pipe));
+    status = exposure_translate(swpipe_open(&config, &pipe));
     if (status != STATUS_OK)
         diag_error(&app->diag, status, "%s", swpipe_error(pipe));
     else
-        status = measure(app, plan, options, pipe);
+        status = exposure_measure(app, plan, options, pipe);
     swpipe_close(pipe);
     return status;
 }

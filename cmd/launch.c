@@ -72,7 +72,7 @@ static void name_job(struct launch *launch)
     keep_name(launch, text);
 }
 
-static enum status check_name(const char *name, const char *of, struct diag *diag)
+static enum status launch_check_name(const char *name, const char *of, struct diag *diag)
 {
     if (name && strlen(name) > LAUNCH_NAME_BYTES)
         return diag_error(diag, STATUS_USAGE, "%s: found %zu bytes, expected a name of at most %d",
@@ -101,7 +101,7 @@ enum status launch_find(struct launch *launch, struct diag *diag)
         launch->name = variable("SWRUN_RENDEZVOUS");
     if (!launch->name)
         name_job(launch);
-    return check_name(launch->name, of, diag);
+    return launch_check_name(launch->name, of, diag);
 }
 
 bool launch_is_spokesman(const struct launch *launch)
@@ -181,15 +181,15 @@ struct launcher {
     bool killed;
 };
 
-static int64_t clock_ns(void)
+static int64_t launch_clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static enum status start_ranks(struct launcher *launcher, const struct plan *plan,
-                               const struct runtime_options *options, struct diag *diag)
+static enum status launch_start_ranks(struct launcher *launcher, const struct plan *plan,
+                                      const struct runtime_options *options, struct diag *diag)
 {
     int mine = launcher->launch->size ? 1 : launcher->ranks; /* else mpirun has started them */
     enum status status = STATUS_OK;
@@ -262,7 +262,7 @@ static void pass_wish_on(struct launcher *launcher)
 static bool in_trouble(struct launcher *launcher)
 {
     const struct board *board = broker_board(launcher->broker);
-    int64_t progress = broker_ended(launcher->broker), now_ns = clock_ns();
+    int64_t progress = broker_ended(launcher->broker), now_ns = launch_clock_ns();
     bool good;
     for (int rank = 0; rank < launcher->ranks; rank++) {
         progress += atomic_load(&board->members[rank].progress);
@@ -282,7 +282,7 @@ static bool in_trouble(struct launcher *launcher)
 /* False: the ranks have had GRACE to end, and must be killed. */
 static bool is_patient(struct launcher *launcher)
 {
-    int64_t now_ns = clock_ns();
+    int64_t now_ns = launch_clock_ns();
     if (launcher->trouble_ns == 0 && in_trouble(launcher))
         launcher->trouble_ns = now_ns;
     return launcher->trouble_ns == 0 || now_ns - launcher->trouble_ns < GRACE_NS;
@@ -298,7 +298,7 @@ static void report_silence(struct launcher *launcher, struct diag *diag)
 static enum status supervise_ranks(struct launcher *launcher, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    launcher->progress_ns = clock_ns();
+    launcher->progress_ns = launch_clock_ns();
     while (!status) {
         int left = reap_ranks(launcher, diag);
         bool all = broker_ended(launcher->broker) == launcher->ranks;
@@ -353,7 +353,7 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
         status = collector_open(plan, options, launcher->broker, &launcher->collector, diag);
     if (status)
         return status;
-    status = start_ranks(launcher, plan, options, diag);
+    status = launch_start_ranks(launcher, plan, options, diag);
     if (!status)
         status = broker_start(launcher->broker, diag);
     if (!status)
@@ -396,7 +396,7 @@ static enum status launch_join(const struct launch *launch, int64_t patience_ns,
 {
     char name[RENDEZVOUS_MAX_NAME + 1];
     name_run(launch, name);
-    return rendezvous_find(name, launch->rank, clock_ns() + patience_ns, out, diag);
+    return rendezvous_find(name, launch->rank, launch_clock_ns() + patience_ns, out, diag);
 }
 
 static enum status launch_follow(struct launch *launch, const struct plan *plan,

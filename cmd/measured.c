@@ -38,7 +38,8 @@ struct stream_row {
 enum { MOST_ROWS = 24 };
 static const double alike = 0.02; /* shares of real runs differ by so much from run to run */
 
-static size_t find_rows(const struct runtime_result *result, bool average, struct stream_row *rows)
+static size_t measured_find_rows(const struct runtime_result *result, bool average,
+                                 struct stream_row *rows)
 {
     size_t count = 0;
     for (size_t i = 0; i < result->stream_count; i++) {
@@ -60,8 +61,8 @@ static size_t find_rows(const struct runtime_result *result, bool average, struc
 }
 
 /* "compute", "compute, rank 0", "compute, rank 0 + 6 alike". */
-static const char *row_name(const struct runtime_result *result, const struct stream_row *row,
-                            bool ranks, struct arena *arena)
+static const char *measured_row_name(const struct runtime_result *result,
+                                     const struct stream_row *row, bool ranks, struct arena *arena)
 {
     const struct runtime_stream *stream = &result->streams[row->first];
     int of_name = 0;
@@ -75,33 +76,33 @@ static const char *row_name(const struct runtime_result *result, const struct st
                         row->count - 1);
 }
 
-static void print_row(const char *name, int width, double share, FILE *out)
+static void measured_print_row(const char *name, int width, double share, FILE *out)
 {
     int filled = (int)lround(fmin(share, 1) * BAR);
     fprintf(out, "  %s%*s  %5.1f%%  %.*s%.*s\n", name, columns_fill(name, width), "", 100 * share,
             filled, "####################", BAR - filled, "....................");
 }
 
-static void print_rows(const struct runtime_result *result, struct stream_row *rows,
-                       struct arena *arena, FILE *out)
+static void measured_print_rows(const struct runtime_result *result, struct stream_row *rows,
+                                struct arena *arena, FILE *out)
 {
-    size_t count = find_rows(result, false, rows);
+    size_t count = measured_find_rows(result, false, rows);
     bool ranks = false, average = count > MOST_ROWS;
     int width = (int)strlen("stream");
     if (average)
-        count = find_rows(result, true, rows);
+        count = measured_find_rows(result, true, rows);
     for (size_t i = 0; i < result->stream_count; i++)
         ranks |= result->streams[i].rank > 0;
     const char **names = ARENA_ARRAY(arena, count + 1, const char *);
     for (size_t r = 0; names && r < count; r++) {
-        const char *name = row_name(result, &rows[r], ranks, arena);
+        const char *name = measured_row_name(result, &rows[r], ranks, arena);
         names[r] = name ? name : result->streams[rows[r].first].name;
         columns_widen(&width, names[r]);
     }
     fprintf(out, "\n  %-*s  %6s%s\n", width, "stream", "busy",
             average ? "  (means over the ranks; --json has each)" : "");
     for (size_t r = 0; names && r < count; r++)
-        print_row(names[r], width, rows[r].sum / rows[r].count, out);
+        measured_print_row(names[r], width, rows[r].sum / rows[r].count, out);
 }
 
 /* Writes nothing where there are no streams. */
@@ -111,7 +112,7 @@ static void measured_print_streams(const struct runtime_result *result, FILE *ou
     arena_init(&arena, 0);
     struct stream_row *rows = ARENA_ARRAY(&arena, result->stream_count + 1, struct stream_row);
     if (rows && result->stream_count > 0)
-        print_rows(result, rows, &arena, out);
+        measured_print_rows(result, rows, &arena, out);
     arena_fini(&arena);
 }
 
@@ -153,7 +154,8 @@ static void add_stat(const struct runtime_result *result, const char *name, cons
             step_bar_add(bar, shown, (double)result->stats[i].device_ns);
 }
 
-static void add_tasks(const struct measured *measured, const char *stream, struct step_bar *bar)
+static void measured_add_tasks(const struct measured *measured, const char *stream,
+                               struct step_bar *bar)
 {
     const struct pipeline *pipeline = &measured->plan->pipeline;
     for (size_t t = 0; t < pipeline->task_count; t++) {
@@ -165,7 +167,7 @@ static void add_tasks(const struct measured *measured, const char *stream, struc
     }
 }
 
-static void add_passes(const struct runtime_result *result, struct step_bar *bar)
+static void measured_add_passes(const struct runtime_result *result, struct step_bar *bar)
 {
     static const char *const passes[][2] = {{"forward_chunk", "F"},  {"backward_chunk", "B"},
                                             {"backward_input", "I"}, {"backward_weight", "W"},
@@ -184,9 +186,9 @@ static void measured_print_step(const struct measured *measured, bool color, FIL
     if (!stream || measured->plan->form == FORM_THREADS)
         return;
     if (measured->plan->form == FORM_PIPELINE)
-        add_tasks(measured, stream, &bar);
+        measured_add_tasks(measured, stream, &bar);
     else
-        add_passes(result, &bar);
+        measured_add_passes(result, &bar);
     if (bar.count == 0)
         return;
     step_bar_scale(&bar, busy_by_name(result, stream));
@@ -213,14 +215,14 @@ static double throughput(const struct runtime_result *result)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static const char *show(double ns, char out[UNITS_TEXT])
+static const char *measured_show(double ns, char out[UNITS_TEXT])
 {
     units_show_time(ns, out);
     return out;
 }
 
 /* Ranks with less data, or of a run that hung, have made fewer. */
-static void print_iterations(const struct runtime_result *result, FILE *out)
+static void measured_print_iterations(const struct runtime_result *result, FILE *out)
 {
     fprintf(out, ", %" PRId64, result->iterations);
     if (result->most_iterations > result->iterations)
@@ -228,7 +230,7 @@ static void print_iterations(const struct runtime_result *result, FILE *out)
     fputs(" iterations", out);
 }
 
-static void print_head(const struct measured *measured, FILE *out)
+static void measured_print_head(const struct measured *measured, FILE *out)
 {
     const struct runtime_options *options = measured->options;
     const struct plan *plan = measured->plan;
@@ -241,33 +243,35 @@ static void print_head(const struct measured *measured, FILE *out)
     if (ranks > 1)
         fprintf(out, ", %d ranks", ranks);
     if (plan->form == FORM_PIPELINE)
-        print_iterations(measured->result, out);
+        measured_print_iterations(measured->result, out);
     fprintf(out, ", on %s\n\n", measured->result->device);
 }
 
-static void print_times(const struct runtime_result *result, FILE *out)
+static void measured_print_times(const struct runtime_result *result, FILE *out)
 {
     char mean[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT], p99[UNITS_TEXT];
     if (result->iteration.mean_ns <= 0)
         return;
     fprintf(out, "  iteration   %s   p50 %s   p95 %s   p99 %s\n",
-            show(result->iteration.mean_ns, mean), show(result->iteration.p50_ns, p50),
-            show(result->iteration.p95_ns, p95), show(result->iteration.p99_ns, p99));
+            measured_show(result->iteration.mean_ns, mean),
+            measured_show(result->iteration.p50_ns, p50),
+            measured_show(result->iteration.p95_ns, p95),
+            measured_show(result->iteration.p99_ns, p99));
     fprintf(out, "  throughput  %.4g iterations/s\n", throughput(result));
     if (result->serial_ns > 0)
         fprintf(out, "  serial      %s, the sum of the tasks: %.3gx as long\n",
-                show((double)result->serial_ns, mean),
+                measured_show((double)result->serial_ns, mean),
                 (double)result->serial_ns / result->iteration.mean_ns);
 }
 
-static void print_totals(const struct measured *measured, FILE *out)
+static void measured_print_totals(const struct measured *measured, FILE *out)
 {
     const struct runtime_result *result = measured->result;
     char total[UNITS_TEXT], fill[UNITS_TEXT], drain[UNITS_TEXT];
-    fprintf(out, "  total       %s", show((double)result->duration_ns, total));
+    fprintf(out, "  total       %s", measured_show((double)result->duration_ns, total));
     if (measured->plan->form == FORM_PIPELINE)
-        fprintf(out, "   fill %s   drain %s", show((double)result->fill_ns, fill),
-                show((double)result->drain_ns, drain));
+        fprintf(out, "   fill %s   drain %s", measured_show((double)result->fill_ns, fill),
+                measured_show((double)result->drain_ns, drain));
     fputc('\n', out);
     if (result->graph.periods > 0)
         fprintf(out,
@@ -276,10 +280,10 @@ static void print_totals(const struct measured *measured, FILE *out)
                 result->graph.launches, result->graph.periods, result->graph.graphs);
     if (result->held_ns > result->duration_ns / 100)
         fprintf(out, "  held        %s: threads waited for the writer of the trace, in all\n",
-                show((double)result->held_ns, total));
+                measured_show((double)result->held_ns, total));
     if (result->clock_error_ns > 0)
         fprintf(out, "  clock       CUDA events, within %s of the host's clock\n",
-                show((double)result->clock_error_ns, total));
+                measured_show((double)result->clock_error_ns, total));
     if (!result->finished)
         fprintf(out, "  end         %s\n", ending(result));
 }
@@ -346,7 +350,7 @@ static void print_answers(const struct measured *measured, FILE *out)
     fputc('\n', out);
 }
 
-static void print_blocked(const struct runtime_result *result, FILE *out)
+static void measured_print_blocked(const struct runtime_result *result, FILE *out)
 {
     if (result->blocked_count > 0)
         fputs("\n  blocked:\n", out);
@@ -356,9 +360,9 @@ static void print_blocked(const struct runtime_result *result, FILE *out)
 
 void measured_print(const struct measured *measured, bool quiet, bool color, FILE *out)
 {
-    print_head(measured, out);
-    print_times(measured->result, out);
-    print_totals(measured, out);
+    measured_print_head(measured, out);
+    measured_print_times(measured->result, out);
+    measured_print_totals(measured, out);
     if (!quiet)
         measured_print_step(measured, color, out);
     print_answers(measured, out);
@@ -368,7 +372,7 @@ void measured_print(const struct measured *measured, bool quiet, bool color, FIL
         fputc('\n', out);
         op_stats_print(measured->result->stats, measured->result->stat_count, out);
     }
-    print_blocked(measured->result, out);
+    measured_print_blocked(measured->result, out);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -382,7 +386,7 @@ void measured_put_answer(struct json *json, const char *key, enum answer answer)
         json_bool(json, answer == ANSWER_YES);
 }
 
-static void write_iteration(const struct runtime_times *times, struct json *json)
+static void measured_write_iteration(const struct runtime_times *times, struct json *json)
 {
     json_begin_object_at(json, "iteration_ns");
     json_put_double(json, "mean", times->mean_ns);
@@ -400,7 +404,7 @@ static void put_busy(struct json *json, const char *stream, double share)
 }
 
 /* Each name at its first stream, with the mean over all that have it. */
-static void write_streams(const struct runtime_result *result, struct json *json)
+static void measured_write_streams(const struct runtime_result *result, struct json *json)
 {
     json_begin_object_at(json, "streams");
     for (size_t i = 0; i < result->stream_count; i++) {
@@ -420,7 +424,7 @@ static void write_streams(const struct runtime_result *result, struct json *json
     json_end_object(json);
 }
 
-static void write_ranks(const struct runtime_result *result, int ranks, struct json *json)
+static void measured_write_ranks(const struct runtime_result *result, int ranks, struct json *json)
 {
     json_begin_array_at(json, "ranks");
     for (int rank = 0; rank < ranks; rank++) {
@@ -436,7 +440,7 @@ static void write_ranks(const struct runtime_result *result, int ranks, struct j
     json_end_array(json);
 }
 
-static void write_violations(const struct runtime_result *result, struct json *json)
+static void measured_write_violations(const struct runtime_result *result, struct json *json)
 {
     json_begin_object_at(json, "violations");
     for (int p = 0; p < PROPERTY_COUNT; p++)
@@ -458,7 +462,7 @@ void measured_write_blocked(const struct runtime_result *result, struct json *js
     json_end_array(json);
 }
 
-static void write_stats(const struct runtime_result *result, struct json *json)
+static void measured_write_stats(const struct runtime_result *result, struct json *json)
 {
     json_begin_object_at(json, "stats");
     for (size_t i = 0; i < result->stat_count; i++) {
@@ -479,7 +483,7 @@ static void write_figures(const struct runtime_result *result, struct json *json
     json_put_double(json, "seconds", 1e-9 * (double)result->duration_ns);
     json_put_double(json, "held_seconds", 1e-9 * (double)result->held_ns);
     json_put_int(json, "clock_error_ns", result->clock_error_ns);
-    write_iteration(&result->iteration, json);
+    measured_write_iteration(&result->iteration, json);
     json_put_double(json, "throughput_per_s", throughput(result));
     json_put_int(json, "fill_ns", result->fill_ns);
     json_put_int(json, "drain_ns", result->drain_ns);
@@ -538,11 +542,11 @@ void measured_write(const struct measured *measured, struct json *json)
     json_put_string(json, "device_name", result->device);
     json_put_string(json, "end", ending(result));
     write_figures(result, json);
-    write_streams(result, json);
+    measured_write_streams(result, json);
     if (ranks > 1)
-        write_ranks(result, ranks, json);
+        measured_write_ranks(result, ranks, json);
     if (measured->stats)
-        write_stats(result, json);
+        measured_write_stats(result, json);
     json_key(json, "run");
     if (result->run < 0)
         json_null(json);
@@ -552,7 +556,7 @@ void measured_write(const struct measured *measured, struct json *json)
     measured_put_answer(json, "results_match_serial", result->matches_serial);
     json_put_bool(json, "stale_reads", result->stale);
     write_arithmetic(&result->arithmetic, json);
-    write_violations(result, json);
+    measured_write_violations(result, json);
     measured_write_blocked(result, json);
     warnings_write(measured->warnings, measured->plan->file, json);
     json_end_object(json);

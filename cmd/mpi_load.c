@@ -59,7 +59,7 @@ static const char *find_handles(void *library, struct mpi *mpi)
 
 /* Its parts are libraries themselves and expect to find its names: hence RTLD_GLOBAL. A loaded library
    stays loaded. */
-static enum status load(struct mpi *mpi, struct diag *diag)
+static enum status mpi_load_load(struct mpi *mpi, struct diag *diag)
 {
     void *library = dlopen(soname, RTLD_NOW | RTLD_GLOBAL);
     if (!library)
@@ -114,7 +114,7 @@ enum status mpi_begin(int size, struct mpi **out, struct diag *diag)
     struct mpi *mpi = calloc(1, sizeof *mpi);
     if (!mpi)
         return diag_no_memory(diag);
-    status = load(mpi, diag);
+    status = mpi_load_load(mpi, diag);
     if (status != STATUS_OK) {
         free(mpi);
         return status;
@@ -145,7 +145,7 @@ void mpi_abort(struct mpi *mpi, int code)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static void nap(long *ns)
+static void mpi_load_nap(long *ns)
 {
     nanosleep(&(struct timespec){.tv_nsec = *ns}, NULL);
     *ns = *ns < NAP_LONGEST_NS ? 2 * *ns : *ns;
@@ -161,7 +161,7 @@ void mpi_send(struct mpi *mpi, int to, const void *data, size_t bytes)
         mpi->MPI_Test(&request, &sent, MPI_STATUS_IGNORE);
         if (sent)
             return;
-        nap(&nap_ns);
+        mpi_load_nap(&nap_ns);
     }
 }
 
@@ -174,7 +174,7 @@ void *mpi_receive(struct mpi *mpi, int from, size_t *bytes)
         mpi->MPI_Iprobe(from, TAG, mpi->world, &there, &status);
         if (there)
             break;
-        nap(&nap_ns);
+        mpi_load_nap(&nap_ns);
     }
     mpi->MPI_Get_count(&status, mpi->byte, &count);
     void *data = malloc((size_t)count + 1);

@@ -44,7 +44,7 @@ static enum status disagree(struct diag *diag)
     return diag_error(diag, STATUS_USAGE, "its arguments or its plan are not those of rank 0");
 }
 
-static enum status begin(void *context, struct diag *diag)
+static enum status mpi_workers_begin(void *context, struct diag *diag)
 {
     struct mpi_workers *workers = context;
     if (workers->wire.rank == 0) {
@@ -108,7 +108,7 @@ bool mpi_workers_open(struct app *app, const struct starter *starter, struct mpi
     workers->wire = (struct result_wire){.rank = starter->rank,
                                          .size = starter->size,
                                          .context = workers,
-                                         .begin = begin,
+                                         .begin = mpi_workers_begin,
                                          .send = send,
                                          .receive = receive};
     *out = workers;

@@ -160,7 +160,7 @@ void options_print_exit_codes(void)
            "  4  a limit was reached, undecided\n");
 }
 
-static void print_help(const struct command *command, const struct option_table *table)
+static void options_print_help(const struct command *command, const struct option_table *table)
 {
     printf("Usage: %s [OPTION]... %s\n\n%s\n", command->name, command->arguments, command->about);
     if (command->option_count > 0)
@@ -206,8 +206,8 @@ static int takes_argument(const struct option_spec *spec)
 
 /* Fill `table`, whose address the common options keep. `order` is "+" to stop at the first
  * argument. */
-static bool make_table(struct app *app, const struct option_spec *options, size_t count,
-                       const char *order, struct option_table *table)
+static bool options_make_table(struct app *app, const struct option_spec *options, size_t count,
+                               const char *order, struct option_table *table)
 {
     *table = (struct option_table){0};
     table->specs = ARENA_ARRAY(&app->arena, count + COMMON, struct option_spec);
@@ -237,7 +237,7 @@ static bool make_table(struct app *app, const struct option_spec *options, size_
 enum status options_print_common(struct app *app)
 {
     struct option_table table;
-    if (!make_table(app, NULL, 0, "", &table))
+    if (!options_make_table(app, NULL, 0, "", &table))
         return diag_no_memory(&app->diag);
     printf("\nCommon options:\n");
     for (size_t i = 0; i < table.count; i++)
@@ -281,8 +281,8 @@ static enum status refuse_long(struct app *app, const struct option_table *table
 }
 
 /* getopt returned '?' or ':' about `argument`. */
-static enum status refuse(struct app *app, const struct option_table *table, int answer,
-                          const char *argument)
+static enum status options_refuse(struct app *app, const struct option_table *table, int answer,
+                                  const char *argument)
 {
     const struct option_spec *spec = optopt ? find_option(table, optopt) : NULL;
     if (spec && answer == ':')
@@ -295,7 +295,8 @@ static enum status refuse(struct app *app, const struct option_table *table, int
     return refuse_long(app, table, argument + 2);
 }
 
-static enum status parse(struct app *app, struct option_table *table, int argc, char **argv)
+static enum status options_own_parse(struct app *app, struct option_table *table, int argc,
+                                     char **argv)
 {
     optind = 0; /* glibc: start again, with the order and the signs in `shorts` */
     opterr = 0;
@@ -304,7 +305,7 @@ static enum status parse(struct app *app, struct option_table *table, int argc, 
         if (answer == -1)
             return STATUS_OK;
         if (answer == '?' || answer == ':')
-            return refuse(app, table, answer, argv[optind - 1]);
+            return options_refuse(app, table, answer, argv[optind - 1]);
         const struct option_spec *spec = find_option(table, answer);
         enum status status = store(app, spec, optarg);
         if (status != STATUS_OK)
@@ -315,7 +316,7 @@ static enum status parse(struct app *app, struct option_table *table, int argc, 
 
 /* ---- options that exclude each other --------------------------------------------------------- */
 
-static bool is_given(const struct option_table *table, const char *name, size_t length)
+static bool options_is_given(const struct option_table *table, const char *name, size_t length)
 {
     for (size_t i = 0; i < table->count; i++)
         if (strncmp(table->specs[i].name, name, length) == 0 && !table->specs[i].name[length])
@@ -331,7 +332,7 @@ static enum status check_exclusions(struct app *app, const struct option_table *
         const struct option_spec *spec = &table->specs[i];
         const char *names = table->given[i] ? spec->excludes : NULL, *name;
         while ((name = next_name(&names, &length)))
-            if (is_given(table, name, length))
+            if (options_is_given(table, name, length))
                 return diag_error(&app->diag, STATUS_USAGE, "found --%s together with --%.*s%s%s",
                                   spec->name, (int)length, name, spec->because ? ": " : "",
                                   spec->because ? spec->because : "");
@@ -393,15 +394,15 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
                    struct arguments *out, enum status *status)
 {
     struct option_table table;
-    if (!make_table(app, command->options, command->option_count, "", &table)) {
+    if (!options_make_table(app, command->options, command->option_count, "", &table)) {
         *status = diag_no_memory(&app->diag);
         return false;
     }
     find_json(app, argc, argv);
-    *status = parse(app, &table, argc, argv);
+    *status = options_own_parse(app, &table, argc, argv);
     if (*status == STATUS_OK && (table.help || table.version)) {
         if (table.help && !app->silent)
-            print_help(command, &table);
+            options_print_help(command, &table);
         else if (!app->silent)
             options_print_version(app->program);
         return false;
@@ -431,11 +432,11 @@ bool options_parse_leading(struct app *app, const char *name, int argc, char **a
                            bool *help, enum status *status)
 {
     struct option_table table;
-    if (!make_table(app, NULL, 0, "+", &table)) {
+    if (!options_make_table(app, NULL, 0, "+", &table)) {
         *status = diag_no_memory(&app->diag);
         return false;
     }
-    *status = parse(app, &table, argc, argv);
+    *status = options_own_parse(app, &table, argc, argv);
     note_help(app, name, *status);
     if (*status != STATUS_OK)
         return false;

@@ -13,7 +13,7 @@
 #include "machine/lower/rank_programs.h"
 
 /* JSON is converted from the canonical YAML, so that one printer knows the keys. */
-static enum status write_json(struct app *app, const struct plan *plan, FILE *out)
+static enum status plan_out_write_json(struct app *app, const struct plan *plan, FILE *out)
 {
     char *text;
     struct json json;
@@ -27,7 +27,7 @@ static enum status write_json(struct app *app, const struct plan *plan, FILE *ou
 }
 
 /* A rank a row, an action a cell, as PyTorch writes it. */
-static void write_rows(const struct rank_program *ranks, int rank_count, FILE *out)
+static void plan_out_write_rows(const struct rank_program *ranks, int rank_count, FILE *out)
 {
     for (int rank = 0; rank < rank_count; rank++) {
         for (size_t i = 0; i < ranks[rank].count; i++) {
@@ -93,8 +93,8 @@ static void warn_unread(struct app *app, const struct plan *plan, const struct r
 }
 
 /* An empty row is no rank to a reader of schedules, nor to plan/text/csv.h. */
-static enum status check_rows(struct app *app, const struct plan *plan,
-                              const struct rank_program *ranks, int rank_count)
+static enum status plan_out_check_rows(struct app *app, const struct plan *plan,
+                                       const struct rank_program *ranks, int rank_count)
 {
     for (int rank = 0; rank < rank_count; rank++)
         if (ranks[rank].count == 0)
@@ -119,10 +119,10 @@ enum status plan_write_csv(struct app *app, const struct plan *plan, bool later,
         if (status != STATUS_OK)
             return status;
     }
-    enum status status = check_rows(app, plan, ranks, rank_count);
+    enum status status = plan_out_check_rows(app, plan, ranks, rank_count);
     if (status != STATUS_OK)
         return status;
-    write_rows(ranks, rank_count, out);
+    plan_out_write_rows(ranks, rank_count, out);
     warn_unread(app, plan, ranks, rank_count, later);
     return warn_left_out(app, plan);
 }
@@ -131,7 +131,7 @@ enum status plan_write(struct app *app, const struct plan *plan, enum plan_forma
 {
     switch (format) {
     case PLAN_YAML: return plan_print(plan, out, &app->diag);
-    case PLAN_JSON: return write_json(app, plan, out);
+    case PLAN_JSON: return plan_out_write_json(app, plan, out);
     case PLAN_CSV: break;
     }
     return plan_write_csv(app, plan, false, out);

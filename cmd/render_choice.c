@@ -14,7 +14,8 @@
 /* ---- from here to there ---------------------------------------------------------------------- */
 
 /* The texts on both sides of ".."; false: there is none. */
-static bool split(struct app *app, const char *text, const char **from, const char **to)
+static bool render_choice_split(struct app *app, const char *text, const char **from,
+                                const char **to)
 {
     const char *dots = strstr(text, "..");
     if (!dots)
@@ -37,7 +38,7 @@ enum status render_choice_time(struct app *app, const char *text, struct render_
     choice->has_time = true;
     choice->from_ns = 0;
     choice->to_ns = INT64_MAX;
-    bool read = split(app, text, &from, &to) && (*from || *to) &&
+    bool read = render_choice_split(app, text, &from, &to) && (*from || *to) &&
                 (!*from || units_parse_time(from, &choice->from_ns, &what)) &&
                 (!*to || units_parse_time(to, &choice->to_ns, &what)) &&
                 choice->from_ns < choice->to_ns;
@@ -49,7 +50,7 @@ enum status render_choice_iterations(struct app *app, const char *text,
 {
     const char *from, *to;
     enum status status = STATUS_OK;
-    if (!split(app, text, &from, &to))
+    if (!render_choice_split(app, text, &from, &to))
         from = to = text;
     if (!*from && !*to)
         return refuse_range(app, "--iterations", text, "10..14");
@@ -104,7 +105,7 @@ static bool has_rank(const char *text, int rank)
 }
 
 /* Is it one of "NAME,NAM*"? */
-static bool has_name(const char *list, const char *name)
+static bool render_choice_has_name(const char *list, const char *name)
 {
     char pattern[256];
     while (*list) {
@@ -125,7 +126,7 @@ bool render_choice_shows(void *choice, const struct trace_agent *agent)
     const struct render_choice *it = choice;
     return (agent->kind == TRACE_STREAM || !it->no_threads) &&
            (!it->ranks || has_rank(it->ranks, agent->rank)) &&
-           (!it->streams || has_name(it->streams, agent->name));
+           (!it->streams || render_choice_has_name(it->streams, agent->name));
 }
 
 /* ---- options and kinds of pictures ----------------------------------------------------------- */

@@ -22,7 +22,8 @@ static const char *really_waits(const struct runtime_result *result, const char 
     return NULL;
 }
 
-static bool is_same(const struct runtime_result *result, const struct trace_blocked *blocked)
+static bool replayed_is_same(const struct runtime_result *result,
+                             const struct trace_blocked *blocked)
 {
     const char *waits_for = really_waits(result, blocked->agent);
     return waits_for && strcmp(waits_for, blocked->waits_for) == 0;
@@ -33,12 +34,12 @@ static bool same_blocked(const struct replayed *replayed)
     const struct trace_witness *witness = replayed->witness;
     bool same = witness->blocked_count == replayed->result->blocked_count;
     for (size_t i = 0; i < witness->blocked_count && same; i++)
-        same = is_same(replayed->result, &witness->blocked[i]);
+        same = replayed_is_same(replayed->result, &witness->blocked[i]);
     return same;
 }
 
 /* Is the violation in the trace of the run, as the machine sees it? */
-static bool is_seen(const struct replayed *replayed)
+static bool replayed_is_seen(const struct replayed *replayed)
 {
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (strcmp(replayed->witness->property, property_key((enum property)p)) == 0)
@@ -56,7 +57,7 @@ enum replayed_outcome replayed_outcome(const struct replayed *replayed)
     if (result->legal == ANSWER_NO)
         return REPLAYED_ILLEGAL;
     if (replayed->witness->blocked_count == 0)
-        return is_seen(replayed) ? REPLAYED_HAPPENED : REPLAYED_UNSEEN;
+        return replayed_is_seen(replayed) ? REPLAYED_HAPPENED : REPLAYED_UNSEEN;
     if (!result->hung)
         return REPLAYED_NO_HANG;
     return same_blocked(replayed) ? REPLAYED_SAME_HANG : REPLAYED_OTHER_HANG;
@@ -69,7 +70,7 @@ bool replayed_confirms(enum replayed_outcome outcome)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_head(const struct replayed *replayed, FILE *out)
+static void replayed_print_head(const struct replayed *replayed, FILE *out)
 {
     const struct run_info *info = replayed->info;
     fputs(info->plan_name, out);
@@ -82,7 +83,7 @@ static void print_head(const struct replayed *replayed, FILE *out)
 }
 
 /* The data loader's answers are known before the run starts, so they have been given. */
-static void print_steps(const struct replayed *replayed, FILE *out)
+static void replayed_print_steps(const struct replayed *replayed, FILE *out)
 {
     const struct runtime_result *result = replayed->result;
     size_t all = replayed->witness->move_count, answers = all - result->to_force;
@@ -129,7 +130,7 @@ static void print_witness_blocked(const struct replayed *replayed, FILE *out)
         fprintf(out, "    %s  %s\n", witness->blocked[i].agent, witness->blocked[i].waits_for);
 }
 
-static int agent_width(const struct runtime_result *result)
+static int replayed_agent_width(const struct runtime_result *result)
 {
     int width = 0;
     for (size_t i = 0; i < result->blocked_count; i++)
@@ -138,7 +139,7 @@ static int agent_width(const struct runtime_result *result)
 }
 
 /* A star: part of the cycle. */
-static void print_blocked(const struct replayed *replayed, FILE *out)
+static void replayed_print_blocked(const struct replayed *replayed, FILE *out)
 {
     const struct runtime_result *result = replayed->result;
     const struct trace_witness *witness = replayed->witness;
@@ -149,18 +150,19 @@ static void print_blocked(const struct replayed *replayed, FILE *out)
                     strcmp(witness->blocked[k].agent, result->blocked[i].agent) == 0;
         const char *agent = result->blocked[i].agent;
         fprintf(out, "    %c  %s%*s  %s\n", cycle ? '*' : ' ', agent,
-                columns_fill(agent, agent_width(result)), "", result->blocked[i].waits_for);
+                columns_fill(agent, replayed_agent_width(result)), "",
+                result->blocked[i].waits_for);
     }
 }
 
 void replayed_print(const struct replayed *replayed, FILE *out)
 {
     enum replayed_outcome outcome = replayed_outcome(replayed);
-    print_head(replayed, out);
-    print_steps(replayed, out);
+    replayed_print_head(replayed, out);
+    replayed_print_steps(replayed, out);
     print_results(replayed->result, out);
     print_outcome(outcome, out);
-    print_blocked(replayed, out);
+    replayed_print_blocked(replayed, out);
     if (outcome == REPLAYED_OTHER_HANG || outcome == REPLAYED_NO_HANG)
         print_witness_blocked(replayed, out);
 }

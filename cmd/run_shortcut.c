@@ -5,7 +5,8 @@
 #include "plan/text/print.h"
 #include "gpu/lib/swpipe_impl.h"
 
-static enum status check(struct app *app, struct swpipe *pipe, enum swpipe_status status)
+static enum status run_shortcut_check(struct app *app, struct swpipe *pipe,
+                                      enum swpipe_status status)
 {
     static const enum status meanings[] = {
         [SWPIPE_OK] = STATUS_OK,           [SWPIPE_END] = STATUS_OK,
@@ -51,7 +52,7 @@ static enum status open_pipe(struct app *app, const struct plan *plan,
         .max_depth = options->max_depth,
         .wait_timeout_ns = options->timeout_ns,
         .progress_timeout_ns = options->timeout_ns};
-    return check(app, *pipe, swpipe_open(&config, pipe));
+    return run_shortcut_check(app, *pipe, swpipe_open(&config, pipe));
 }
 
 static enum status keep_results(struct app *app, struct swpipe *pipe,
@@ -59,22 +60,23 @@ static enum status keep_results(struct app *app, struct swpipe *pipe,
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < how->count && status == STATUS_OK; i++)
-        status = check(app, pipe, swpipe_enable_shortcut(pipe, how->tasks[i]));
-    return status ? status : check(app, pipe, swpipe_run_one_serial(pipe, NULL, 0));
+        status = run_shortcut_check(app, pipe, swpipe_enable_shortcut(pipe, how->tasks[i]));
+    return status ? status : run_shortcut_check(app, pipe, swpipe_run_one_serial(pipe, NULL, 0));
 }
 
-static enum status run_recorded(struct app *app, struct swpipe *pipe,
-                                const struct runtime_options *options,
-                                const struct shortcut_run *how)
+static enum status run_shortcut_run_recorded(struct app *app, struct swpipe *pipe,
+                                             const struct runtime_options *options,
+                                             const struct shortcut_run *how)
 {
     struct feeder feeder = {options->iterations * pipe->ranks, how->stop};
     const struct swpipe_source source = {next_batch, &feeder};
-    enum status status = check(app, pipe, swpipe_record(pipe, options->db ? options->db : ""));
+    enum status status =
+        run_shortcut_check(app, pipe, swpipe_record(pipe, options->db ? options->db : ""));
     if (status == STATUS_OK)
-        status = check(app, pipe,
-                       options->serial ? swpipe_run_serial(pipe, &source, NULL)
-                                       : swpipe_run(pipe, &source, NULL));
-    enum status drained = check(app, pipe, swpipe_drain(pipe));
+        status = run_shortcut_check(app, pipe,
+                                    options->serial ? swpipe_run_serial(pipe, &source, NULL)
+                                                    : swpipe_run(pipe, &source, NULL));
+    enum status drained = run_shortcut_check(app, pipe, swpipe_drain(pipe));
     return status ? status : drained;
 }
 
@@ -88,7 +90,7 @@ enum status shortcut_run(struct app *app, const struct plan *plan,
     if (status == STATUS_OK)
         status = keep_results(app, *pipe, how);
     if (status == STATUS_OK)
-        status = run_recorded(app, *pipe, options, how);
+        status = run_shortcut_run_recorded(app, *pipe, options, how);
     if (!*pipe || !(*pipe)->recorded.is)
         return status;
     *out = &(*pipe)->recorded.result;

@@ -26,7 +26,7 @@ static const char *value_of(const char *variable)
 }
 
 /* A number of the environment from 0 on, -1: unset, or not such a number, which *odd then names. */
-static int number_of(const char *variable, const char **odd)
+static int starter_number_of(const char *variable, const char **odd)
 {
     const char *text = value_of(variable);
     char *end;
@@ -40,28 +40,29 @@ static int number_of(const char *variable, const char **odd)
     return -1;
 }
 
-static void refuse(struct starter *out, const char *variable, const char *expected)
+static void starter_refuse(struct starter *out, const char *variable, const char *expected)
 {
     *out = (struct starter){.odd = variable, .expected = expected};
 }
 
 /* The starter of row i, whose rank and size are set. */
-static void take_row(size_t i, struct starter *out)
+static void starter_take_row(size_t i, struct starter *out)
 {
     const char *odd = NULL;
-    const int rank = number_of(starters[i].rank, &odd), size = number_of(starters[i].size, &odd);
-    const int local = number_of(starters[i].local_size, &odd);
-    const int machines = number_of(starters[i].machines, &odd);
+    const int rank = starter_number_of(starters[i].rank, &odd),
+              size = starter_number_of(starters[i].size, &odd);
+    const int local = starter_number_of(starters[i].local_size, &odd);
+    const int machines = starter_number_of(starters[i].machines, &odd);
     if (odd)
-        refuse(out, odd, "a number that the launcher has set");
+        starter_refuse(out, odd, "a number that the launcher has set");
     else if (size == 0)
-        refuse(out, starters[i].size, "at least one process");
+        starter_refuse(out, starters[i].size, "at least one process");
     else if (rank >= size)
-        refuse(out, starters[i].rank, "less than the number of processes");
+        starter_refuse(out, starters[i].rank, "less than the number of processes");
     else if (local == 0 || local > size)
-        refuse(out, starters[i].local_size, "1 to the number of processes");
+        starter_refuse(out, starters[i].local_size, "1 to the number of processes");
     else if (machines == 0)
-        refuse(out, starters[i].machines, "at least one machine");
+        starter_refuse(out, starters[i].machines, "at least one machine");
     else
         *out = (struct starter){
             .rank = rank,
@@ -79,7 +80,7 @@ void starter_find(struct starter *out)
     for (size_t i = 0; i < sizeof starters / sizeof *starters && out->size == 0 && !out->odd; i++)
         if (value_of(starters[i].rank) && value_of(starters[i].size) &&
             (!starters[i].step || value_of(starters[i].step)))
-            take_row(i, out);
+            starter_take_row(i, out);
 }
 
 enum status starter_check(const struct starter *starter, struct diag *diag)

@@ -76,7 +76,7 @@ static void put_number(struct json *json, const char *key, int64_t value, bool t
     there ? json_int(json, value) : json_null(json);
 }
 
-static void print_object(const struct plan *plan, const struct proof_result *result)
+static void swcheck_print_object(const struct plan *plan, const struct proof_result *result)
 {
     const struct program_options *options = &result->options;
     const bool good = result->good, pipeline = good && plan->form == FORM_PIPELINE;
@@ -106,10 +106,11 @@ static void print_object(const struct plan *plan, const struct proof_result *res
 
 enum form { WORDS, QUIET, JSON };
 
-static void print(const struct plan *plan, const struct proof_result *result, enum form form)
+static void swcheck_print(const struct plan *plan, const struct proof_result *result,
+                          enum form form)
 {
     if (form == JSON)
-        print_object(plan, result);
+        swcheck_print_object(plan, result);
     else if (form == WORDS && result->good)
         print_yes(plan, result);
     else if (form == WORDS)
@@ -117,8 +118,8 @@ static void print(const struct plan *plan, const struct proof_result *result, en
 }
 
 /* Every certificate of the file. */
-static enum status check(const struct plan *plan, const char *text, size_t length, enum form form,
-                         struct diag *diag)
+static enum status swcheck_check(const struct plan *plan, const char *text, size_t length,
+                                 enum form form, struct diag *diag)
 {
     enum status verdict = STATUS_OK;
     struct proof_result result = {0};
@@ -126,16 +127,16 @@ static enum status check(const struct plan *plan, const char *text, size_t lengt
         enum status status = proof_check(plan, text + (length - left), &left, &result, diag);
         if (status != STATUS_OK)
             return status;
-        print(plan, &result, form);
+        swcheck_print(plan, &result, form);
         verdict = result.good ? STATUS_OK : STATUS_VIOLATED;
     }
     if (length == 0)
-        print(plan, &(struct proof_result){.why = "the certificate is empty"}, form);
+        swcheck_print(plan, &(struct proof_result){.why = "the certificate is empty"}, form);
     return length == 0 ? STATUS_VIOLATED : verdict;
 }
 
 /* The whole file, which the caller frees; NULL with a message on failure. */
-static char *read_file(const char *path, size_t *length, struct diag *diag)
+static char *swcheck_read_file(const char *path, size_t *length, struct diag *diag)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : input_open_stream(path, diag);
     char *text = NULL;
@@ -177,17 +178,17 @@ static enum status check_files(char **paths, enum form form, struct diag *diag)
     enum status status = plan_read(paths[0], &plan, diag);
     if (status != STATUS_OK)
         return status;
-    char *text = read_file(paths[1], &length, diag);
+    char *text = swcheck_read_file(paths[1], &length, diag);
     status = text ? found_resolve(&plan, &plan.arena, diag) : STATUS_SYSTEM;
     if (status == STATUS_OK)
-        status = check(&plan, text, length, form, diag);
+        status = swcheck_check(&plan, text, length, form, diag);
     free(text);
     plan_fini(&plan);
     return status;
 }
 
 /* True: the command line asked for a text, which is printed. */
-static bool tell(const char *option)
+static bool swcheck_tell(const char *option)
 {
     if (strcmp(option, "--help") == 0)
         return fputs(help, stdout) >= 0;
@@ -196,13 +197,13 @@ static bool tell(const char *option)
     return false;
 }
 
-static enum status run(int argc, char **argv, enum form *form, struct diag *diag)
+static enum status swcheck_run(int argc, char **argv, enum form *form, struct diag *diag)
 {
     bool options = true;
     char *paths[2];
     int count = 0;
     for (int i = 1; i < argc; i++) {
-        if (options && tell(argv[i]))
+        if (options && swcheck_tell(argv[i]))
             return STATUS_OK;
         bool option = options && argv[i][0] == '-' && argv[i][1] != '\0';
         if (option && strcmp(argv[i], "--") == 0)
@@ -232,7 +233,7 @@ int main(int argc, char **argv)
     diag_init(&diag);
     enum form form = WORDS;
     enum status status =
-        kept ? run(argc, argv, &form, &diag)
+        kept ? swcheck_run(argc, argv, &form, &diag)
              : diag_error(&diag, STATUS_SYSTEM, "cannot replace a closed standard stream: %s",
                           system_words(error));
     if (form == JSON && diag_has_error(&diag))

@@ -83,7 +83,7 @@ static enum status check_shortcuts(struct app *app, const struct run_request *re
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-static enum status show(struct app *app, const struct measured *measured)
+static enum status swrun_show(struct app *app, const struct measured *measured)
 {
     if (!app->json) {
         measured_print(measured, app->quiet, app_color(app, stdout), stdout);
@@ -96,7 +96,7 @@ static enum status show(struct app *app, const struct measured *measured)
 }
 
 /* A run that broke a property has failed, even if it came to its end. */
-static enum status judge(const struct runtime_result *result)
+static enum status swrun_judge(const struct runtime_result *result)
 {
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (result->violations[p])
@@ -113,11 +113,11 @@ static enum status run_shortcut(struct app *app, struct run_request *request,
     struct swpipe *pipe;
     enum status status = shortcut_run(app, plan, options, &how, &pipe, &result);
     if (result && (status == STATUS_OK || status == STATUS_VIOLATED))
-        status = app_worse(status, judge(result));
+        status = app_worse(status, swrun_judge(result));
     if (result && (status == STATUS_OK || status == STATUS_VIOLATED))
-        status =
-            app_worse(status, show(app, &(struct measured){plan, options, result, request->stats,
-                                                           &request->warnings}));
+        status = app_worse(status,
+                           swrun_show(app, &(struct measured){plan, options, result, request->stats,
+                                                              &request->warnings}));
     shortcut_close(pipe);
     return status;
 }
@@ -136,9 +136,9 @@ static enum status judge_values(struct app *app, const struct plan *plan,
 }
 
 /* Memory over its bound in every run, which no step of the replay shows. */
-static enum status judge_memory(struct app *app, const struct plan *plan,
-                                const struct runtime_options *options,
-                                struct runtime_result *result)
+static enum status swrun_judge_memory(struct app *app, const struct plan *plan,
+                                      const struct runtime_options *options,
+                                      struct runtime_result *result)
 {
     struct variant variant;
     struct program *program = NULL;
@@ -177,10 +177,10 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     }
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
-    status = app_worse(status, judge_memory(app, plan, &options, &result));
-    status = app_worse(status, judge(&result));
-    enum status shown =
-        show(app, &(struct measured){plan, &options, &result, request->stats, &request->warnings});
+    status = app_worse(status, swrun_judge_memory(app, plan, &options, &result));
+    status = app_worse(status, swrun_judge(&result));
+    enum status shown = swrun_show(
+        app, &(struct measured){plan, &options, &result, request->stats, &request->warnings});
     shown = app_worse(shown, judge_values(app, plan, &result));
     runtime_result_fini(&result);
     return app_worse(status, shown);
@@ -396,8 +396,8 @@ static enum status choose_processes(struct app *app, struct run_request *request
     return STATUS_OK;
 }
 
-static enum status read_plan(struct app *app, const struct run_request *request, const char *path,
-                             struct plan *plan)
+static enum status swrun_read_plan(struct app *app, const struct run_request *request,
+                                   const char *path, struct plan *plan)
 {
     if (request->launch.size && strcmp(path, "-") == 0)
         return diag_error(&app->diag, STATUS_USAGE,
@@ -411,7 +411,7 @@ static enum status run_file(struct app *app, struct run_request *request, const 
                             bool one_process)
 {
     struct plan plan;
-    enum status status = read_plan(app, request, path, &plan);
+    enum status status = swrun_read_plan(app, request, path, &plan);
     if (status != STATUS_OK) {
         launch_report_failure(&request->launch, status, &app->diag);
         return status;
@@ -503,8 +503,8 @@ static const char examples[] =
     "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db plans/reference/base.yaml\n"
     "  swrun --replay=hang.db   # after: swsim verify --witness=hang.db PLAN";
 
-static bool parse_line(struct app *app, int argc, char **argv, struct run_request *request,
-                       struct run_line *line, enum status *status)
+static bool swrun_parse_line(struct app *app, int argc, char **argv, struct run_request *request,
+                             struct run_line *line, enum status *status)
 {
     const struct option_spec options[] = {
         {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE,
@@ -591,7 +591,7 @@ static enum status run_line(struct app *app, struct run_request *request,
     return status;
 }
 
-static enum status run(struct app *app, int argc, char **argv)
+static enum status swrun_run(struct app *app, int argc, char **argv)
 {
     struct run_request request = {.driver = DRIVER_NOT_GIVEN, .run = STORE_LATEST};
     struct run_line line = {.device = DEVICE_KIND_HOST, .iterations = -1};
@@ -600,7 +600,7 @@ static enum status run(struct app *app, int argc, char **argv)
     enum status status;
     starter_find(&starter);
     app->silent = starter.rank > 0;
-    if (!parse_line(app, argc, argv, &request, &line, &status))
+    if (!swrun_parse_line(app, argc, argv, &request, &line, &status))
         return status;
     runtime->device = (enum device_kind)line.device;
     request.arguments = &line.arguments;
@@ -621,5 +621,5 @@ int main(int argc, char **argv)
 {
     struct app app;
     app_init(&app, "swrun");
-    return app_close(&app, run(&app, argc, argv));
+    return app_close(&app, swrun_run(&app, argc, argv));
 }

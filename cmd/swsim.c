@@ -31,7 +31,7 @@ static const struct verb {
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
-static enum status print_help(struct app *app)
+static enum status swsim_print_help(struct app *app)
 {
     printf(
         "Usage: swsim [OPTION]... VERB [ARGUMENT]...\n\n"
@@ -66,7 +66,7 @@ static enum status run_verb(struct app *app, int argc, char **argv)
     return unknown_verb(app, argv[0]);
 }
 
-static enum status run(struct app *app, int argc, char **argv)
+static enum status swsim_run(struct app *app, int argc, char **argv)
 {
     int position;
     bool help;
@@ -74,7 +74,7 @@ static enum status run(struct app *app, int argc, char **argv)
     if (!options_parse_leading(app, "swsim", argc, argv, &position, &help, &status))
         return status;
     if (help)
-        return print_help(app);
+        return swsim_print_help(app);
     if (position < argc)
         return run_verb(app, argc - position, argv + position);
     diag_error(&app->diag, STATUS_USAGE, "missing verb: swsim [OPTION]... VERB [ARGUMENT]...");
@@ -86,5 +86,5 @@ int main(int argc, char **argv)
 {
     struct app app;
     app_init(&app, "swsim");
-    return app_close(&app, run(&app, argc, argv));
+    return app_close(&app, swsim_run(&app, argc, argv));
 }

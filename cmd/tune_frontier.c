@@ -27,7 +27,8 @@
  */
 
 /* Candidates of a rank. */
-static size_t part_of(const struct frontier *f, const struct result_wire *wire, int rank)
+static size_t tune_frontier_part_of(const struct frontier *f, const struct result_wire *wire,
+                                    int rank)
 {
     size_t size = (size_t)wire->size, first = (size_t)rank;
     return f->count > first ? (f->count - first + size - 1) / size : 0;
@@ -37,7 +38,7 @@ static size_t part_of(const struct frontier *f, const struct result_wire *wire, 
 static enum status send_part(const struct frontier *f, const struct result_wire *wire, bool failed,
                              struct diag *diag)
 {
-    size_t count = part_of(f, wire, wire->rank);
+    size_t count = tune_frontier_part_of(f, wire, wire->rank);
     struct candidate *part = ARENA_ARRAY(f->arena, count + 1, struct candidate);
     if (!part || failed) {
         enum status status = wire->send(wire->context, "", 1, diag);
@@ -48,10 +49,10 @@ static enum status send_part(const struct frontier *f, const struct result_wire 
     return wire->send(wire->context, part, count * sizeof *part, diag);
 }
 
-static enum status take_part(struct frontier *f, const struct result_wire *wire, int from,
-                             struct diag *diag)
+static enum status tune_frontier_take_part(struct frontier *f, const struct result_wire *wire,
+                                           int from, struct diag *diag)
 {
-    size_t count = part_of(f, wire, from), bytes;
+    size_t count = tune_frontier_part_of(f, wire, from), bytes;
     void *data;
     enum status status = wire->receive(wire->context, from, &data, &bytes, diag);
     if (status != STATUS_OK)
@@ -81,7 +82,7 @@ static enum status frontier_try_all(struct frontier *f, const struct result_wire
         return status == STATUS_OK ? sent : status;
     }
     for (int from = 1; from < wire->size; from++) { /* all are heard */
-        enum status taken = take_part(f, wire, from, diag);
+        enum status taken = tune_frontier_take_part(f, wire, from, diag);
         status = status == STATUS_OK ? taken : status;
     }
     return status;
@@ -89,12 +90,13 @@ static enum status frontier_try_all(struct frontier *f, const struct result_wire
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static void show_progress(void *arg, size_t done, size_t count)
+static void tune_frontier_show_progress(void *arg, size_t done, size_t count)
 {
     progress_show(arg, "%zu of %zu candidates", done, count);
 }
 
-static enum status write_plan(struct app *app, const struct frontier *f, const char *path)
+static enum status tune_frontier_write_plan(struct app *app, const struct frontier *f,
+                                            const char *path)
 {
     struct plan plan;
     bool found;
@@ -104,7 +106,7 @@ static enum status write_plan(struct app *app, const struct frontier *f, const c
     return status == STATUS_OK && found ? plan_write_file(app, &plan, PLAN_YAML, path) : status;
 }
 
-static enum status show(struct app *app, const struct frontier *f)
+static enum status tune_frontier_show(struct app *app, const struct frontier *f)
 {
     struct json json;
     if (!app->json) {
@@ -116,27 +118,27 @@ static enum status show(struct app *app, const struct frontier *f)
     return json_close(&json, &app->diag);
 }
 
-static enum status report(struct app *app, const struct frontier_request *request,
-                          const struct frontier *f)
+static enum status tune_frontier_report(struct app *app, const struct frontier_request *request,
+                                        const struct frontier *f)
 {
     enum status status = STATUS_OK;
     bool only_plan = request->plan_path && strcmp(request->plan_path, "-") == 0;
     frontier_warn(f, &app->diag);
     if (!only_plan)
-        status = show(app, f);
+        status = tune_frontier_show(app, f);
     if (status == STATUS_OK)
-        status = write_plan(app, f, request->plan_path);
+        status = tune_frontier_write_plan(app, f, request->plan_path);
     if (status == STATUS_OK && request->picture_path)
         status = frontier_draw(f, request->picture_path, &app->diag);
     return status == STATUS_OK && !f->fates[FATE_PROVED] ? STATUS_VIOLATED : status;
 }
 
-static enum status search(struct app *app, struct frontier_request *request,
-                          const struct plan *plan, const struct result_wire *wire)
+static enum status tune_frontier_search(struct app *app, struct frontier_request *request,
+                                        const struct plan *plan, const struct result_wire *wire)
 {
     struct frontier frontier;
     struct progress progress;
-    request->options.progress = show_progress;
+    request->options.progress = tune_frontier_show_progress;
     request->options.progress_arg = &progress;
     progress_init(&progress, app);
     enum status status = frontier_open(plan, &request->options, &app->arena, &frontier, &app->diag);
@@ -146,12 +148,12 @@ static enum status search(struct app *app, struct frontier_request *request,
     if (status != STATUS_OK || app->silent)
         return status;
     frontier_sort(&frontier);
-    return report(app, request, &frontier);
+    return tune_frontier_report(app, request, &frontier);
 }
 
 /* Plan and choices are the same on all processes. */
-static enum status agree(struct app *app, const struct frontier_options *options,
-                         const struct plan *plan, struct mpi_workers *workers)
+static enum status tune_frontier_agree(struct app *app, const struct frontier_options *options,
+                                       const struct plan *plan, struct mpi_workers *workers)
 {
     const char *text;
     enum status status = plan_text_in(plan, &app->arena, &text, &app->diag);
@@ -180,8 +182,9 @@ enum status frontier_tune(struct app *app, struct frontier_request *request,
     if (status == STATUS_OK)
         status = frontier_check_samples(&request->options, plan, &app->diag);
     if (status == STATUS_OK && workers)
-        status = agree(app, &request->options, plan, workers);
+        status = tune_frontier_agree(app, &request->options, plan, workers);
     if (status == STATUS_OK)
-        status = search(app, request, plan, workers ? mpi_workers_wire(workers) : NULL);
+        status =
+            tune_frontier_search(app, request, plan, workers ? mpi_workers_wire(workers) : NULL);
     return mpi_workers_close(workers, app, status);
 }

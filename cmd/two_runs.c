@@ -38,7 +38,7 @@ struct compared_run {
 
 /* Two runs and their difference as JSON. */
 
-static void write_run(const char *key, const struct compared_run *run, struct json *json)
+static void two_runs_write_run(const char *key, const struct compared_run *run, struct json *json)
 {
     const struct run_info *info = &run->trace.info;
     json_begin_object_at(json, key);
@@ -58,7 +58,7 @@ static void write_run(const char *key, const struct compared_run *run, struct js
     json_end_object(json);
 }
 
-static void write_row(const struct difference_row *row, struct json *json)
+static void two_runs_write_row(const struct difference_row *row, struct json *json)
 {
     json_begin_object(json);
     json_put_string(json, "kind", row->cause ? "idle" : "task");
@@ -74,7 +74,7 @@ static void write_row(const struct difference_row *row, struct json *json)
     json_end_object(json);
 }
 
-static void write_stream(const struct difference_stream *stream, struct json *json)
+static void two_runs_write_stream(const struct difference_stream *stream, struct json *json)
 {
     json_begin_object(json);
     json_put_string(json, "first", stream->before ? stream->before->name : NULL);
@@ -83,7 +83,7 @@ static void write_stream(const struct difference_stream *stream, struct json *js
     json_put_double(json, "second_busy_ns", stream->after ? stream->after->busy_ns : 0);
     json_begin_array_at(json, "rows");
     for (size_t i = 0; i < stream->row_count; i++)
-        write_row(&stream->rows[i], json);
+        two_runs_write_row(&stream->rows[i], json);
     json_end_array(json);
     json_end_object(json);
 }
@@ -95,8 +95,8 @@ static enum status two_runs_write(const struct compared_run *first,
     struct json json;
     json_open(&json, out);
     json_begin_document(&json, DOCUMENT_TWO_RUNS);
-    write_run("first", first, &json);
-    write_run("second", second, &json);
+    two_runs_write_run("first", first, &json);
+    two_runs_write_run("second", second, &json);
     json_key(&json, "by_steps");
     json_bool(&json, difference->by_steps);
     json_put_double(&json, "change_ns", difference->after_ns - difference->before_ns);
@@ -104,7 +104,7 @@ static enum status two_runs_write(const struct compared_run *first,
     json_put_double(&json, "uncaused_ns", difference->uncaused_ns);
     json_begin_array_at(&json, "streams");
     for (size_t i = 0; i < difference->stream_count; i++)
-        write_stream(&difference->streams[i], &json);
+        two_runs_write_stream(&difference->streams[i], &json);
     json_end_array(&json);
     json_end_object(&json);
     return json_close(&json, diag);
@@ -143,7 +143,7 @@ static const char *show_share(double part, double whole, char out[UNITS_TEXT])
 
 /* ---- what is compared ------------------------------------------------------------------------ */
 
-static void print_run(const char *which, const struct compared_run *run, FILE *out)
+static void two_runs_print_run(const char *which, const struct compared_run *run, FILE *out)
 {
     const struct run_info *info = &run->trace.info;
     if (run->store) {
@@ -174,8 +174,8 @@ static void two_runs_print_head(const struct compared_run *first, const struct c
 {
     char before[UNITS_TEXT], after[UNITS_TEXT];
     const double change = difference->after_ns - difference->before_ns;
-    print_run("first ", first, out);
-    print_run("second", second, out);
+    two_runs_print_run("first ", first, out);
+    two_runs_print_run("second", second, out);
     units_show_time(difference->before_ns, before);
     units_show_time(difference->after_ns, after);
     fprintf(out, "%s takes %s in the first, %s in the second (%+.1f%%)\n", unit_of(difference),
@@ -185,7 +185,7 @@ static void two_runs_print_head(const struct compared_run *first, const struct c
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /* Both names where they differ. */
-static void stream_name(const struct difference_stream *stream, char *out, size_t cap)
+static void two_runs_stream_name(const struct difference_stream *stream, char *out, size_t cap)
 {
     const char *before = stream->before ? stream->before->name : NULL;
     const char *after = stream->after ? stream->after->name : NULL;
@@ -197,7 +197,7 @@ static void stream_name(const struct difference_stream *stream, char *out, size_
         snprintf(out, cap, "%s / %s", before, after);
 }
 
-static void print_line(const char *name, double before_ns, double after_ns, FILE *out)
+static void two_runs_print_line(const char *name, double before_ns, double after_ns, FILE *out)
 {
     char before[UNITS_TEXT], after[UNITS_TEXT], change[UNITS_TEXT + 1];
     units_show_time(before_ns, before);
@@ -224,7 +224,7 @@ static const char *pattern_of(const char *name, struct arena *arena)
     return out;
 }
 
-static int greatest_first(const void *left, const void *right)
+static int two_runs_greatest_first(const void *left, const void *right)
 {
     const struct difference_row *a = left, *b = right;
     const double x = fabs(difference_change(a)), y = fabs(difference_change(b));
@@ -232,8 +232,8 @@ static int greatest_first(const void *left, const void *right)
 }
 
 /* `patterns`: beside the rows. One of a single task has the name of the task. */
-static void add_row(struct difference_row *rows, const char **patterns, size_t *count,
-                    const struct difference_row *row, const char *pattern)
+static void two_runs_add_row(struct difference_row *rows, const char **patterns, size_t *count,
+                             const struct difference_row *row, const char *pattern)
 {
     size_t at = 0;
     while (at < *count && strcmp(patterns[at], pattern) != 0)
@@ -266,21 +266,22 @@ static const struct difference_row *fold_tasks(const struct difference_stream *s
         const struct difference_row *row = &stream->rows[i];
         const char *pattern = row->cause ? NULL : pattern_of(row->name, arena);
         if (pattern)
-            add_row(rows, patterns, &folded, row, pattern);
+            two_runs_add_row(rows, patterns, &folded, row, pattern);
     }
-    qsort(rows, folded, sizeof *rows, greatest_first);
+    qsort(rows, folded, sizeof *rows, two_runs_greatest_first);
     *count = folded;
     return rows;
 }
 
-static bool is_small(const struct difference_row *row, double whole_ns)
+static bool two_runs_is_small(const struct difference_row *row, double whole_ns)
 {
     return fmax(row->before_ns, row->after_ns) < 0.001 * whole_ns;
 }
 
 /* Of one kind: tasks, or causes of idle time. */
-static void print_rows(const struct difference *difference, const struct difference_row *rows,
-                       size_t count, bool causes, FILE *out)
+static void two_runs_print_rows(const struct difference *difference,
+                                const struct difference_row *rows, size_t count, bool causes,
+                                FILE *out)
 {
     const double whole_ns = fmax(difference->before_ns, difference->after_ns);
     double before_ns = 0, after_ns = 0;
@@ -290,14 +291,14 @@ static void print_rows(const struct difference *difference, const struct differe
         const struct difference_row *row = &rows[i];
         if ((row->cause != NULL) != causes)
             continue;
-        if (is_small(row, whole_ns) || shown >= MOST_ROWS) {
+        if (two_runs_is_small(row, whole_ns) || shown >= MOST_ROWS) {
             before_ns += row->before_ns;
             after_ns += row->after_ns;
             small++;
             continue;
         }
         snprintf(name, sizeof name, "    %s%s", causes ? "idle: " : "", row->name);
-        print_line(name, row->before_ns, row->after_ns, out);
+        two_runs_print_line(name, row->before_ns, row->after_ns, out);
         shown++;
     }
     snprintf(name, sizeof name, "    %s%d %s", causes ? "idle: " : "", small,
@@ -305,7 +306,7 @@ static void print_rows(const struct difference *difference, const struct differe
              : small == 1 ? "other"
                           : "others");
     if (small)
-        print_line(name, before_ns, after_ns, out);
+        two_runs_print_line(name, before_ns, after_ns, out);
 }
 
 /* Every stream's work by task and idle time by cause; `quiet`: without tasks and causes. */
@@ -317,16 +318,16 @@ static void two_runs_print(const struct difference *difference, bool quiet, FILE
     for (size_t i = 0; i < difference->stream_count; i++) {
         const struct difference_stream *stream = &difference->streams[i];
         char name[SENTENCE], line[SENTENCE + 32];
-        stream_name(stream, name, sizeof name);
+        two_runs_stream_name(stream, name, sizeof name);
         snprintf(line, sizeof line, "stream %s, busy", name);
-        print_line(line, stream->before ? stream->before->busy_ns : 0,
-                   stream->after ? stream->after->busy_ns : 0, out);
+        two_runs_print_line(line, stream->before ? stream->before->busy_ns : 0,
+                            stream->after ? stream->after->busy_ns : 0, out);
         if (quiet)
             continue;
-        print_rows(difference, stream->rows, stream->row_count, true, out);
+        two_runs_print_rows(difference, stream->rows, stream->row_count, true, out);
         size_t count;
         const struct difference_row *rows = fold_tasks(stream, &arena, &count);
-        print_rows(difference, rows, count, false, out);
+        two_runs_print_rows(difference, rows, count, false, out);
     }
     arena_fini(&arena);
 }
@@ -444,7 +445,7 @@ static void explain_beside(const struct difference *difference, bool modelled, F
             char name[SENTENCE];
             if (fabs(difference_change(row)) < least_ns || (row->cause && i > 0))
                 continue;
-            stream_name(stream, name, sizeof name);
+            two_runs_stream_name(stream, name, sizeof name);
             if (told++ == 0)
                 fprintf(out, "beside it, at the same time:\n");
             print_sentence(name, row, modelled, 0, out);
@@ -459,7 +460,7 @@ static void two_runs_explain(const struct compared_run *first, const struct comp
     const bool modelled = first->account.modelled || second->account.modelled;
     const double whole_ns = difference->after_ns - difference->before_ns;
     char name[SENTENCE], change[UNITS_TEXT + 8];
-    stream_name(&difference->streams[0], name, sizeof name);
+    two_runs_stream_name(&difference->streams[0], name, sizeof name);
     if (fabs(whole_ns) < SAME * difference->before_ns)
         fprintf(
             out,
@@ -483,7 +484,7 @@ struct comparer {
 
 /* ---- a run of a store ------------------------------------------------------------------------ */
 
-static enum status read_run(struct app *app, const char *spec, struct compared_run *out)
+static enum status two_runs_read_run(struct app *app, const char *spec, struct compared_run *out)
 {
     struct store *store;
     const char *path;
@@ -567,7 +568,7 @@ static enum status predict_second(struct app *app, struct plan *plan, void *cont
 }
 
 /* The plan that the first run keeps. */
-static enum status predict_own(struct comparer *comparer)
+static enum status two_runs_predict_own(struct comparer *comparer)
 {
     struct app *app = comparer->app;
     const struct trace *trace = &comparer->first.trace;
@@ -595,7 +596,7 @@ static enum status find_second(struct comparer *comparer)
     const char *second = comparer->request->second;
     bool store = second && option_has_run(second);
     if (!second)
-        return predict_own(comparer);
+        return two_runs_predict_own(comparer);
     enum status status = store ? STATUS_OK : run_spec_is_store(app, second, &store);
     if (status != STATUS_OK)
         return status;
@@ -604,13 +605,13 @@ static enum status find_second(struct comparer *comparer)
                           "found --cores, but neither of two runs of stores is predicted");
     if (!store)
         return app_with_plan(app, second, predict_second, comparer);
-    status = read_run(app, second, &comparer->second);
+    status = two_runs_read_run(app, second, &comparer->second);
     return status == STATUS_OK ? make_accounts(comparer) : status;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static enum status show(struct comparer *comparer, const struct difference *difference)
+static enum status two_runs_show(struct comparer *comparer, const struct difference *difference)
 {
     struct app *app = comparer->app;
     if (app->json)
@@ -637,13 +638,13 @@ enum status two_runs_compare(struct app *app, const struct two_runs *request)
 {
     struct comparer comparer = {.app = app, .request = request};
     struct difference difference;
-    enum status status = read_run(app, request->first, &comparer.first);
+    enum status status = two_runs_read_run(app, request->first, &comparer.first);
     if (status == STATUS_OK)
         status = find_second(&comparer);
     if (status == STATUS_OK)
         status = difference_make(&comparer.first.account, &comparer.second.account, &app->arena,
                                  &difference, &app->diag);
     if (status == STATUS_OK)
-        status = show(&comparer, &difference);
+        status = two_runs_show(&comparer, &difference);
     return status == STATUS_OK ? check_limit(&comparer, &difference) : status;
 }

@@ -72,7 +72,7 @@ static size_t work_end(const struct story *story, size_t start)
     return story->step_count;
 }
 
-static bool add_span(const struct witness *witness, size_t i, struct trace *trace)
+static bool witness_add_span(const struct witness *witness, size_t i, struct trace *trace)
 {
     const struct story *story = witness->story;
     const struct story_step *step = &story->steps[i];
@@ -87,7 +87,7 @@ static bool add_span(const struct witness *witness, size_t i, struct trace *trac
     return span.agent >= 0 && trace_add_span(trace, &span) >= 0;
 }
 
-static bool add_step(const struct witness *witness, size_t i, struct trace *trace)
+static bool witness_add_step(const struct witness *witness, size_t i, struct trace *trace)
 {
     const struct story_step *step = &witness->story->steps[i];
     const struct trace_step row = {
@@ -112,17 +112,17 @@ static bool is_second_half(const struct story *story, size_t i)
     return begun;
 }
 
-static bool add_steps(const struct witness *witness, struct trace *trace)
+static bool witness_add_steps(const struct witness *witness, struct trace *trace)
 {
     for (size_t i = 0; i < witness->story->step_count; i++)
-        if (!add_step(witness, i, trace) ||
-            (!is_second_half(witness->story, i) && !add_span(witness, i, trace)))
+        if (!witness_add_step(witness, i, trace) ||
+            (!is_second_half(witness->story, i) && !witness_add_span(witness, i, trace)))
             return false;
     return true;
 }
 
 /* An agent that is blocked at the end waits in its lane, for one more step. */
-static bool add_waits(const struct story *story, struct trace *trace, int *waits)
+static bool witness_add_waits(const struct story *story, struct trace *trace, int *waits)
 {
     for (size_t i = 0; i < story->blocked_count; i++) {
         const struct story_blocked *blocked = &story->blocked[i];
@@ -161,11 +161,11 @@ static bool add_race(const struct story *story, struct trace *trace)
     return from < 0 || to < 0 || trace_add_edge(trace, from, to, EDGE_RACE) >= 0;
 }
 
-static bool add_blocked(const struct witness *witness, struct trace *trace)
+static bool witness_add_blocked(const struct witness *witness, struct trace *trace)
 {
     const struct story *story = witness->story;
     int *waits = ARENA_ARRAY(trace->arena, story->blocked_count + 1, int);
-    if (!waits || !add_waits(story, trace, waits))
+    if (!waits || !witness_add_waits(story, trace, waits))
         return false;
     for (size_t i = 0; i < story->blocked_count; i++) {
         int on = story->blocked[i].on;
@@ -204,8 +204,9 @@ static enum status make_trace(const struct witness *witness, const char *plan_te
                               struct trace *trace)
 {
     trace_init(trace, &witness->app->arena);
-    if (!set_info(witness, plan_text, trace) || !add_steps(witness, trace) ||
-        !add_blocked(witness, trace) || !add_race(witness->story, trace) || !trace_sort(trace))
+    if (!set_info(witness, plan_text, trace) || !witness_add_steps(witness, trace) ||
+        !witness_add_blocked(witness, trace) || !add_race(witness->story, trace) ||
+        !trace_sort(trace))
         return diag_no_memory(&witness->app->diag);
     return STATUS_OK;
 }
@@ -213,7 +214,7 @@ static enum status make_trace(const struct witness *witness, const char *plan_te
 /* ---- in a store ------------------------------------------------------------------------------ */
 
 /* All it takes to happen again. */
-static enum status describe(const struct witness *witness, struct trace_witness *out)
+static enum status witness_describe(const struct witness *witness, struct trace_witness *out)
 {
     const struct story *story = witness->story;
     struct arena *arena = &witness->app->arena;
@@ -248,13 +249,13 @@ static enum status add_to_store(const struct witness *witness, const char *plan_
     int64_t run = -1;
     enum status status = make_trace(witness, plan_text, &trace);
     if (status == STATUS_OK)
-        status = describe(witness, &row);
+        status = witness_describe(witness, &row);
     if (status == STATUS_OK)
         status = store_write_trace(store, &trace, &run, diag);
     return status == STATUS_OK ? store_add_witness(store, run, &row, diag) : status;
 }
 
-static bool is_violated(enum outcome outcome)
+static bool witness_is_violated(enum outcome outcome)
 {
     return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
@@ -272,7 +273,7 @@ static enum status store_all(struct witness *witness, const char *path)
     for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {
         witness->property = (enum property)p;
         witness->story = &report->stories[p];
-        if (is_violated(report->outcome[p]) || p == (int)report->first)
+        if (witness_is_violated(report->outcome[p]) || p == (int)report->first)
             status = add_to_store(witness, text, store);
     }
     enum status closed = store_close(store, &app->diag);
@@ -281,7 +282,7 @@ static enum status store_all(struct witness *witness, const char *path)
 
 /* ---- in a file ------------------------------------------------------------------------------- */
 
-static enum status draw(const struct witness *witness, const char *path)
+static enum status witness_draw(const struct witness *witness, const char *path)
 {
     struct trace trace;
     enum status status = make_trace(witness, NULL, &trace);
@@ -291,8 +292,8 @@ static enum status draw(const struct witness *witness, const char *path)
                            &(struct draw_target){.path = path}, &witness->app->diag);
 }
 
-static enum status tell(struct app *app, const struct verdict_view *view, const char *path,
-                        bool json_wanted)
+static enum status witness_tell(struct app *app, const struct verdict_view *view, const char *path,
+                                bool json_wanted)
 {
     enum status status = STATUS_OK;
     struct app_output output;
@@ -313,7 +314,7 @@ static enum status tell(struct app *app, const struct verdict_view *view, const 
     return app_close_file(app, &output, status);
 }
 
-static bool has_suffix(const char *path, const char *suffix)
+static bool witness_has_suffix(const char *path, const char *suffix)
 {
     size_t length = strlen(path), wanted = strlen(suffix);
     return length > wanted && strcmp(path + length - wanted, suffix) == 0;
@@ -321,7 +322,7 @@ static bool has_suffix(const char *path, const char *suffix)
 
 bool witness_keeps_all(const char *path)
 {
-    return has_suffix(path, ".db");
+    return witness_has_suffix(path, ".db");
 }
 
 enum status witness_save(struct app *app, const struct plan *plan,
@@ -333,7 +334,7 @@ enum status witness_save(struct app *app, const struct plan *plan,
                               report, report->first, &report->stories[report->first]};
     if (witness_keeps_all(path))
         return store_all(&witness, path);
-    if (has_suffix(path, ".json") || has_suffix(path, ".txt"))
-        return tell(app, view, path, has_suffix(path, ".json"));
-    return draw(&witness, path);
+    if (witness_has_suffix(path, ".json") || witness_has_suffix(path, ".txt"))
+        return witness_tell(app, view, path, witness_has_suffix(path, ".json"));
+    return witness_draw(&witness, path);
 }

@@ -19,14 +19,15 @@ struct converter {
     int depth;
 };
 
-static enum status refuse(struct converter *c, const yaml_event_t *event, const char *what)
+static enum status yaml_json_refuse(struct converter *c, const yaml_event_t *event,
+                                    const char *what)
 {
     return diag_error(c->diag, STATUS_INPUT, "line %zu: %s cannot be written as JSON",
                       event->start_mark.line + 1, what);
 }
 
 /* JSON's grammar of a number: no leading zeros, plus signs, bare points, hexadecimals. */
-static bool is_number(const char *text)
+static bool yaml_json_is_number(const char *text)
 {
     text += *text == '-';
     size_t whole = strspn(text, "0123456789");
@@ -51,16 +52,16 @@ static bool is_number(const char *text)
 
 static bool is_integer(const char *text)
 {
-    return is_number(text) && strlen(text) <= 18 && !strpbrk(text, ".eE");
+    return yaml_json_is_number(text) && strlen(text) <= 18 && !strpbrk(text, ".eE");
 }
 
-static void write_scalar(struct json *json, const char *text, bool plain)
+static void yaml_json_write_scalar(struct json *json, const char *text, bool plain)
 {
     if (!plain)
         json_string(json, text);
     else if (is_integer(text))
         json_int(json, strtoll(text, NULL, 10));
-    else if (is_number(text))
+    else if (yaml_json_is_number(text))
         json_double(json, strtod(text, NULL));
     else if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         json_bool(json, *text == 't');
@@ -80,12 +81,12 @@ static bool at_key(struct converter *c)
     return key;
 }
 
-static enum status begin(struct converter *c, const yaml_event_t *event, bool mapping)
+static enum status yaml_json_begin(struct converter *c, const yaml_event_t *event, bool mapping)
 {
     if (at_key(c))
-        return refuse(c, event, "a key that is no scalar");
+        return yaml_json_refuse(c, event, "a key that is no scalar");
     if (c->depth == JSON_MAX_DEPTH)
-        return refuse(c, event, "deeper nesting");
+        return yaml_json_refuse(c, event, "deeper nesting");
     c->levels[c->depth].mapping = c->levels[c->depth].key_next = mapping;
     c->depth++;
     if (mapping)
@@ -99,8 +100,8 @@ static enum status convert_event(struct converter *c, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
     switch (event->type) {
-    case YAML_MAPPING_START_EVENT: return begin(c, event, true);
-    case YAML_SEQUENCE_START_EVENT: return begin(c, event, false);
+    case YAML_MAPPING_START_EVENT: return yaml_json_begin(c, event, true);
+    case YAML_SEQUENCE_START_EVENT: return yaml_json_begin(c, event, false);
     case YAML_MAPPING_END_EVENT:
         c->depth--;
         json_end_object(c->json);
@@ -113,9 +114,9 @@ static enum status convert_event(struct converter *c, const yaml_event_t *event)
         if (at_key(c))
             json_key(c->json, text);
         else
-            write_scalar(c->json, text, event->data.scalar.plain_implicit);
+            yaml_json_write_scalar(c->json, text, event->data.scalar.plain_implicit);
         return STATUS_OK;
-    case YAML_ALIAS_EVENT: return refuse(c, event, "an alias");
+    case YAML_ALIAS_EVENT: return yaml_json_refuse(c, event, "an alias");
     default: return STATUS_OK; /* starts and ends of stream and document */
     }
 }

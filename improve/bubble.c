@@ -75,7 +75,7 @@ bool bubble_room_make(const struct bubble_problem *problem, struct arena *arena,
 
 /* ---- one pass -------------------------------------------------------------------------------- */
 
-struct walk {
+struct bubble_walk {
     const struct bubble_problem *problem;
     const struct bubble_order *order;
     struct bubble_room *room;
@@ -84,12 +84,12 @@ struct walk {
     size_t ready_count;
 };
 
-static size_t cell(const struct bubble_problem *problem, int stage, int microbatch)
+static size_t bubble_cell(const struct bubble_problem *problem, int stage, int microbatch)
 {
     return (size_t)stage * (size_t)problem->microbatches + (size_t)microbatch;
 }
 
-static void make_ready(struct walk *walk, int rank)
+static void bubble_make_ready(struct bubble_walk *walk, int rank)
 {
     if (walk->room->is_ready[rank])
         return;
@@ -97,7 +97,8 @@ static void make_ready(struct walk *walk, int rank)
     walk->room->ready[walk->ready_count++] = rank;
 }
 
-static void list_pass(struct walk *walk, int rank, enum action_kind kind, int stage, int microbatch)
+static void list_pass(struct bubble_walk *walk, int rank, enum action_kind kind, int stage,
+                      int microbatch)
 {
     if (!walk->lists)
         return;
@@ -106,7 +107,7 @@ static void list_pass(struct walk *walk, int rank, enum action_kind kind, int st
         (struct action){.kind = kind, .stage = stage, .microbatch = microbatch};
 }
 
-static void do_weight(struct walk *walk, int rank)
+static void do_weight(struct bubble_walk *walk, int rank)
 {
     struct rank_state *state = &walk->room->ranks[rank];
     assert(state->owed_first < state->owed_end);
@@ -118,32 +119,33 @@ static void do_weight(struct walk *walk, int rank)
 }
 
 /* When a result of a neighbouring stage is here; -1: not known yet. */
-static int64_t arrival(const struct walk *walk, const int64_t *ends, int stage, int from,
+static int64_t arrival(const struct bubble_walk *walk, const int64_t *ends, int stage, int from,
                        int microbatch)
 {
     const struct bubble_problem *problem = walk->problem;
-    int64_t end_ns = ends[cell(problem, from, microbatch)];
+    int64_t end_ns = ends[bubble_cell(problem, from, microbatch)];
     if (end_ns < 0)
         return end_ns;
     return end_ns + (from < stage ? problem->up_ns[from] : problem->down_ns[stage]);
 }
 
 /* When the inputs of a pass are here; -1: not known yet. */
-static int64_t input_time(const struct walk *walk, struct pass_code pass, int microbatch)
+static int64_t bubble_input_time(const struct bubble_walk *walk, struct pass_code pass,
+                                 int microbatch)
 {
     const struct bubble_problem *problem = walk->problem;
     const struct bubble_room *room = walk->room;
     int stage = pass.stage;
     if (!pass.backward)
         return stage == 0 ? 0 : arrival(walk, room->forward_ns, stage, stage - 1, microbatch);
-    int64_t own_ns = room->forward_ns[cell(problem, stage, microbatch)];
+    int64_t own_ns = room->forward_ns[bubble_cell(problem, stage, microbatch)];
     if (own_ns < 0 || stage == problem->stages - 1)
         return own_ns;
     int64_t other_ns = arrival(walk, room->backward_ns, stage, stage + 1, microbatch);
     return other_ns < own_ns && other_ns >= 0 ? own_ns : other_ns;
 }
 
-static void do_pass(struct walk *walk, int rank, struct pass_code pass, int microbatch,
+static void do_pass(struct bubble_walk *walk, int rank, struct pass_code pass, int microbatch,
                     int64_t input_ns)
 {
     const struct bubble_problem *problem = walk->problem;
@@ -157,7 +159,7 @@ static void do_pass(struct walk *walk, int rank, struct pass_code pass, int micr
     state->now_ns = start_ns + (pass.backward ? bubble_backward_ns(problem, stage, microbatch)
                                               : problem->times[stage].f_ns);
     int64_t *ends = pass.backward ? walk->room->backward_ns : walk->room->forward_ns;
-    ends[cell(problem, stage, microbatch)] = state->now_ns;
+    ends[bubble_cell(problem, stage, microbatch)] = state->now_ns;
     walk->room->next[stage][pass.backward]++;
     list_pass(walk, rank, pass.backward ? ACTION_I : ACTION_F, stage, microbatch);
     if (pass.backward) {
@@ -169,7 +171,7 @@ static void do_pass(struct walk *walk, int rank, struct pass_code pass, int micr
     }
     int to = pass.backward ? stage - 1 : stage + 1;
     if (to >= 0 && to < problem->stages && problem->rank_of[to] != rank)
-        make_ready(walk, problem->rank_of[to]);
+        bubble_make_ready(walk, problem->rank_of[to]);
     state->at++;
 }
 
@@ -177,7 +179,7 @@ static void do_pass(struct walk *walk, int rank, struct pass_code pass, int micr
 
 enum progress { WENT_ON, MUST_WAIT, IMPOSSIBLE };
 
-static enum progress next_step(struct walk *walk, int rank)
+static enum progress next_step(struct bubble_walk *walk, int rank)
 {
     const struct bubble_problem *problem = walk->problem;
     struct rank_state *state = &walk->room->ranks[rank];
@@ -190,7 +192,7 @@ static enum progress next_step(struct walk *walk, int rank)
         do_weight(walk, rank);
         return WENT_ON;
     }
-    int64_t input_ns = input_time(walk, pass, microbatch);
+    int64_t input_ns = bubble_input_time(walk, pass, microbatch);
     if (input_ns < 0)
         return MUST_WAIT;
     int64_t gap_ns = input_ns - state->now_ns;
@@ -207,7 +209,7 @@ static enum progress next_step(struct walk *walk, int rank)
     return state->work_ns + state->idle_ns > walk->most_ns ? IMPOSSIBLE : WENT_ON;
 }
 
-static void begin(struct walk *walk)
+static void bubble_begin(struct bubble_walk *walk)
 {
     const struct bubble_problem *problem = walk->problem;
     struct bubble_room *room = walk->room;
@@ -222,11 +224,11 @@ static void begin(struct walk *walk)
         state->first_ns = -1;
         state->held_percent = 0;
         room->is_ready[rank] = false;
-        make_ready(walk, rank);
+        bubble_make_ready(walk, rank);
     }
 }
 
-static bool finish(struct walk *walk, struct bubble_figures *out)
+static bool bubble_finish(struct bubble_walk *walk, struct bubble_figures *out)
 {
     struct bubble_figures figures = {0};
     for (int rank = 0; rank < walk->problem->ranks; rank++) {
@@ -249,9 +251,9 @@ bool bubble_evaluate(const struct bubble_problem *problem, const struct bubble_o
                      struct bubble_room *room, int64_t most_ns, struct bubble_figures *out,
                      struct rank_program *lists)
 {
-    struct walk walk = {
+    struct bubble_walk walk = {
         .problem = problem, .order = order, .room = room, .lists = lists, .most_ns = most_ns};
-    begin(&walk);
+    bubble_begin(&walk);
     while (walk.ready_count > 0) {
         int rank = room->ready[--walk.ready_count];
         room->is_ready[rank] = false;
@@ -261,7 +263,7 @@ bool bubble_evaluate(const struct bubble_problem *problem, const struct bubble_o
         if (progress == IMPOSSIBLE)
             return false;
     }
-    return finish(&walk, out);
+    return bubble_finish(&walk, out);
 }
 
 /* ---- the bound ------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ struct rank_queues {
 };
 
 /* The times at which the content of a message is there, on either side, and has come; -1: not known yet. */
-struct arrival {
+struct bubble_channel_arrival {
     int64_t sender_ns, receiver_ns, end_ns;
 };
 
@@ -37,12 +37,13 @@ struct channel_walk {
     enum fifo_rule fifo;
     struct arena arena;
     struct rank_queues *ranks;
-    int64_t *ends[2];            /* of F, of I: [stage * microbatches + microbatch]; -1 */
-    struct arrival *arrivals[2]; /* of the activation of a stage, of the gradient for it */
+    int64_t *ends[2]; /* of F, of I: [stage * microbatches + microbatch]; -1 */
+    struct bubble_channel_arrival
+        *arrivals[2]; /* of the activation of a stage, of the gradient for it */
     bool overflow;
 };
 
-static size_t cell(const struct channel_walk *walk, int stage, int microbatch)
+static size_t bubble_channel_cell(const struct channel_walk *walk, int stage, int microbatch)
 {
     return (size_t)stage * (size_t)walk->problem->microbatches + (size_t)microbatch;
 }
@@ -59,7 +60,7 @@ static bool is_forward(const struct action *message)
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-static int key_of(const struct channel_walk *walk, const struct action *message)
+static int bubble_channel_key_of(const struct channel_walk *walk, const struct action *message)
 {
     int peer = walk->problem->rank_of[comms_partner(message)];
     switch (walk->fifo) {
@@ -75,7 +76,7 @@ static int key_of(const struct channel_walk *walk, const struct action *message)
 static struct order_queue *queue_of(struct channel_walk *walk, struct rank_queues *rank,
                                     const struct action *action)
 {
-    int key = comms_is_message(action) ? key_of(walk, action) : -1;
+    int key = comms_is_message(action) ? bubble_channel_key_of(walk, action) : -1;
     for (int i = 0; i < rank->count; i++)
         if (rank->queues[i].key == key)
             return &rank->queues[i];
@@ -116,7 +117,7 @@ static bool open_walk(struct channel_walk *walk, const struct rank_program *list
     walk->ranks = ARENA_ARRAY(&walk->arena, (size_t)problem->ranks, struct rank_queues);
     for (int i = 0; i < 2; i++) {
         walk->ends[i] = ARENA_ARRAY(&walk->arena, cells, int64_t);
-        walk->arrivals[i] = ARENA_ARRAY(&walk->arena, cells, struct arrival);
+        walk->arrivals[i] = ARENA_ARRAY(&walk->arena, cells, struct bubble_channel_arrival);
     }
     if (walk->arena.failed)
         return false;
@@ -133,7 +134,7 @@ static bool open_walk(struct channel_walk *walk, const struct rank_program *list
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 /* The time at which the input of a pass is here; -1: not known yet. */
-static int64_t input_time(const struct channel_walk *walk, const struct action *pass)
+static int64_t bubble_channel_input_time(const struct channel_walk *walk, const struct action *pass)
 {
     const struct bubble_problem *problem = walk->problem;
     int stage = pass->stage, backward = pass->kind != ACTION_F;
@@ -143,16 +144,17 @@ static int64_t input_time(const struct channel_walk *walk, const struct action *
     if (from < 0 || from == problem->stages)
         return 0;
     return problem->rank_of[from] == problem->rank_of[stage]
-               ? walk->ends[backward][cell(walk, from, pass->microbatch)]
-               : walk->arrivals[backward][cell(walk, stage, pass->microbatch)].end_ns;
+               ? walk->ends[backward][bubble_channel_cell(walk, from, pass->microbatch)]
+               : walk->arrivals[backward][bubble_channel_cell(walk, stage, pass->microbatch)]
+                     .end_ns;
 }
 
-static bool step_pass(struct channel_walk *walk, struct rank_queues *rank,
-                      struct order_queue *queue)
+static bool bubble_channel_step_pass(struct channel_walk *walk, struct rank_queues *rank,
+                                     struct order_queue *queue)
 {
     const struct action *pass = queue->items[queue->at];
     const struct pass_times *times = &walk->problem->times[pass->stage];
-    int64_t input_ns = input_time(walk, pass);
+    int64_t input_ns = bubble_channel_input_time(walk, pass);
     if (input_ns < 0)
         return false;
     int64_t start_ns = input_ns > queue->free_ns ? input_ns : queue->free_ns;
@@ -164,31 +166,33 @@ static bool step_pass(struct channel_walk *walk, struct rank_queues *rank,
         rank->first_ns = start_ns;
     rank->end_ns = queue->free_ns = start_ns + length_ns;
     if (pass->kind != ACTION_W)
-        walk->ends[pass->kind != ACTION_F][cell(walk, pass->stage, pass->microbatch)] =
-            queue->free_ns;
+        walk->ends[pass->kind != ACTION_F]
+                  [bubble_channel_cell(walk, pass->stage, pass->microbatch)] = queue->free_ns;
     queue->at++;
     return true;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static int64_t transfer_ns(const struct bubble_problem *problem, const struct action *message)
+static int64_t bubble_channel_transfer_ns(const struct bubble_problem *problem,
+                                          const struct action *message)
 {
     int to = is_send(message) ? comms_partner(message) : message->stage;
     return is_forward(message) ? problem->up_ns[to - 1] : problem->down_ns[to];
 }
 
 /* The end that comes second knows when the message starts; the other one goes on when it is asked again. */
-static bool step_message(struct channel_walk *walk, struct order_queue *queue)
+static bool bubble_channel_step_message(struct channel_walk *walk, struct order_queue *queue)
 {
     const struct action *message = queue->items[queue->at];
     int backward = !is_forward(message), to = comms_partner(message);
     bool sends = is_send(message);
-    struct arrival *arrival =
-        &walk->arrivals[backward][cell(walk, sends ? to : message->stage, message->microbatch)];
+    struct bubble_channel_arrival *arrival = &walk->arrivals[backward][bubble_channel_cell(
+        walk, sends ? to : message->stage, message->microbatch)];
     int64_t *own_ns = sends ? &arrival->sender_ns : &arrival->receiver_ns;
     int64_t made_ns =
-        sends ? walk->ends[backward][cell(walk, message->stage, message->microbatch)] : 0;
+        sends ? walk->ends[backward][bubble_channel_cell(walk, message->stage, message->microbatch)]
+              : 0;
     if (made_ns < 0)
         return false;
     *own_ns = made_ns > queue->free_ns ? made_ns : queue->free_ns;
@@ -196,26 +200,27 @@ static bool step_message(struct channel_walk *walk, struct order_queue *queue)
         return false;
     int64_t start_ns =
         arrival->sender_ns > arrival->receiver_ns ? arrival->sender_ns : arrival->receiver_ns;
-    arrival->end_ns = queue->free_ns = start_ns + transfer_ns(walk->problem, message);
+    arrival->end_ns = queue->free_ns =
+        start_ns + bubble_channel_transfer_ns(walk->problem, message);
     queue->at++;
     return true;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool go_on(struct channel_walk *walk, struct rank_queues *rank)
+static bool bubble_channel_go_on(struct channel_walk *walk, struct rank_queues *rank)
 {
     bool any = false;
     for (int q = 0; q < rank->count; q++) {
         struct order_queue *queue = &rank->queues[q];
-        while (queue->at < queue->count &&
-               (q == 0 ? step_pass(walk, rank, queue) : step_message(walk, queue)))
+        while (queue->at < queue->count && (q == 0 ? bubble_channel_step_pass(walk, rank, queue)
+                                                   : bubble_channel_step_message(walk, queue)))
             any = true;
     }
     return any;
 }
 
-static bool sum_up(const struct channel_walk *walk, struct bubble_figures *out)
+static bool bubble_channel_sum_up(const struct channel_walk *walk, struct bubble_figures *out)
 {
     struct bubble_figures figures = {0};
     for (int r = 0; r < walk->problem->ranks; r++) {
@@ -240,9 +245,9 @@ bool bubble_channel_evaluate(const struct bubble_problem *problem, enum fifo_rul
     for (bool any = ok; any;) {
         any = false;
         for (int rank = 0; rank < problem->ranks; rank++)
-            any |= go_on(&walk, &walk.ranks[rank]);
+            any |= bubble_channel_go_on(&walk, &walk.ranks[rank]);
     }
-    ok = ok && sum_up(&walk, out);
+    ok = ok && bubble_channel_sum_up(&walk, out);
     arena_fini(&walk.arena);
     return ok;
 }

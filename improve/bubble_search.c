@@ -20,7 +20,7 @@ struct placed_pass {
     struct pass_code pass;
 };
 
-struct search {
+struct bubble_search_search {
     const struct bubble_problem *problem;
     struct bubble_room *room;
     struct bubble_order trial, best, current, start; /* of a climb: the latest top, and the begin */
@@ -55,13 +55,13 @@ static void copy_rank(struct bubble_order *to, const struct bubble_order *from, 
     memcpy(to->patience[rank], from->patience[rank], sizeof *to->patience);
 }
 
-static bool is_done(const struct search *search)
+static bool bubble_search_is_done(const struct bubble_search_search *search)
 {
     return search->found && search->figures.span_ns <= search->bound_ns;
 }
 
 /* Is the trial at least as good as the best so far? Its figures are then those of the best. */
-static bool try_order(struct search *search)
+static bool try_order(struct bubble_search_search *search)
 {
     struct bubble_figures figures;
     search->work += (int64_t)search->passes;
@@ -74,7 +74,7 @@ static bool try_order(struct search *search)
 }
 
 /* The trial, with each patience that is worth a try. */
-static void try_candidate(struct search *search)
+static void bubble_search_try_candidate(struct bubble_search_search *search)
 {
     static const uint8_t patiences[][2] = {{0, 0}, {0, 4}, {2, 2}, {2, 4}, {3, 4}, {4, 4}};
     for (size_t i = 0; i < sizeof patiences / sizeof patiences[0]; i++) {
@@ -89,7 +89,7 @@ static void try_candidate(struct search *search)
 
 /* ---- an order that is known ------------------------------------------------------------------ */
 
-static void try_known(struct search *search, const struct rank_program *known)
+static void try_known(struct bubble_search_search *search, const struct rank_program *known)
 {
     for (int rank = 0; rank < search->problem->ranks; rank++) {
         size_t count = 0;
@@ -101,13 +101,13 @@ static void try_known(struct search *search, const struct rank_program *known)
         }
         assert(count == search->trial.counts[rank]);
     }
-    try_candidate(search);
+    bubble_search_try_candidate(search);
 }
 
 /* ---- one stage a rank: leads ----------------------------------------------------------------- */
 
 /* `lead` forwards, then backward and forward by turns, then backwards. */
-static void fill_lead(struct search *search, int rank, int stage, int lead)
+static void fill_lead(struct bubble_search_search *search, int rank, int stage, int lead)
 {
     const struct bubble_problem *problem = search->problem;
     struct pass_code *passes = search->trial.passes[rank];
@@ -125,24 +125,24 @@ static void fill_lead(struct search *search, int rank, int stage, int lead)
 }
 
 /* A rank's lead is the last one's plus a slope, both in eighths, for each rank behind it: 8 is 1F1B, 16 ZB-H2. */
-static void try_leads(struct search *search)
+static void try_leads(struct bubble_search_search *search)
 {
     const struct bubble_problem *problem = search->problem;
     for (int last = 8; last <= 32; last += 4)
         for (int slope = 8; slope <= 24; slope++) {
-            if (search->work > CANDIDATE_WORK || is_done(search))
+            if (search->work > CANDIDATE_WORK || bubble_search_is_done(search))
                 return;
             for (int stage = 0; stage < problem->stages; stage++)
                 fill_lead(search, problem->rank_of[stage], stage,
                           (last + (problem->stages - 1 - stage) * slope) / 8);
-            try_candidate(search);
+            bubble_search_try_candidate(search);
         }
 }
 
 /* ---- two stages a rank in V shape: repeated blocks ------------------------------------------- */
 
 /* How far apart a pass on one rank and on the next are: forward down and up the V, backward down and up. */
-struct block {
+struct bubble_search_block {
     double hop[4], turn;
     double interval; /* between microbatches */
 };
@@ -157,7 +157,8 @@ static int compare_placed(const void *left, const void *right)
     return a->pass.stage - b->pass.stage;
 }
 
-static void fill_block(struct search *search, int rank, const struct block *block)
+static void fill_block(struct bubble_search_search *search, int rank,
+                       const struct bubble_search_block *block)
 {
     const struct bubble_problem *problem = search->problem;
     int ranks = problem->ranks, last = ranks - 1;
@@ -179,11 +180,11 @@ static void fill_block(struct search *search, int rank, const struct block *bloc
         search->trial.passes[rank][i] = search->placed[i].pass;
 }
 
-static void try_block(struct search *search, const struct block *block)
+static void try_block(struct bubble_search_search *search, const struct bubble_search_block *block)
 {
     for (int rank = 0; rank < search->problem->ranks; rank++)
         fill_block(search, rank, block);
-    try_candidate(search);
+    bubble_search_try_candidate(search);
 }
 
 /* The ranks with the least and the most room. */
@@ -198,7 +199,7 @@ static void find_limits(const struct bubble_problem *problem, int *least, int *m
 }
 
 /* Blocks whose hops are these multiples of a pass, if they hold about what may be held. */
-static void try_blocks(struct search *search, double stretch)
+static void try_blocks(struct bubble_search_search *search, double stretch)
 {
     static const double multiples[] = {1, 1.5, 2, 2.5, 3, 4, 5};
     enum { MULTIPLES = sizeof multiples / sizeof multiples[0] };
@@ -214,13 +215,13 @@ static void try_blocks(struct search *search, double stretch)
     double interval = stretch * (4 * pass + 2 * weights / problem->stages);
     pass += (double)(problem->up_ns[0] + problem->down_ns[0]) / 2;
     for (int k = 0; k < MULTIPLES * MULTIPLES * MULTIPLES * MULTIPLES * 2; k++) {
-        struct block block = {.interval = interval, .turn = pass * (1 + k % 2)};
+        struct bubble_search_block block = {.interval = interval, .turn = pass * (1 + k % 2)};
         double all = 4;
         for (int h = 0, rest = k / 2; h < 4; h++, rest /= MULTIPLES) {
             block.hop[3 - h] = pass * multiples[rest % MULTIPLES];
             all += (ranks - 1) * multiples[rest % MULTIPLES];
         }
-        if (search->work > CANDIDATE_WORK || is_done(search))
+        if (search->work > CANDIDATE_WORK || bubble_search_is_done(search))
             return;
         double held = all * pass / interval;
         if (held <= most + 4 && (stretch > 1 || held >= least / 2 - 2))
@@ -229,7 +230,7 @@ static void try_blocks(struct search *search, double stretch)
 }
 
 /* Where memory is short a microbatch may have to be done before the next begins. */
-static void try_all_blocks(struct search *search)
+static void try_all_blocks(struct bubble_search_search *search)
 {
     for (double stretch = 1; stretch <= 4 * search->problem->ranks; stretch *= 2) {
         try_blocks(search, stretch);
@@ -241,13 +242,13 @@ static void try_all_blocks(struct search *search)
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-static int draw(uint64_t *count, size_t limit)
+static int bubble_search_draw(uint64_t *count, size_t limit)
 {
     return (int)(hash_mix(UINT64_C(0x9e3779b97f4a7c15) * ++*count) % (uint64_t)limit);
 }
 
 /* Exchange two neighbours, and the next pairs like them, up to `most` pairs. False: they are alike. */
-static bool exchange(struct pass_code *passes, size_t count, size_t at, size_t most)
+static bool bubble_search_exchange(struct pass_code *passes, size_t count, size_t at, size_t most)
 {
     struct pass_code first = passes[at], second = passes[at + 1];
     if (first.stage == second.stage && first.backward == second.backward)
@@ -264,18 +265,19 @@ static bool exchange(struct pass_code *passes, size_t count, size_t at, size_t m
     return true;
 }
 
-static bool change_rank(struct search *search, int rank, uint64_t *count)
+static bool change_rank(struct bubble_search_search *search, int rank, uint64_t *count)
 {
     struct bubble_order *trial = &search->trial;
     size_t passes = trial->counts[rank];
-    int kind = draw(count, 8);
+    int kind = bubble_search_draw(count, 8);
     if (kind == 0) {
-        trial->patience[rank][draw(count, 2)] = (uint8_t)draw(count, PATIENCE_STEPS);
+        trial->patience[rank][bubble_search_draw(count, 2)] =
+            (uint8_t)bubble_search_draw(count, PATIENCE_STEPS);
         return true;
     }
-    size_t at = (size_t)draw(count, passes - 1);
-    return exchange(trial->passes[rank], passes, at,
-                    kind < 4 ? 1 : 1 + (size_t)draw(count, passes));
+    size_t at = (size_t)bubble_search_draw(count, passes - 1);
+    return bubble_search_exchange(trial->passes[rank], passes, at,
+                                  kind < 4 ? 1 : 1 + (size_t)bubble_search_draw(count, passes));
 }
 
 static void copy_order(struct bubble_order *to, const struct bubble_order *from, int ranks)
@@ -285,8 +287,9 @@ static void copy_order(struct bubble_order *to, const struct bubble_order *from,
 }
 
 /* Changes from `start` on, each kept unless it makes the order worse. */
-static void climb(struct search *search, const struct bubble_order *start,
-                  struct bubble_figures now, int64_t most_work, uint64_t *count)
+static void bubble_search_climb(struct bubble_search_search *search,
+                                const struct bubble_order *start, struct bubble_figures now,
+                                int64_t most_work, uint64_t *count)
 {
     const int ranks = search->problem->ranks;
     struct bubble_figures figures;
@@ -296,7 +299,7 @@ static void climb(struct search *search, const struct bubble_order *start,
     int64_t better_at = 0, patience = line ? most_work / STALE : most_work;
     for (int64_t work = 0; work < most_work && work - better_at <= patience;
          work += (int64_t)search->passes) {
-        int rank = draw(count, (size_t)ranks);
+        int rank = bubble_search_draw(count, (size_t)ranks);
         if (change_rank(search, rank, count) &&
             bubble_evaluate(search->problem, &search->trial, search->room, now.span_ns, &figures,
                             NULL)) {
@@ -316,20 +319,20 @@ static void climb(struct search *search, const struct bubble_order *start,
 }
 
 /* A small problem is climbed several times from the best candidate: each climb ends on another top. */
-static void improve(struct search *search)
+static void bubble_search_improve(struct bubble_search_search *search)
 {
     int64_t rounds = CHANGE_WORK / ROUND_CHANGES / (int64_t)search->passes;
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     uint64_t count = 0;
     struct bubble_figures begin = search->figures;
     copy_order(&search->start, &search->best, search->problem->ranks);
-    for (int64_t round = 0; round < rounds && !is_done(search); round++)
-        climb(search, &search->start, begin, CHANGE_WORK / rounds, &count);
+    for (int64_t round = 0; round < rounds && !bubble_search_is_done(search); round++)
+        bubble_search_climb(search, &search->start, begin, CHANGE_WORK / rounds, &count);
 }
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
-static bool make_search(struct search *search, struct arena *arena)
+static bool make_search(struct bubble_search_search *search, struct arena *arena)
 {
     const struct bubble_problem *problem = search->problem;
     search->bound_ns = bubble_bound(problem);
@@ -342,7 +345,8 @@ static bool make_search(struct search *search, struct arena *arena)
            make_order(problem, arena, &search->start) && search->placed;
 }
 
-static bool write_lists(const struct search *search, struct arena *arena, struct rank_program **out)
+static bool write_lists(const struct bubble_search_search *search, struct arena *arena,
+                        struct rank_program **out)
 {
     const struct bubble_problem *problem = search->problem;
     struct rank_program *lists = ARENA_ARRAY(arena, (size_t)problem->ranks, struct rank_program);
@@ -362,7 +366,7 @@ enum status bubble_search(const struct bubble_problem *problem, const struct ran
                           struct arena *arena, struct rank_program **ranks,
                           struct bubble_figures *figures)
 {
-    struct search search = {.problem = problem};
+    struct bubble_search_search search = {.problem = problem};
     struct arena scratch;
     arena_init(&scratch, 0);
     struct rank_program *lists = NULL;
@@ -374,7 +378,7 @@ enum status bubble_search(const struct bubble_problem *problem, const struct ran
     else if (ok)
         try_all_blocks(&search);
     if (ok && search.found) {
-        improve(&search);
+        bubble_search_improve(&search);
         ok = write_lists(&search, arena, &lists);
     }
     arena_fini(&scratch);

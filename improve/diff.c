@@ -34,7 +34,7 @@ struct script {
     size_t count;
 };
 
-static bool split(const char *text, struct arena *arena, struct lines *out)
+static bool diff_split(const char *text, struct arena *arena, struct lines *out)
 {
     size_t count = 0;
     for (const char *at = text; *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : at + strlen(at))
@@ -50,20 +50,20 @@ static bool split(const char *text, struct arena *arena, struct lines *out)
     return true;
 }
 
-static bool same(const struct line *a, const struct line *b)
+static bool diff_same(const struct line *a, const struct line *b)
 {
     return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
-static void emit(struct script *script, char sign, const struct line *line, size_t before,
-                 size_t after)
+static void diff_emit(struct script *script, char sign, const struct line *line, size_t before,
+                      size_t after)
 {
     script->items[script->count++] = (struct change){sign, *line, before, after};
 }
 
 /* length[i][k]: of the longest common subsequence of a from i and b from k. NULL: too large. */
-static uint32_t *measure(const struct line *a, size_t rows, const struct line *b, size_t columns,
-                         struct arena *arena)
+static uint32_t *diff_measure(const struct line *a, size_t rows, const struct line *b,
+                              size_t columns, struct arena *arena)
 {
     if ((rows + 1) > MAX_CELLS / (columns + 1))
         return NULL;
@@ -72,31 +72,31 @@ static uint32_t *measure(const struct line *a, size_t rows, const struct line *b
         for (size_t k = columns; k-- > 0;) {
             uint32_t *cell = &length[i * (columns + 1) + k];
             uint32_t down = cell[columns + 1], right = cell[1];
-            *cell = same(&a[i], &b[k]) ? cell[columns + 2] + 1 : down > right ? down : right;
+            *cell = diff_same(&a[i], &b[k]) ? cell[columns + 2] + 1 : down > right ? down : right;
         }
     return length;
 }
 
 /* The lines between the common beginning and end. */
-static void compare(const struct lines *a, const struct lines *b, size_t head, size_t tail,
-                    struct arena *arena, struct script *script)
+static void diff_compare(const struct lines *a, const struct lines *b, size_t head, size_t tail,
+                         struct arena *arena, struct script *script)
 {
     size_t i = head, k = head, a_end = a->count - tail, b_end = b->count - tail;
     size_t width = b_end - head + 1;
     const uint32_t *length =
-        measure(a->items + head, a_end - head, b->items + head, b_end - head, arena);
+        diff_measure(a->items + head, a_end - head, b->items + head, b_end - head, arena);
     while (i < a_end || k < b_end) {
-        if (length && i < a_end && k < b_end && same(&a->items[i], &b->items[k])) {
-            emit(script, ' ', &a->items[i], i, k);
+        if (length && i < a_end && k < b_end && diff_same(&a->items[i], &b->items[k])) {
+            diff_emit(script, ' ', &a->items[i], i, k);
             i++;
             k++;
         } else if (i < a_end && (!length || k == b_end ||
                                  length[(i + 1 - head) * width + k - head] >=
                                      length[(i - head) * width + k + 1 - head])) {
-            emit(script, '-', &a->items[i], i, k);
+            diff_emit(script, '-', &a->items[i], i, k);
             i++;
         } else {
-            emit(script, '+', &b->items[k], i, k);
+            diff_emit(script, '+', &b->items[k], i, k);
             k++;
         }
     }
@@ -106,19 +106,20 @@ static bool make_script(const struct lines *a, const struct lines *b, struct are
                         struct script *script)
 {
     size_t shorter = a->count < b->count ? a->count : b->count, head = 0, tail = 0;
-    while (head < shorter && same(&a->items[head], &b->items[head]))
+    while (head < shorter && diff_same(&a->items[head], &b->items[head]))
         head++;
     while (tail < shorter - head &&
-           same(&a->items[a->count - 1 - tail], &b->items[b->count - 1 - tail]))
+           diff_same(&a->items[a->count - 1 - tail], &b->items[b->count - 1 - tail]))
         tail++;
     *script = (struct script){ARENA_ARRAY(arena, a->count + b->count + 1, struct change), 0};
     if (!script->items)
         return false;
     for (size_t i = 0; i < head; i++)
-        emit(script, ' ', &a->items[i], i, i);
-    compare(a, b, head, tail, arena, script);
+        diff_emit(script, ' ', &a->items[i], i, i);
+    diff_compare(a, b, head, tail, arena, script);
     for (size_t i = 0; i < tail; i++)
-        emit(script, ' ', &a->items[a->count - tail + i], a->count - tail + i, b->count - tail + i);
+        diff_emit(script, ' ', &a->items[a->count - tail + i], a->count - tail + i,
+                  b->count - tail + i);
     return !arena->failed;
 }
 
@@ -197,8 +198,8 @@ const char *diff_unified(const char *before, const char *after, int context, str
     struct text_stream stream;
     if (!text_open(&stream))
         return NULL;
-    bool made =
-        split(before, arena, &a) && split(after, arena, &b) && make_script(&a, &b, arena, &script);
+    bool made = diff_split(before, arena, &a) && diff_split(after, arena, &b) &&
+                make_script(&a, &b, arena, &script);
     if (made)
         write_hunks(&script, (size_t)context, &a, stream.out);
     char *text = text_close(&stream, made, NULL);

@@ -53,7 +53,7 @@ const char *edit_key(enum edit_kind kind)
     return keys[kind];
 }
 
-static bool is_same(const struct edit *a, const struct edit *b)
+static bool edits_is_same(const struct edit *a, const struct edit *b)
 {
     return a->kind == b->kind && a->a == b->a && a->b == b->b && a->c == b->c && a->to == b->to &&
            a->everywhere == b->everywhere;
@@ -107,7 +107,7 @@ static size_t line_count(const struct plan *plan)
                                          : plan->thread_count;
 }
 
-static size_t line_length(const struct plan *plan, size_t line)
+static size_t edits_line_length(const struct plan *plan, size_t line)
 {
     return plan->form == FORM_PIPELINE   ? plan->pipeline.task_count
            : plan->form == FORM_PROGRAMS ? plan->programs.ranks[line].count
@@ -125,13 +125,13 @@ static int distance_to(const struct suspect *suspect, const struct plan *plan, s
 }
 
 /* The distance of every task or operation from a suspect; three steps for a task that no suspect names. */
-static bool measure(struct proposer *proposer)
+static bool edits_measure(struct proposer *proposer)
 {
     const struct plan *plan = proposer->plan;
     size_t lines = line_count(plan);
     proposer->near = ARENA_ARRAY(proposer->arena, lines, int *);
     for (size_t line = 0; proposer->near && line < lines; line++) {
-        size_t length = line_length(plan, line);
+        size_t length = edits_line_length(plan, line);
         int *near = proposer->near[line] = ARENA_ARRAY(proposer->arena, length, int);
         for (size_t at = 0; near && at < length; at++) {
             near[at] = plan->form == FORM_PIPELINE ? 3 : FAR_AWAY;
@@ -158,7 +158,7 @@ enum status edits_list(const struct plan *plan, const struct suspects *suspects,
         .arena = arena,
         .out = out,
     };
-    if (!measure(&proposer))
+    if (!edits_measure(&proposer))
         return diag_no_memory(diag);
     if (plan->form == FORM_PIPELINE)
         propose_pipeline(&proposer);
@@ -174,7 +174,7 @@ enum status edits_list(const struct plan *plan, const struct suspects *suspects,
     qsort(out->items, out->count, sizeof *out->items, by_cost);
     size_t kept = 1;
     for (size_t i = 1; i < out->count; i++)
-        if (!is_same(&out->items[i], &out->items[kept - 1]))
+        if (!edits_is_same(&out->items[i], &out->items[kept - 1]))
             out->items[kept++] = out->items[i];
     out->count = kept;
 #ifdef SWSIM_CHECKS

@@ -13,12 +13,12 @@
 
 /* ---- which calls meet ------------------------------------------------------------------------ */
 
-static bool is_message(const struct host_op *op)
+static bool edits_calls_is_message(const struct host_op *op)
 {
     return op->kind == OP_GROUP && op->part_count == 1 && !op->parts[0].is_collective;
 }
 
-static bool is_collective(const struct host_op *op)
+static bool edits_calls_is_collective(const struct host_op *op)
 {
     bool all = op->kind == OP_COLLECTIVE || (op->kind == OP_GROUP && op->part_count > 0);
     for (size_t i = 0; i < op->part_count; i++)
@@ -26,18 +26,20 @@ static bool is_collective(const struct host_op *op)
     return all;
 }
 
-static bool is_call(const struct host_op *op)
+static bool edits_calls_is_call(const struct host_op *op)
 {
-    return (is_collective(op) || is_message(op)) && op->device == 0 && !op->process_group;
+    return (edits_calls_is_collective(op) || edits_calls_is_message(op)) && op->device == 0 &&
+           !op->process_group;
 }
 
 /* Are they counted together: collectives of a communicator, or the two ends of a channel? */
 static bool counts_with(const struct host_op *op, int rank, const struct host_op *other,
                         int other_rank)
 {
-    if (!is_call(other) || other->comm != op->comm || is_message(op) != is_message(other))
+    if (!edits_calls_is_call(other) || other->comm != op->comm ||
+        edits_calls_is_message(op) != edits_calls_is_message(other))
         return false;
-    if (!is_message(op))
+    if (!edits_calls_is_message(op))
         return true;
     const struct p2p_part *a = &op->parts[0], *b = &other->parts[0];
     return rank == other_rank ? a->send == b->send && a->peer == b->peer
@@ -45,7 +47,7 @@ static bool counts_with(const struct host_op *op, int rank, const struct host_op
 }
 
 /* How many calls of the thread that count with (u, k) stand before it. */
-static int count_before(const struct host_thread *of, size_t k)
+static int edits_calls_count_before(const struct host_thread *of, size_t k)
 {
     int count = 0;
     for (size_t i = 0; i < k; i++)
@@ -57,14 +59,14 @@ static int count_before(const struct host_thread *of, size_t k)
 static size_t find_partner(const struct plan *plan, int t, int u, size_t k)
 {
     const struct host_thread *thread = &plan->threads[t], *of = &plan->threads[u];
-    int left = count_before(of, k);
+    int left = edits_calls_count_before(of, k);
     for (size_t i = 0; i < thread->op_count; i++)
         if (counts_with(&of->ops[k], of->rank, &thread->ops[i], thread->rank) && left-- == 0)
             return i;
     return thread->op_count;
 }
 
-static bool is_member(const struct plan *plan, int comm, int rank)
+static bool edits_calls_is_member(const struct plan *plan, int comm, int rank)
 {
     const struct comm *of = comm >= 0 ? &plan->comms[comm] : NULL;
     bool found = !of || !of->members;
@@ -78,8 +80,9 @@ static bool can_make(const struct plan *plan, int t, int u, size_t k)
 {
     const struct host_op *op = &plan->threads[u].ops[k];
     const int rank = plan->threads[t].rank;
-    return rank != plan->threads[u].rank && is_call(op) && is_member(plan, op->comm, rank) &&
-           (!is_message(op) || op->parts[0].peer == rank);
+    return rank != plan->threads[u].rank && edits_calls_is_call(op) &&
+           edits_calls_is_member(plan, op->comm, rank) &&
+           (!edits_calls_is_message(op) || op->parts[0].peer == rank);
 }
 
 /* ---- calls that differ ----------------------------------------------------------------------- */
@@ -105,18 +108,20 @@ static bool is_like_call(const struct host_op *a, const struct host_op *b)
 /* ---- proposals ------------------------------------------------------------------------------- */
 
 /* The calls that meet: the n-th of each thread. */
-struct meeting {
+struct edits_calls_meeting {
     size_t *at; /* per thread the operation; its length: it has none; NOT_ASKED: no member */
 };
 static const size_t NOT_ASKED = SIZE_MAX;
 
-static const struct host_op *call_of(const struct plan *plan, const struct meeting *meeting, int t)
+static const struct host_op *edits_calls_call_of(const struct plan *plan,
+                                                 const struct edits_calls_meeting *meeting, int t)
 {
     const struct host_thread *thread = &plan->threads[t];
     return meeting->at[t] < thread->op_count ? &thread->ops[meeting->at[t]] : NULL;
 }
 
-static bool find_meeting(const struct proposer *proposer, int u, size_t k, struct meeting *out)
+static bool find_meeting(const struct proposer *proposer, int u, size_t k,
+                         struct edits_calls_meeting *out)
 {
     const struct plan *plan = proposer->plan;
     out->at = ARENA_ARRAY(proposer->arena, plan->thread_count, size_t);
@@ -126,12 +131,12 @@ static bool find_meeting(const struct proposer *proposer, int u, size_t k, struc
 }
 
 /* The threads whose call is like that of thread u; 0 if an earlier one is like it. */
-static int count_like(const struct plan *plan, const struct meeting *meeting, int u)
+static int count_like(const struct plan *plan, const struct edits_calls_meeting *meeting, int u)
 {
     int count = 0;
     for (int t = 0; t < (int)plan->thread_count; t++) {
-        const struct host_op *op = call_of(plan, meeting, t);
-        if (!op || !is_like_call(op, call_of(plan, meeting, u)))
+        const struct host_op *op = edits_calls_call_of(plan, meeting, t);
+        if (!op || !is_like_call(op, edits_calls_call_of(plan, meeting, u)))
             continue;
         if (t < u)
             return 0;
@@ -148,7 +153,7 @@ static int nearer(const struct proposer *proposer, int t, size_t i, int u, size_
 }
 
 /* The calls of thread t that count with (u, k). */
-static int count_calls(const struct plan *plan, int t, int u, size_t k)
+static int edits_calls_count_calls(const struct plan *plan, int t, int u, size_t k)
 {
     const struct host_thread *thread = &plan->threads[t], *of = &plan->threads[u];
     int count = 0;
@@ -160,8 +165,9 @@ static int count_calls(const struct plan *plan, int t, int u, size_t k)
 static void propose_same(struct proposer *proposer, int t, size_t i, int u, size_t k, int extra)
 {
     const struct plan *plan = proposer->plan;
-    if (i < plan->threads[t].op_count && is_call(&plan->threads[t].ops[i]) &&
-        is_message(&plan->threads[t].ops[i]) == is_message(&plan->threads[u].ops[k]))
+    if (i < plan->threads[t].op_count && edits_calls_is_call(&plan->threads[t].ops[i]) &&
+        edits_calls_is_message(&plan->threads[t].ops[i]) ==
+            edits_calls_is_message(&plan->threads[u].ops[k]))
         propose(proposer,
                 (struct edit){.kind = EDIT_SAME_CALL, .a = t, .b = (int)i, .c = u, .to = (int)k},
                 nearer(proposer, t, i, u, k), extra);
@@ -180,7 +186,7 @@ static void propose_added(struct proposer *proposer, int t, size_t i, int u, siz
 }
 
 /* Do all members of the meeting but one make the same call, `like` of them? */
-static bool is_odd_one(const struct plan *plan, const struct meeting *meeting, int like)
+static bool is_odd_one(const struct plan *plan, const struct edits_calls_meeting *meeting, int like)
 {
     enum { MANY = 3 };
     int members = 0;
@@ -191,19 +197,21 @@ static bool is_odd_one(const struct plan *plan, const struct meeting *meeting, i
 
 /* The others as thread u: the more ranks make the call as it does, the cheaper; rank 0 is what others are made like. A
    single one that differs is the first suspect: it leaves the call out if it makes fewer than u, else it makes another. */
-static void propose_as(struct proposer *proposer, const struct meeting *meeting, int u, int like)
+static void propose_as(struct proposer *proposer, const struct edits_calls_meeting *meeting, int u,
+                       int like)
 {
     enum { MOST = 8, ODD_ONE = -140 };
     const struct plan *plan = proposer->plan;
     const size_t k = meeting->at[u];
     const int first = is_odd_one(plan, meeting, like) ? ODD_ONE : 0;
     for (int t = 0; t < (int)plan->thread_count; t++) {
-        const struct host_op *op = call_of(plan, meeting, t);
+        const struct host_op *op = edits_calls_call_of(plan, meeting, t);
         if (t == u || meeting->at[t] == NOT_ASKED ||
             (op && is_like_call(op, &plan->threads[u].ops[k])))
             continue;
         const int extra = MOST - (like < MOST ? like : MOST) + (plan->threads[t].rank == 0);
-        const bool left_out = first && count_calls(plan, t, u, k) < count_calls(plan, u, u, k);
+        const bool left_out = first && edits_calls_count_calls(plan, t, u, k) <
+                                           edits_calls_count_calls(plan, u, u, k);
         propose_same(proposer, t, meeting->at[t], u, k, extra + (left_out ? 0 : first));
         if (meeting->at[t] != k)
             propose_same(proposer, t, k, u, k, extra + 1);
@@ -211,22 +219,24 @@ static void propose_as(struct proposer *proposer, const struct meeting *meeting,
     }
 }
 
-static void propose_meeting(struct proposer *proposer, const struct meeting *meeting, int u)
+static void propose_meeting(struct proposer *proposer, const struct edits_calls_meeting *meeting,
+                            int u)
 {
     const struct plan *plan = proposer->plan;
-    if (is_message(call_of(plan, meeting, u))) {
+    if (edits_calls_is_message(edits_calls_call_of(plan, meeting, u))) {
         propose_as(proposer, meeting, u, 1);
         return;
     }
     for (int t = 0; t < (int)plan->thread_count; t++) {
-        const int like = call_of(plan, meeting, t) ? count_like(plan, meeting, t) : 0;
+        const int like = edits_calls_call_of(plan, meeting, t) ? count_like(plan, meeting, t) : 0;
         if (like > 0)
             propose_as(proposer, meeting, t, like);
     }
 }
 
 /* Is (u, k) in one of them? */
-static bool is_done(const struct meeting *done, size_t count, int u, size_t k)
+static bool edits_calls_is_done(const struct edits_calls_meeting *done, size_t count, int u,
+                                size_t k)
 {
     for (size_t i = 0; i < count; i++)
         if (done[i].at[u] == k)
@@ -237,12 +247,13 @@ static bool is_done(const struct meeting *done, size_t count, int u, size_t k)
 void propose_calls(struct proposer *proposer)
 {
     const struct plan *plan = proposer->plan;
-    struct meeting *done = NULL, next;
+    struct edits_calls_meeting *done = NULL, next;
     size_t count = 0, cap = 0;
     for (int u = 0; u < (int)plan->thread_count && !edits_are_over(proposer); u++)
         for (size_t k = 0; k < plan->threads[u].op_count; k++) {
-            if (proposer->near[u][k] > NEAR_ENOUGH || !is_call(&plan->threads[u].ops[k]) ||
-                is_done(done, count, u, k))
+            if (proposer->near[u][k] > NEAR_ENOUGH ||
+                !edits_calls_is_call(&plan->threads[u].ops[k]) ||
+                edits_calls_is_done(done, count, u, k))
                 continue;
             if (!find_meeting(proposer, u, k, &next) ||
                 !arena_grow(proposer->arena, (void **)&done, count, &cap, sizeof next))
@@ -268,7 +279,7 @@ static bool copy_call(struct plan *plan, const struct edit *edit, struct host_op
     memcpy(out->parts, from->parts, from->part_count * sizeof *from->parts);
     for (size_t i = 0; i < out->part_count; i++)
         out->parts[i].reads = out->parts[i].writes = (struct index_list){0};
-    if (is_message(from)) {
+    if (edits_calls_is_message(from)) {
         out->parts[0].send = !from->parts[0].send;
         out->parts[0].peer = plan->threads[edit->c].rank;
     }
@@ -290,7 +301,7 @@ bool apply_call(struct plan *plan, const struct edit *edit)
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const struct host_op *op)
+static int64_t edits_calls_bytes_of(const struct host_op *op)
 {
     int64_t sum = op->kind == OP_COLLECTIVE ? op->bytes : 0;
     for (size_t i = 0; i < op->part_count; i++)
@@ -299,22 +310,24 @@ static int64_t bytes_of(const struct host_op *op)
 }
 
 /* "collective all_reduce of pg0 (32 bytes)" */
-static const char *words_of(const struct plan *plan, const struct host_op *op, struct arena *arena)
+static const char *edits_calls_words_of(const struct plan *plan, const struct host_op *op,
+                                        struct arena *arena)
 {
     const char *comm = op->comm >= 0 ? plan->comms[op->comm].name : "world";
-    const char *kind = op->kind == OP_COLLECTIVE || !is_message(op) ? "collective"
-                       : op->parts[0].send                          ? "send"
-                                                                    : "recv";
+    const char *kind = op->kind == OP_COLLECTIVE || !edits_calls_is_message(op) ? "collective"
+                       : op->parts[0].send                                      ? "send"
+                                                                                : "recv";
     const char *name = op->kind == OP_COLLECTIVE ? op->name : op->parts[0].tag;
     const char *more = op->part_count > 1 ? " and others" : "";
-    return bytes_of(op) > 0
+    return edits_calls_bytes_of(op) > 0
                ? arena_printf(arena, "%s %s%s of %s (%" PRId64 " bytes)", kind, name ? name : "",
-                              more, comm, bytes_of(op))
+                              more, comm, edits_calls_bytes_of(op))
                : arena_printf(arena, "%s %s%s of %s", kind, name ? name : "", more, comm);
 }
 
-static const char *describe_added(const struct plan *plan, const struct edit *edit,
-                                  const char *place, const char *what, struct arena *arena)
+static const char *edits_calls_describe_added(const struct plan *plan, const struct edit *edit,
+                                              const char *place, const char *what,
+                                              struct arena *arena)
 {
     const bool at_end = (size_t)edit->b >= plan->threads[edit->a].op_count;
     const char *next = at_end ? "" : edits_label(plan, edit->a, edit->b, arena);
@@ -329,15 +342,15 @@ const char *describe_call(const struct plan *plan, const struct edit *edit, cons
     const struct host_op *from = &plan->threads[edit->c].ops[edit->to];
     struct host_op copy = *from;
     struct p2p_part part;
-    if (is_message(from)) {
+    if (edits_calls_is_message(from)) {
         part = from->parts[0];
         part.send = !part.send;
         copy.parts = &part;
     }
-    const char *what = words_of(plan, &copy, arena);
+    const char *what = edits_calls_words_of(plan, &copy, arena);
     if (what && edit->kind == EDIT_ADD_CALL)
-        return describe_added(plan, edit, place, what, arena);
-    const char *old = words_of(plan, &plan->threads[edit->a].ops[edit->b], arena);
+        return edits_calls_describe_added(plan, edit, place, what, arena);
+    const char *old = edits_calls_words_of(plan, &plan->threads[edit->a].ops[edit->b], arena);
     return what && old ? arena_printf(arena, "%s: %s, as rank %d has it, instead of %s", place,
                                       what, plan->threads[edit->c].rank, old)
                        : NULL;

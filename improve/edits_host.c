@@ -12,7 +12,7 @@
 
 enum { MOVE_REACH = 6, MOVE_EXTRA = 15 };
 
-static bool is_work(const struct host_op *op)
+static bool edits_host_is_work(const struct host_op *op)
 {
     return op_is_stream_work(op->kind);
 }
@@ -88,7 +88,7 @@ static int nearest_twin(const struct proposer *proposer, int t, size_t i)
 }
 
 /* No edit of this operation is proposed: it and those alike are far from all suspects. */
-static bool is_far(const struct proposer *proposer, int t, size_t i)
+static bool edits_host_is_far(const struct proposer *proposer, int t, size_t i)
 {
     return nearest_twin(proposer, t, i) > NEAR_ENOUGH;
 }
@@ -138,8 +138,8 @@ static bool crossing_loses(const struct host_op *first, const struct host_op *se
         return op_pushes(first->kind) &&
                (second->sync != SYNC_STREAM || second->stream == first->stream);
     if (second->kind == OP_RECORD)
-        return is_work(first) && first->stream == second->stream;
-    return first->kind == OP_WAIT && is_work(second) && first->stream == second->stream;
+        return edits_host_is_work(first) && first->stream == second->stream;
+    return first->kind == OP_WAIT && edits_host_is_work(second) && first->stream == second->stream;
 }
 
 static bool move_loses(const struct host_thread *thread, size_t from, size_t to)
@@ -184,8 +184,8 @@ static void propose_events(struct proposer *proposer, int t)
     for (size_t i = 0; i < thread->op_count; i++)
         for (size_t k = i + 1; k < thread->op_count && k <= i + 3 * NEAR_ENOUGH; k++) {
             const struct host_op *first = &thread->ops[i], *second = &thread->ops[k];
-            bool source = is_work(first) || first->kind == OP_ALLOC;
-            if (!source || !is_work(second) || first->stream == second->stream)
+            bool source = edits_host_is_work(first) || first->kind == OP_ALLOC;
+            if (!source || !edits_host_is_work(second) || first->stream == second->stream)
                 continue;
             int far = proposer->near[t][k];
             propose_both(proposer,
@@ -200,7 +200,7 @@ static int signal_extra(const struct host_op *first, const struct host_op *secon
 {
     if (first->kind == OP_RECORD && second->kind == OP_WAIT && first->object == second->object)
         return -12;
-    if (is_work(first) && is_work(second) && first->stream == second->stream)
+    if (edits_host_is_work(first) && edits_host_is_work(second) && first->stream == second->stream)
         return -25;
     return op_pushes(first->kind) && op_pushes(second->kind) ? 0 : 10;
 }
@@ -222,7 +222,7 @@ static void propose_signals(struct proposer *proposer, int t, int u)
         }
 }
 
-static bool pushes_to(const struct host_thread *thread, int stream)
+static bool edits_host_pushes_to(const struct host_thread *thread, int stream)
 {
     for (size_t i = 0; i < thread->op_count; i++)
         if (op_pushes(thread->ops[i].kind) && thread->ops[i].stream == stream)
@@ -236,7 +236,8 @@ static void propose_locks(struct proposer *proposer, int t, int u)
     if (t >= u || plan->threads[t].rank != plan->threads[u].rank)
         return;
     for (int stream = 0; stream < (int)plan->streams.count; stream++)
-        if (pushes_to(&plan->threads[t], stream) && pushes_to(&plan->threads[u], stream))
+        if (edits_host_pushes_to(&plan->threads[t], stream) &&
+            edits_host_pushes_to(&plan->threads[u], stream))
             propose(proposer, (struct edit){.kind = EDIT_LOCK, .a = t, .b = stream, .to = u}, 0, 0);
 }
 
@@ -246,7 +247,7 @@ static void propose_locks(struct proposer *proposer, int t, int u)
 static size_t records_behind(const struct host_thread *thread, size_t i)
 {
     size_t end = i;
-    while (is_work(&thread->ops[i]) && end + 1 < thread->op_count &&
+    while (edits_host_is_work(&thread->ops[i]) && end + 1 < thread->op_count &&
            thread->ops[end + 1].kind == OP_RECORD &&
            thread->ops[end + 1].stream == thread->ops[i].stream)
         end++;
@@ -275,7 +276,7 @@ static void propose_marker_streams(struct proposer *proposer, int t, size_t i)
     struct edit edit = {.kind = EDIT_OP_STREAM, .a = t, .b = (int)i, .c = (int)i};
     edit.weakens = proposer->hang;
     for (; edit.to < (int)plan->streams.count; edit.to++)
-        if (edit.to != thread->ops[i].stream && pushes_to(thread, edit.to))
+        if (edit.to != thread->ops[i].stream && edits_host_pushes_to(thread, edit.to))
             propose_both(proposer, edit, i, proposer->hang ? 0 : -25, 2);
 }
 
@@ -291,7 +292,7 @@ static void propose_work_streams(struct proposer *proposer, int t, size_t i)
     edit.weakens = loses;
     edit.alone = true;
     for (; edit.to < (int)plan->streams.count; edit.to++)
-        if (edit.to != thread->ops[i].stream && pushes_to(thread, edit.to))
+        if (edit.to != thread->ops[i].stream && edits_host_pushes_to(thread, edit.to))
             propose_both(proposer, edit, i, 30, 2);
     edit.to = -1;
     edit.alone = false;
@@ -302,11 +303,11 @@ static void propose_streams(struct proposer *proposer, int t)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
-        if (is_far(proposer, t, i))
+        if (edits_host_is_far(proposer, t, i))
             continue;
         else if (thread->ops[i].kind == OP_RECORD || thread->ops[i].kind == OP_WAIT)
             propose_marker_streams(proposer, t, i);
-        else if (is_work(&thread->ops[i]))
+        else if (edits_host_is_work(&thread->ops[i]))
             propose_work_streams(proposer, t, i);
 }
 
@@ -368,7 +369,7 @@ static void propose_before_free(struct proposer *proposer, int t, size_t i)
     }
 }
 
-static bool shares_buffer(const struct host_op *user, const struct index_list *list)
+static bool edits_host_shares_buffer(const struct host_op *user, const struct index_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         if (uses(user, list->items[i]))
@@ -385,7 +386,8 @@ static void propose_before_access(struct proposer *proposer, int t, size_t i)
     for (size_t k = i; k-- > 0;) {
         const struct host_op *user = &thread->ops[k];
         if (user->stream < 0 || user->stream == last || !op_pushes(user->kind) ||
-            !(shares_buffer(user, &own->reads) || shares_buffer(user, &own->writes)))
+            !(edits_host_shares_buffer(user, &own->reads) ||
+              edits_host_shares_buffer(user, &own->writes)))
             continue;
         last = user->stream;
         propose_both(
@@ -404,7 +406,7 @@ static void propose_others(struct proposer *proposer, int t)
         int near = proposer->near[t][i];
         if (op->kind == OP_FREE)
             propose_before_free(proposer, t, i);
-        if (op_is_cpu_work(op->kind) && !is_far(proposer, t, i))
+        if (op_is_cpu_work(op->kind) && !edits_host_is_far(proposer, t, i))
             propose_before_access(proposer, t, i);
         for (int more = 1; op->kind == OP_PUT && more <= 2; more++)
             propose(proposer,
@@ -497,7 +499,7 @@ static bool insert_event(struct plan *plan, int t, size_t first, size_t second, 
 }
 
 /* Events belong to a rank: the same name will do on another. */
-static bool has_event(const struct plan *plan, int rank, int event)
+static bool edits_host_has_event(const struct plan *plan, int rank, int event)
 {
     for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; plan->threads[t].rank == rank && i < plan->threads[t].op_count; i++)
@@ -513,7 +515,7 @@ static bool apply_event(struct plan *plan, int t, const struct edit *edit)
     const char *stem = stem_of(plan, &plan->threads[edit->a].ops[edit->b]);
     const char *wanted = arena_printf(&plan->arena, "%s_done", stem), *name = wanted;
     int event = wanted ? names_find(&plan->events, wanted) : -1;
-    if (wanted && event >= 0 && has_event(plan, thread->rank, event))
+    if (wanted && event >= 0 && edits_host_has_event(plan, thread->rank, event))
         name = fresh_name(plan, &plan->events, wanted);
     event = name ? names_intern(&plan->events, &plan->arena, name) : -1;
     return event >= 0 && insert_event(plan, t, (size_t)edit->b, (size_t)edit->c, event);
@@ -538,7 +540,7 @@ static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edi
 }
 
 /* From the first push to the stream to the last. */
-static bool wrap(struct plan *plan, int t, int stream, int lock)
+static bool edits_host_wrap(struct plan *plan, int t, int stream, int lock)
 {
     const struct host_thread *thread = &plan->threads[t];
     size_t first = thread->op_count, last = 0;
@@ -563,7 +565,8 @@ static bool apply_lock(struct plan *plan, const struct edit *edit)
     const char *wanted = arena_printf(&plan->arena, "%s_turn", plan->streams.items[edit->b]);
     const char *name = wanted ? fresh_name(plan, &plan->locks, wanted) : NULL;
     int lock = name ? names_intern(&plan->locks, &plan->arena, name) : -1;
-    return lock >= 0 && wrap(plan, edit->a, edit->b, lock) && wrap(plan, edit->to, edit->b, lock);
+    return lock >= 0 && edits_host_wrap(plan, edit->a, edit->b, lock) &&
+           edits_host_wrap(plan, edit->to, edit->b, lock);
 }
 
 static bool apply_join(struct plan *plan, int t, const struct edit *edit)
@@ -584,7 +587,7 @@ static bool apply_join(struct plan *plan, int t, const struct edit *edit)
 }
 
 /* The name of a stream that only this operation has: the same on every rank. */
-static int own_stream(struct plan *plan, const struct edit *edit)
+static int edits_host_own_stream(struct plan *plan, const struct edit *edit)
 {
     const char *old = plan->streams.items[plan->threads[edit->a].ops[edit->b].stream];
     const char *wanted = arena_printf(&plan->arena, "%s_2", old);
@@ -690,7 +693,8 @@ bool apply_host(struct plan *plan, const struct edit *edit)
         plan->queues[edit->a].capacity = edit->to;
         return true;
     }
-    int to = edit->kind == EDIT_OP_STREAM && edit->to < 0 ? own_stream(plan, edit) : edit->to;
+    int to =
+        edit->kind == EDIT_OP_STREAM && edit->to < 0 ? edits_host_own_stream(plan, edit) : edit->to;
     if (edit->kind == EDIT_OP_STREAM && to < 0)
         return false;
     return edit->everywhere ? apply_everywhere(plan, edit, to)

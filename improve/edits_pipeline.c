@@ -136,8 +136,8 @@ static int find_dep(const struct pipeline *pipeline, int task, int on, int dista
 }
 
 /* Is there a buffer in both lists? Of every iteration's own ones only, if `own`. */
-static bool shares_buffer(const struct plan *plan, const struct index_list *a,
-                          const struct index_list *b, bool own)
+static bool edits_pipeline_shares_buffer(const struct plan *plan, const struct index_list *a,
+                                         const struct index_list *b, bool own)
 {
     for (size_t i = 0; i < a->count; i++)
         for (size_t k = 0; k < b->count; k++)
@@ -154,7 +154,7 @@ static int dep_oddness(const struct plan *plan, const struct task *task, const s
     int oddness = 3 * distance;
     if (distance == 0 && on->stage > task->stage)
         oddness += 12;
-    if (distance == 0 && !shares_buffer(plan, &task->reads, &on->writes, false))
+    if (distance == 0 && !edits_pipeline_shares_buffer(plan, &task->reads, &on->writes, false))
         oddness += 2;
     return oddness;
 }
@@ -191,8 +191,8 @@ static bool find_relations(const struct proposer *proposer, struct relations *ou
     for (size_t a = 0; a < count; a++)
         for (size_t b = 0; b < count; b++)
             out->feeds[a * count + b] = out->flows[a * count + b] =
-                a != b &&
-                shares_buffer(plan, &pipeline->tasks[a].writes, &pipeline->tasks[b].reads, true);
+                a != b && edits_pipeline_shares_buffer(plan, &pipeline->tasks[a].writes,
+                                                       &pipeline->tasks[b].reads, true);
     for (size_t t = 0; t < count; t++)
         out->follows[t * count + t] = true;
     for (size_t i = 0; i < pipeline->intra_count; i++)
@@ -451,7 +451,7 @@ static bool remove_dep(struct plan *plan, int which)
 }
 
 /* An existing one, or a new one named after the task. */
-static int place(struct plan *plan, struct names *names, const struct edit *edit)
+static int edits_pipeline_place(struct plan *plan, struct names *names, const struct edit *edit)
 {
     if (edit->to >= 0)
         return edit->to;
@@ -461,7 +461,7 @@ static int place(struct plan *plan, struct names *names, const struct edit *edit
 
 static bool set_group(struct plan *plan, const struct edit *edit)
 {
-    int group = place(plan, &plan->groups, edit);
+    int group = edits_pipeline_place(plan, &plan->groups, edit);
     if (group >= 0)
         SET_TASK(plan, edit->a, group, group);
     return group >= 0;
@@ -469,7 +469,7 @@ static bool set_group(struct plan *plan, const struct edit *edit)
 
 static bool set_stream(struct plan *plan, const struct edit *edit)
 {
-    int stream = place(plan, &plan->streams, edit);
+    int stream = edits_pipeline_place(plan, &plan->streams, edit);
     if (stream >= 0)
         SET_TASK(plan, edit->a, stream, stream);
     return stream >= 0;
@@ -572,7 +572,7 @@ bool apply_pipeline(struct plan *plan, const struct edit *edit)
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
-static const char *order_text(const struct order_spec *order)
+static const char *edits_pipeline_order_text(const struct order_spec *order)
 {
     return order->kind == ORDER_EXPLICIT ? "the list" : keywords_order[order->kind];
 }
@@ -595,8 +595,8 @@ static const char *describe_dep(const struct pipeline *pipeline, int task, int o
                         verb, a, b, distance, a, b, distance);
 }
 
-static const char *describe_place(const struct plan *plan, const struct edit *edit,
-                                  struct arena *arena)
+static const char *edits_pipeline_describe_place(const struct plan *plan, const struct edit *edit,
+                                                 struct arena *arena)
 {
     bool group = edit->kind == EDIT_GROUP;
     const struct task *task = &plan->pipeline.tasks[edit->a];
@@ -646,7 +646,7 @@ const char *describe_pipeline(const struct plan *plan, const struct edit *edit, 
     switch (edit->kind) {
     case EDIT_ORDER_RULE:
         return arena_printf(arena, "enqueue_order: %s instead of %s", keywords_order[edit->to],
-                            order_text(&pipeline->order));
+                            edits_pipeline_order_text(&pipeline->order));
     case EDIT_ORDER_MOVE:
         return arena_printf(arena, "enqueue_order: %s before %s", task->name,
                             pipeline->tasks[edit->b].name);
@@ -662,7 +662,7 @@ const char *describe_pipeline(const struct plan *plan, const struct edit *edit, 
         return describe_dep(pipeline, dep->task, dep->on, dep->distance, "remove", arena);
     }
     case EDIT_GROUP:
-    case EDIT_TASK_STREAM: return describe_place(plan, edit, arena);
+    case EDIT_TASK_STREAM: return edits_pipeline_describe_place(plan, edit, arena);
     case EDIT_MERGE_GROUPS:
         return arena_printf(arena, "thread_group %s does the work of %s",
                             plan->groups.items[edit->b], plan->groups.items[edit->a]);

@@ -23,7 +23,8 @@ static bool is_same_action(const struct action *a, const struct action *b)
 }
 
 /* The action of a list that is or has this one, behind the first `from`; its length: none. */
-static size_t find_action(const struct rank_program *list, const struct action *wanted, size_t from)
+static size_t edits_programs_find_action(const struct rank_program *list,
+                                         const struct action *wanted, size_t from)
 {
     for (size_t i = from; i < list->count; i++) {
         const struct action *parts;
@@ -58,9 +59,9 @@ static size_t find_pass(const struct rank_program *list, const struct action *me
     struct action pass = {.kind = forward ? ACTION_F : ACTION_B,
                           .stage = message->stage,
                           .microbatch = message->microbatch};
-    size_t at = find_action(list, &pass, 0);
+    size_t at = edits_programs_find_action(list, &pass, 0);
     pass.kind = ACTION_I;
-    return at < list->count || forward ? at : find_action(list, &pass, 0);
+    return at < list->count || forward ? at : edits_programs_find_action(list, &pass, 0);
 }
 
 static void propose_other_end(struct proposer *proposer, int rank, size_t index)
@@ -93,7 +94,7 @@ static int propose_of_message(struct proposer *proposer, int rank, size_t index)
     const struct rank_program *list = &programs->ranks[rank];
     const struct action *message = &list->actions[index];
     struct action end = comms_other_end(message);
-    size_t again = find_action(list, message, index + 1);
+    size_t again = edits_programs_find_action(list, message, index + 1);
     if (again < list->count) {
         propose(proposer, (struct edit){.kind = EDIT_ACTION_REMOVE, .a = rank, .b = (int)again}, 0,
                 0);
@@ -102,8 +103,8 @@ static int propose_of_message(struct proposer *proposer, int rank, size_t index)
         return 1;
     }
     int holder = holder_of(proposer->plan, end.stage);
-    if (holder < 0 ||
-        find_action(&programs->ranks[holder], &end, 0) < programs->ranks[holder].count)
+    if (holder < 0 || edits_programs_find_action(&programs->ranks[holder], &end, 0) <
+                          programs->ranks[holder].count)
         return 0;
     propose_other_end(proposer, rank, index);
     return 1;
@@ -141,7 +142,7 @@ static bool receive_of(const struct plan *plan, const struct action *pass, int s
     return pass->kind != ACTION_W && place != (forward ? 0 : length - 1);
 }
 
-static int count_stages(const struct plan *plan)
+static int edits_programs_count_stages(const struct plan *plan)
 {
     int stages = 0;
     for (int rank = 0; rank < plan->ranks; rank++)
@@ -174,8 +175,9 @@ static bool find_missing(const struct plan *plan, const struct edit *edit, int s
     out->receive_at = (size_t)edit->b - away % PLACES;
     out->send_at = pass + 1 + away / PLACES;
     return pass < other->count && out->send_at <= other->count &&
-           away % PLACES <= (size_t)edit->b && find_action(list, &out->receive, 0) == list->count &&
-           find_action(other, &out->send, 0) == other->count;
+           away % PLACES <= (size_t)edit->b &&
+           edits_programs_find_action(list, &out->receive, 0) == list->count &&
+           edits_programs_find_action(other, &out->send, 0) == other->count;
 }
 
 static int propose_of_pass(struct proposer *proposer, int rank, int index, int stages)
@@ -197,7 +199,7 @@ static int propose_of_pass(struct proposer *proposer, int rank, int index, int s
 static void propose_missing(struct proposer *proposer)
 {
     const struct plan *plan = proposer->plan;
-    int stages = count_stages(plan), lone = 0;
+    int stages = edits_programs_count_stages(plan), lone = 0;
     for (int rank = 0; rank < plan->ranks; rank++)
         for (size_t i = 0; i < plan->programs.ranks[rank].count && lone < LONE_MOST; i++)
             lone += propose_of_pass(proposer, rank, (int)i, stages);
@@ -240,15 +242,15 @@ static bool add_action(struct plan *plan, const struct edit *edit)
 }
 
 /* Where another edit has added it already, nothing is left to do. */
-static bool add_message(struct plan *plan, const struct edit *edit)
+static bool edits_programs_add_message(struct plan *plan, const struct edit *edit)
 {
     struct missing missing;
-    return !find_missing(plan, edit, count_stages(plan), &missing) ||
+    return !find_missing(plan, edit, edits_programs_count_stages(plan), &missing) ||
            (insert_action(plan, missing.receiver, missing.receive_at, &missing.receive) &&
             insert_action(plan, missing.sender, missing.send_at, &missing.send));
 }
 
-static void remove_item(void *items, size_t size, size_t *count, size_t at)
+static void edits_programs_remove_item(void *items, size_t size, size_t *count, size_t at)
 {
     char *bytes = items;
     memmove(bytes + at * size, bytes + (at + 1) * size, (--*count - at) * size);
@@ -261,14 +263,14 @@ bool apply_list(struct plan *plan, const struct edit *edit)
     if (edit->kind == EDIT_ACTION_ADD)
         return add_action(plan, edit);
     if (edit->kind == EDIT_MESSAGE_ADD)
-        return add_message(plan, edit);
+        return edits_programs_add_message(plan, edit);
     if (edit->kind == EDIT_RANK_ALIKE) {
-        remove_item(spec->differing, sizeof *spec->differing, &spec->differing_count,
-                    (size_t)edit->a);
+        edits_programs_remove_item(spec->differing, sizeof *spec->differing, &spec->differing_count,
+                                   (size_t)edit->a);
         return true;
     }
     list = &plan->programs.ranks[edit->a];
-    remove_item(list->actions, sizeof *list->actions, &list->count, (size_t)edit->b);
+    edits_programs_remove_item(list->actions, sizeof *list->actions, &list->count, (size_t)edit->b);
     return true;
 }
 
@@ -287,8 +289,8 @@ static const char *describe_inserted(const struct plan *plan, int rank, size_t a
                         other);
 }
 
-static const char *describe_added(const struct plan *plan, const struct edit *edit,
-                                  struct arena *arena)
+static const char *edits_programs_describe_added(const struct plan *plan, const struct edit *edit,
+                                                 struct arena *arena)
 {
     struct action end = comms_other_end(&plan->programs.ranks[edit->c].actions[edit->to]);
     return describe_inserted(plan, edit->a, (size_t)edit->b, &end, arena);
@@ -298,7 +300,7 @@ static const char *describe_message(const struct plan *plan, const struct edit *
                                     struct arena *arena)
 {
     struct missing missing;
-    if (!find_missing(plan, edit, count_stages(plan), &missing))
+    if (!find_missing(plan, edit, edits_programs_count_stages(plan), &missing))
         return "nothing";
     const char *receive =
         describe_inserted(plan, missing.receiver, missing.receive_at, &missing.receive, arena);
@@ -311,7 +313,7 @@ const char *describe_list(const struct plan *plan, const struct edit *edit, stru
 {
     char what[LIST_TEXT];
     if (edit->kind == EDIT_ACTION_ADD)
-        return describe_added(plan, edit, arena);
+        return edits_programs_describe_added(plan, edit, arena);
     if (edit->kind == EDIT_MESSAGE_ADD)
         return describe_message(plan, edit, arena);
     if (edit->kind == EDIT_RANK_ALIKE)
@@ -416,7 +418,7 @@ void propose_machine(struct proposer *proposer)
         propose(proposer, (struct edit){.kind = EDIT_FIRST_USE}, 0, 0);
 }
 
-static bool is_message(const struct action *action, bool send)
+static bool edits_programs_is_message(const struct action *action, bool send)
 {
     return send ? action->kind == ACTION_SEND_F || action->kind == ACTION_SEND_B
                 : action->kind == ACTION_RECV_F || action->kind == ACTION_RECV_B;
@@ -433,12 +435,13 @@ static void propose_action_moves(struct proposer *proposer, int rank)
                 continue;
             const struct action *action = &program->actions[i];
             int places = by < 0 ? -by : by;
-            bool message = is_message(action, true) || is_message(action, false);
+            bool message =
+                edits_programs_is_message(action, true) || edits_programs_is_message(action, false);
             propose(proposer,
                     (struct edit){.kind = EDIT_ACTION_MOVE, .a = rank, .b = (int)i, .to = to},
                     proposer->near[rank][i],
                     10 * (places - 1) + (message ? 0 : 10) +
-                        (is_message(action, true) && by < 0 ? 0 : 1));
+                        (edits_programs_is_message(action, true) && by < 0 ? 0 : 1));
         }
 }
 

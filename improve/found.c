@@ -169,7 +169,7 @@ static enum status lower_limits(struct found_limits *limits, const struct bubble
 /* ---- the problem ----------------------------------------------------------------------------- */
 
 /* Where a plan gives no times at all, every pass takes one; a backward that is given whole has two equal halves. */
-static struct pass_times times_of(const struct stage_cost *cost)
+static struct pass_times found_times_of(const struct stage_cost *cost)
 {
     bool split = cost->given[COST_I] || cost->given[COST_W];
     if (!split && !cost->given[COST_F] && !cost->given[COST_B])
@@ -183,7 +183,7 @@ static struct pass_times times_of(const struct stage_cost *cost)
 }
 
 /* Where a plan says nothing of activations, I leaves half of one for W. */
-static int left_of(const struct stage_cost *cost)
+static int found_left_of(const struct stage_cost *cost)
 {
     int64_t whole = cost->of[COST_ACTIVATION], left = cost->of[COST_LEFT];
     if (whole <= 0)
@@ -192,19 +192,19 @@ static int left_of(const struct stage_cost *cost)
     return left < whole ? (int)percent + (percent > (int)percent) : WHOLE;
 }
 
-static enum status fill_stages(const struct plan *costs, int stages, struct arena *arena,
-                               struct pass_times *times, int *left_percent, struct diag *diag)
+static enum status found_fill_stages(const struct plan *costs, int stages, struct arena *arena,
+                                     struct pass_times *times, int *left_percent, struct diag *diag)
 {
     struct stage_cost *rows = NULL;
     enum status status = costs ? costs_resolve(costs, stages, arena, &rows, diag) : STATUS_OK;
     for (int stage = 0; status == STATUS_OK && stage < stages; stage++) {
-        times[stage] = rows ? times_of(&rows[stage]) : (struct pass_times){1, 1, 1};
-        left_percent[stage] = rows ? left_of(&rows[stage]) : HALF;
+        times[stage] = rows ? found_times_of(&rows[stage]) : (struct pass_times){1, 1, 1};
+        left_percent[stage] = rows ? found_left_of(&rows[stage]) : HALF;
     }
     return status;
 }
 
-static int64_t message_time(const struct plan *costs, int from, int to, bool forward)
+static int64_t found_message_time(const struct plan *costs, int from, int to, bool forward)
 {
     if (!costs || from == to)
         return 0;
@@ -235,7 +235,7 @@ static enum status fill_problem(const struct generate_spec *spec, bool vee,
     int64_t *later_ns = ARENA_ARRAY(arena, (size_t)stages, int64_t);
     if (!rank_of || !times || !left_percent || !up_ns || !down_ns || !later_ns)
         return diag_no_memory(diag);
-    enum status status = fill_stages(costs, stages, arena, times, left_percent, diag);
+    enum status status = found_fill_stages(costs, stages, arena, times, left_percent, diag);
     if (status != STATUS_OK)
         return status;
     for (int stage = 0; stage < stages; stage++)
@@ -249,8 +249,8 @@ static enum status fill_problem(const struct generate_spec *spec, bool vee,
             later_ns[stage] += later_ns[twin];
     }
     for (int stage = 0; stage + 1 < stages; stage++) {
-        up_ns[stage] = message_time(costs, rank_of[stage], rank_of[stage + 1], true);
-        down_ns[stage] = message_time(costs, rank_of[stage + 1], rank_of[stage], false);
+        up_ns[stage] = found_message_time(costs, rank_of[stage], rank_of[stage + 1], true);
+        down_ns[stage] = found_message_time(costs, rank_of[stage + 1], rank_of[stage], false);
     }
     *out = (struct bubble_problem){
         .ranks = spec->ranks,
@@ -316,8 +316,8 @@ struct found_answer {
     struct bubble_figures figures;
 };
 
-static int64_t *words_of(const struct bubble_problem *problem, bool known, struct arena *arena,
-                         size_t *count)
+static int64_t *found_words_of(const struct bubble_problem *problem, bool known,
+                               struct arena *arena, size_t *count)
 {
     enum { HEAD_WORDS = 5, STAGE_WORDS = 8 };
     *count = HEAD_WORDS + (size_t)problem->ranks + STAGE_WORDS * (size_t)problem->stages;
@@ -347,8 +347,9 @@ static int64_t *words_of(const struct bubble_problem *problem, bool known, struc
 }
 
 /* Without memory nothing is remembered. */
-static void remember(struct found_memo *memo, const struct bubble_problem *problem, bool known,
-                     const struct rank_program *ranks, const struct bubble_figures *figures)
+static void found_remember(struct found_memo *memo, const struct bubble_problem *problem,
+                           bool known, const struct rank_program *ranks,
+                           const struct bubble_figures *figures)
 {
     struct found_answer *answer = &memo->answers[memo->next++ % FOUND_MEMO];
     arena_fini(&answer->arena);
@@ -356,7 +357,7 @@ static void remember(struct found_memo *memo, const struct bubble_problem *probl
     arena_init(&answer->arena, 0);
     answer->ranks = copy_lists(ranks, problem->ranks, &answer->arena);
     if (answer->ranks)
-        answer->words = words_of(problem, known, &answer->arena, &answer->word_count);
+        answer->words = found_words_of(problem, known, &answer->arena, &answer->word_count);
 }
 
 static const struct found_answer *recall(const struct found_memo *memo, const int64_t *words,
@@ -372,7 +373,7 @@ static const struct found_answer *recall(const struct found_memo *memo, const in
 }
 
 /* What each search for a plan needs; `memo` may be NULL. */
-struct finder {
+struct found_finder {
     const struct plan *costs;
     struct arena *arena; /* of the search alone */
     struct found_memo *memo;
@@ -380,13 +381,14 @@ struct finder {
 };
 
 /* *ranks NULL: there is no such order. */
-static enum status solve(const struct finder *finder, const struct bubble_problem *problem,
-                         const struct rank_program *known, struct rank_program **ranks,
-                         struct bubble_figures *figures)
+static enum status found_solve(const struct found_finder *finder,
+                               const struct bubble_problem *problem,
+                               const struct rank_program *known, struct rank_program **ranks,
+                               struct bubble_figures *figures)
 {
     if (finder->memo) {
         size_t count;
-        const int64_t *words = words_of(problem, known != NULL, finder->arena, &count);
+        const int64_t *words = found_words_of(problem, known != NULL, finder->arena, &count);
         const struct found_answer *answer = words ? recall(finder->memo, words, count) : NULL;
         *ranks = answer ? copy_lists(answer->ranks, problem->ranks, finder->arena) : NULL;
         if (*ranks) {
@@ -397,7 +399,7 @@ static enum status solve(const struct finder *finder, const struct bubble_proble
     if (bubble_search(problem, known, finder->arena, ranks, figures) != STATUS_OK)
         return diag_no_memory(finder->diag);
     if (*ranks && finder->memo)
-        remember(finder->memo, problem, known != NULL, *ranks, figures);
+        found_remember(finder->memo, problem, known != NULL, *ranks, figures);
     return STATUS_OK;
 }
 
@@ -418,8 +420,8 @@ void found_memo_close(struct found_memo *memo)
 /* ---- under the channel of the plan ----------------------------------------------------------- */
 
 /* A choice between lists. */
-struct choice {
-    const struct finder *finder;
+struct found_choice {
+    const struct found_finder *finder;
     const struct bubble_problem *problem;
     enum fifo_rule fifo;
     struct rank_program *best;
@@ -432,7 +434,7 @@ static bool is_better(const struct bubble_figures *a, const struct bubble_figure
     return a->span_ns != b->span_ns ? a->span_ns < b->span_ns : a->makespan_ns < b->makespan_ns;
 }
 
-static enum status consider(struct choice *choice, struct rank_program *lists)
+static enum status found_consider(struct found_choice *choice, struct rank_program *lists)
 {
     struct diag *diag = choice->finder->diag;
     int ranks = choice->problem->ranks;
@@ -456,7 +458,7 @@ static enum status consider(struct choice *choice, struct rank_program *lists)
 }
 
 /* An order found for slower messages leaves room between passes: where messages hold each other up, it may be better. */
-static enum status consider_slower(struct choice *choice, const struct rank_program *known,
+static enum status consider_slower(struct found_choice *choice, const struct rank_program *known,
                                    int64_t add_ns)
 {
     struct arena *arena = choice->finder->arena;
@@ -475,20 +477,20 @@ static enum status consider_slower(struct choice *choice, const struct rank_prog
     }
     slower.up_ns = up_ns;
     slower.down_ns = down_ns;
-    enum status status = solve(choice->finder, &slower, known, &made, &figures);
-    return status == STATUS_OK && made ? consider(choice, made) : status;
+    enum status status = found_solve(choice->finder, &slower, known, &made, &figures);
+    return status == STATUS_OK && made ? found_consider(choice, made) : status;
 }
 
 /* The best under the plan's channel of what was found, of what rules make, and of what is found for slower messages. */
-static enum status choose(struct choice *choice, struct rank_program *made,
-                          const struct bubble_figures *free, const struct known_lists *known)
+static enum status found_choose(struct found_choice *choice, struct rank_program *made,
+                                const struct bubble_figures *free, const struct known_lists *known)
 {
     const struct bubble_problem *problem = choice->problem;
     const struct rank_program *begin = known->begins ? known->lists[0] : NULL;
-    enum status status = consider(choice, made);
+    enum status status = found_consider(choice, made);
     for (size_t i = 0; status == STATUS_OK && i < known->count; i++)
         if (bubble_channel_fits(problem, known->lists[i]))
-            status = consider(choice, known->lists[i]);
+            status = found_consider(choice, known->lists[i]);
     int64_t message_ns = problem->stages > 1 ? problem->up_ns[0] : 0;
     int64_t pass_ns = problem->times[0].f_ns;
     const int64_t more_ns[] = {message_ns, pass_ns / 4};
@@ -508,16 +510,16 @@ static bool has_channel(const struct plan *costs)
 }
 
 /* The best within the limits of the problem; *ranks NULL: there is none. */
-static enum status find_best(const struct finder *finder, const struct bubble_problem *problem,
-                             const struct known_lists *known, struct rank_program **ranks,
-                             struct bubble_figures *figures)
+static enum status find_best(const struct found_finder *finder,
+                             const struct bubble_problem *problem, const struct known_lists *known,
+                             struct rank_program **ranks, struct bubble_figures *figures)
 {
     const struct rank_program *begin = known->begins ? known->lists[0] : NULL;
-    struct choice choice = {.finder = finder, .problem = problem};
-    enum status status = solve(finder, problem, begin, ranks, figures);
+    struct found_choice choice = {.finder = finder, .problem = problem};
+    enum status status = found_solve(finder, problem, begin, ranks, figures);
     if (status == STATUS_OK && *ranks && has_channel(finder->costs)) {
         choice.fifo = finder->costs->programs.fifo;
-        status = choose(&choice, *ranks, figures, known);
+        status = found_choose(&choice, *ranks, figures, known);
     }
     if (status == STATUS_OK && choice.best) {
         *ranks = choice.best;
@@ -527,9 +529,10 @@ static enum status find_best(const struct finder *finder, const struct bubble_pr
 }
 
 /* Fewer activations until messages have room beside them, too. *ranks NULL: the memory is too small. */
-static enum status find_fitting(const struct finder *finder, const struct bubble_problem *problem,
-                                struct found_limits *limits, const struct known_lists *known,
-                                struct rank_program **ranks, struct bubble_figures *figures)
+static enum status find_fitting(const struct found_finder *finder,
+                                const struct bubble_problem *problem, struct found_limits *limits,
+                                const struct known_lists *known, struct rank_program **ranks,
+                                struct bubble_figures *figures)
 {
     bool fits = false;
     for (int tries = 0; tries < FITTINGS && !fits && limits_hold(limits); tries++) {
@@ -611,8 +614,9 @@ static enum status list_known(const struct generate_spec *spec, bool vee, struct
 }
 
 /* `spec` says its chunks; the lists are in the finder's arena. */
-static enum status find_lists(const struct finder *finder, const struct generate_spec *spec,
-                              struct rank_program **ranks, struct found_figures *figures)
+static enum status found_find_lists(const struct found_finder *finder,
+                                    const struct generate_spec *spec, struct rank_program **ranks,
+                                    struct found_figures *figures)
 {
     struct known_lists known;
     struct bubble_problem problem;
@@ -673,19 +677,20 @@ static bool lists_check(const struct generate_spec *spec, const struct rank_prog
 }
 #endif
 
-static enum status search(const struct generate_spec *spec, const struct plan *costs,
-                          struct arena *arena, struct found_memo *memo, struct rank_program **ranks,
-                          struct found_figures *figures, struct diag *diag)
+static enum status found_own_search(const struct generate_spec *spec, const struct plan *costs,
+                                    struct arena *arena, struct found_memo *memo,
+                                    struct rank_program **ranks, struct found_figures *figures,
+                                    struct diag *diag)
 {
     struct generate_spec filled;
     struct found_figures made;
     struct rank_program *lists = NULL;
     struct arena scratch;
-    const struct finder finder = {costs, &scratch, memo, diag};
+    const struct found_finder finder = {costs, &scratch, memo, diag};
     arena_init(&scratch, 0);
     enum status status = generate_check(spec, &filled, diag);
     if (status == STATUS_OK)
-        status = find_lists(&finder, &filled, &lists, &made);
+        status = found_find_lists(&finder, &filled, &lists, &made);
     if (status == STATUS_OK) {
 #ifdef SWSIM_CHECKS
         assert(lists_check(&filled, lists));
@@ -708,7 +713,7 @@ enum status found_search(const struct generate_spec *spec, const struct plan *co
                          struct arena *arena, struct rank_program **ranks,
                          struct found_figures *figures, struct diag *diag)
 {
-    return search(spec, costs, arena, NULL, ranks, figures, diag);
+    return found_own_search(spec, costs, arena, NULL, ranks, figures, diag);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
@@ -721,7 +726,7 @@ bool found_is_wanted(const struct plan *plan)
 }
 
 /* Messages of the search know the position but not the file. */
-static void name_file(struct diag *diag, size_t first, const char *file)
+static void found_name_file(struct diag *diag, size_t first, const char *file)
 {
     for (size_t i = first; file && i < diag->count; i++) {
         if (diag->messages[i].file)
@@ -737,10 +742,10 @@ enum status found_resolve_with(struct plan *plan, struct arena *arena, struct fo
     size_t first = diag->count;
     if (!found_is_wanted(plan))
         return STATUS_OK;
-    enum status status = search(&plan->programs.generate, plan, arena, memo,
-                                &plan->programs.generate.found, figures, diag);
+    enum status status = found_own_search(&plan->programs.generate, plan, arena, memo,
+                                          &plan->programs.generate.found, figures, diag);
     if (status != STATUS_OK)
-        name_file(diag, first, plan->file);
+        found_name_file(diag, first, plan->file);
     return status;
 }
 

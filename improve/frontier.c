@@ -96,7 +96,8 @@ int frontier_held(const struct candidate *candidate)
 }
 
 /* Parameters that only one schedule has stay with that one. */
-static struct generate_spec spec_of(const struct frontier *f, const struct candidate *candidate)
+static struct generate_spec frontier_spec_of(const struct frontier *f,
+                                             const struct candidate *candidate)
 {
     const struct generate_spec *given = &f->plan->programs.generate;
     const char *schedule = generate_name((size_t)candidate->at[AXIS_SCHEDULE]);
@@ -126,7 +127,7 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
     programs->stages.checkpoint = (enum checkpoint)candidate->at[AXIS_CHECKPOINT];
     programs->fifo = (enum fifo_rule)candidate->at[AXIS_CHANNEL];
     if (candidate->at[AXIS_SCHEDULE] != FRONTIER_AS_GIVEN) {
-        programs->generate = spec_of(f, candidate);
+        programs->generate = frontier_spec_of(f, candidate);
         programs->ranks = NULL;
         programs->copies = 0; /* the schedule says it */
         programs->has_comms = programs->fragment = false;
@@ -200,8 +201,8 @@ static enum status weigh(const struct frontier *f, const struct plan *plan, stru
     return STATUS_OK;
 }
 
-static enum status prove(const struct plan *plan, const atomic_bool *interrupted,
-                         struct candidate *candidate, struct diag *diag)
+static enum status frontier_prove(const struct plan *plan, const atomic_bool *interrupted,
+                                  struct candidate *candidate, struct diag *diag)
 {
     const struct verify_options options = {
         .program = {.driver = DRIVER_NONE, .iterations = -1},
@@ -221,7 +222,8 @@ static enum status prove(const struct plan *plan, const atomic_bool *interrupted
     return STATUS_OK;
 }
 
-static enum status measure(const struct plan *plan, struct candidate *candidate, struct diag *diag)
+static enum status frontier_measure(const struct plan *plan, struct candidate *candidate,
+                                    struct diag *diag)
 {
     const struct predict_options options = {.program = {.driver = DRIVER_NONE, .iterations = 1},
                                             .seed = 1,
@@ -242,8 +244,9 @@ static enum status measure(const struct plan *plan, struct candidate *candidate,
 }
 
 /* Its time and memory, unless that is more than there is. */
-static enum status load(const struct frontier *f, struct candidate *candidate, struct arena *arena,
-                        struct found_memo *memo, struct plan *plan, struct diag *diag)
+static enum status frontier_load(const struct frontier *f, struct candidate *candidate,
+                                 struct arena *arena, struct found_memo *memo, struct plan *plan,
+                                 struct diag *diag)
 {
     candidate->fate = FATE_UNTRIED;
     candidate->bytes = 0;
@@ -256,8 +259,8 @@ static enum status load(const struct frontier *f, struct candidate *candidate, s
     return status;
 }
 
-static enum status judge(const struct frontier *f, struct candidate *candidate, struct arena *arena,
-                         struct found_memo *memo, struct diag *diag)
+static enum status frontier_judge(const struct frontier *f, struct candidate *candidate,
+                                  struct arena *arena, struct found_memo *memo, struct diag *diag)
 {
     struct plan plan;
     enum status status = STATUS_OK;
@@ -265,11 +268,11 @@ static enum status judge(const struct frontier *f, struct candidate *candidate, 
     if (frontier_microbatches(f, candidate) == 0)
         candidate->fate = FATE_IMPOSSIBLE;
     else
-        status = load(f, candidate, arena, memo, &plan, diag);
+        status = frontier_load(f, candidate, arena, memo, &plan, diag);
     if (status == STATUS_OK && candidate->fate == FATE_UNTRIED)
-        status = prove(&plan, f->options->interrupted, candidate, diag);
+        status = frontier_prove(&plan, f->options->interrupted, candidate, diag);
     if (status == STATUS_OK && candidate->fate == FATE_PROVED)
-        status = measure(&plan, candidate, diag);
+        status = frontier_measure(&plan, candidate, diag);
     assert(status != STATUS_OK || candidate->fate != FATE_UNTRIED);
     return status;
 }
@@ -281,7 +284,7 @@ static enum status try_one(const struct frontier *f, struct candidate *candidate
     struct diag said;
     arena_init(&arena, 0);
     diag_init(&said);
-    enum status status = judge(f, candidate, &arena, memo, &said);
+    enum status status = frontier_judge(f, candidate, &arena, memo, &said);
     if (given && (candidate->fate == FATE_IMPOSSIBLE || candidate->fate == FATE_REFUSED))
         status = STATUS_INPUT;
     if (status != STATUS_OK)
@@ -311,7 +314,7 @@ enum status frontier_try(struct frontier *f, size_t first, size_t step, struct d
 
 /* Proved ones before the others, the fastest first, of equally fast ones that with less memory, of equals
    the one listed first. */
-static int by_time(const void *a, const void *b)
+static int frontier_by_time(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     if (x->fate != y->fate)
@@ -330,13 +333,13 @@ static int by_memory(const void *a, const void *b)
         return x->frontier ? -1 : 1;
     if (x->frontier)
         return x->bytes < y->bytes ? -1 : 1;
-    return by_time(a, b);
+    return frontier_by_time(a, b);
 }
 
 void frontier_sort(struct frontier *f)
 {
     int64_t least = INT64_MAX;
-    qsort(f->candidates, f->count, sizeof *f->candidates, by_time);
+    qsort(f->candidates, f->count, sizeof *f->candidates, frontier_by_time);
     memset(f->fates, 0, sizeof f->fates);
     for (size_t i = 0; i < f->count; i++) {
         struct candidate *candidate = &f->candidates[i];

@@ -19,7 +19,7 @@ const char *axis_key(enum axis axis)
     return keys[axis];
 }
 
-static const char *word_at(const char *const *words, int value)
+static const char *frontier_axes_word_at(const char *const *words, int value)
 {
     for (int i = 0; words[i]; i++)
         if (i == value)
@@ -32,9 +32,10 @@ const char *axis_word(enum axis axis, int value)
     switch (axis) {
     case AXIS_SCHEDULE:
         return value == FRONTIER_AS_GIVEN ? "as given" : generate_name((size_t)value);
-    case AXIS_BALANCE: return value == BALANCE_LISTED ? "listed" : word_at(keywords_balance, value);
-    case AXIS_CHECKPOINT: return word_at(keywords_checkpoint, value);
-    case AXIS_CHANNEL: return word_at(keywords_fifo, value);
+    case AXIS_BALANCE:
+        return value == BALANCE_LISTED ? "listed" : frontier_axes_word_at(keywords_balance, value);
+    case AXIS_CHECKPOINT: return frontier_axes_word_at(keywords_checkpoint, value);
+    case AXIS_CHANNEL: return frontier_axes_word_at(keywords_fifo, value);
     case AXIS_HELD: return value == HELD_FIT ? "fit" : NULL;
     case AXIS_MICROBATCHES:
     case AXIS_SIZE:
@@ -52,7 +53,7 @@ bool axis_has_words(enum axis axis)
 
 /* ---- the given plan -------------------------------------------------------------------------- */
 
-static void look_at(struct frontier_shape *shape, const struct action *action)
+static void frontier_axes_look_at(struct frontier_shape *shape, const struct action *action)
 {
     if (action->stage >= shape->stages)
         shape->stages = action->stage + 1;
@@ -60,7 +61,7 @@ static void look_at(struct frontier_shape *shape, const struct action *action)
         shape->microbatches = action->microbatch + 1;
     shape->backward |= action->kind == ACTION_B || action->kind == ACTION_I;
     for (int i = 0; action->parts && i < ACTION_PARTS; i++)
-        look_at(shape, &action->parts[i]);
+        frontier_axes_look_at(shape, &action->parts[i]);
 }
 
 struct frontier_shape frontier_shape_of(const struct rank_program *ranks, int count)
@@ -68,7 +69,7 @@ struct frontier_shape frontier_shape_of(const struct rank_program *ranks, int co
     struct frontier_shape shape = {0};
     for (int r = 0; r < count; r++)
         for (size_t i = 0; i < ranks[r].count; i++)
-            look_at(&shape, &ranks[r].actions[i]);
+            frontier_axes_look_at(&shape, &ranks[r].actions[i]);
     return shape;
 }
 
@@ -97,7 +98,7 @@ static void put_given(const struct frontier *f, struct candidate *out)
 
 /* ---- the axes -------------------------------------------------------------------------------- */
 
-static void add_value(struct axis_values *values, int value)
+static void frontier_axes_add_value(struct axis_values *values, int value)
 {
     for (size_t i = 0; i < values->count; i++)
         if (values->items[i] == value)
@@ -110,7 +111,7 @@ static void add_words(struct axis_values *values, enum axis axis)
 {
     for (int value = 0; axis_word(axis, value); value++)
         if (axis != AXIS_BALANCE || value != BALANCE_LISTED)
-            add_value(values, value);
+            frontier_axes_add_value(values, value);
 }
 
 /* The default values of an axis; the user's own go before. */
@@ -122,15 +123,15 @@ static void fill_axis(const struct frontier *f, enum axis axis, int given,
         add_words(values, axis);
         return;
     }
-    add_value(values, given);
+    frontier_axes_add_value(values, given);
     if (axis == AXIS_CHUNKS) {
-        add_value(values, 1);
-        add_value(values, 2);
+        frontier_axes_add_value(values, 1);
+        frontier_axes_add_value(values, 2);
     }
     if (axis == AXIS_HELD) {
-        add_value(values, 0);
+        frontier_axes_add_value(values, 0);
         if (machine_has_memory(&f->machine) && f->has_bytes)
-            add_value(values, HELD_FIT);
+            frontier_axes_add_value(values, HELD_FIT);
     }
     if (axis == AXIS_BALANCE && (stages->layers.count || stages->model.layers))
         add_words(values, axis);
@@ -145,7 +146,7 @@ static struct axis_values axis_of(const struct frontier *f, enum axis axis)
     if (values.count == 0)
         fill_axis(f, axis, f->candidates[0].at[axis], &values);
     else if (axis == AXIS_GROUP || axis == AXIS_HELD)
-        add_value(&values, 0);
+        frontier_axes_add_value(&values, 0);
     return values;
 }
 

@@ -83,7 +83,7 @@ bool frontier_fill_costs(struct programs *programs, bool assume, int64_t activat
 
 /* ---- other sizes ----------------------------------------------------------------------------- */
 
-static int64_t scale(int64_t value, int from, int to)
+static int64_t frontier_costs_scale(int64_t value, int from, int to)
 {
     return (int64_t)((long double)value * to / from + 0.5L);
 }
@@ -106,8 +106,8 @@ static bool scale_table(struct cost_table *table, const struct frontier_sizes *s
             if (old.count && !make_list(list, old.count, arena))
                 return false;
             for (size_t i = 0; i < old.count; i++)
-                list->items[i] =
-                    scale(old.items[i], sizes->from + kinds[k].more, sizes->to + kinds[k].more);
+                list->items[i] = frontier_costs_scale(old.items[i], sizes->from + kinds[k].more,
+                                                      sizes->to + kinds[k].more);
         }
     return true;
 }
@@ -122,7 +122,7 @@ static void scale_model(struct model_spec *model, const struct frontier_sizes *s
 
 static void scale_link(struct link *link, const struct frontier_sizes *sizes)
 {
-    link->bytes.value = scale(link->bytes.value, sizes->from, sizes->to);
+    link->bytes.value = frontier_costs_scale(link->bytes.value, sizes->from, sizes->to);
 }
 
 static bool scale_messages(struct programs *programs, const struct frontier_sizes *sizes,
@@ -131,7 +131,7 @@ static bool scale_messages(struct programs *programs, const struct frontier_size
     struct links *links = &programs->links;
     struct link *kinds[] = {&links->all, &links->forward, &links->backward, &links->between};
     const struct edge_link *old = links->edges;
-    programs->p2p_bytes = scale(programs->p2p_bytes, sizes->from, sizes->to);
+    programs->p2p_bytes = frontier_costs_scale(programs->p2p_bytes, sizes->from, sizes->to);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         scale_link(kinds[i], sizes);
     if (links->edge_count == 0)
@@ -150,10 +150,11 @@ static void scale_times(struct action_time *times, const struct frontier_sizes *
                            messages[] = {ACTION_SEND_F, ACTION_RECV_F, ACTION_SEND_B,
                                          ACTION_RECV_B};
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
-        times[passes[i]].time_ns =
-            scale(times[passes[i]].time_ns, sizes->from + sizes->half, sizes->to + sizes->half);
+        times[passes[i]].time_ns = frontier_costs_scale(
+            times[passes[i]].time_ns, sizes->from + sizes->half, sizes->to + sizes->half);
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
-        times[messages[i]].time_ns = scale(times[messages[i]].time_ns, sizes->from, sizes->to);
+        times[messages[i]].time_ns =
+            frontier_costs_scale(times[messages[i]].time_ns, sizes->from, sizes->to);
 }
 
 bool frontier_scale_costs(struct programs *programs, const struct frontier_sizes *sizes,
@@ -173,25 +174,25 @@ bool frontier_scale_costs(struct programs *programs, const struct frontier_sizes
 
 /* ---- other stages ---------------------------------------------------------------------------- */
 
-static int64_t share(int64_t value, int part, int whole)
+static int64_t frontier_costs_share(int64_t value, int part, int whole)
 {
     return (int64_t)((long double)value * part / whole + 0.5L);
 }
 
 /* In units of 1 / (from x to) of the model stage s of `from` ends at (s + 1) x to. */
-static int64_t overlap(int64_t a, int64_t b, int64_t c, int64_t d)
+static int64_t frontier_costs_overlap(int64_t a, int64_t b, int64_t c, int64_t d)
 {
     int64_t low = a > c ? a : c, high = b < d ? b : d;
     return high > low ? high - low : 0;
 }
 
-static int64_t piece(const struct cost_list *list, int from, int to, int s)
+static int64_t frontier_costs_piece(const struct cost_list *list, int from, int to, int s)
 {
     int64_t sum = 0;
     for (int i = 0; i < from; i++) {
-        int64_t common = overlap((int64_t)s * from, (int64_t)(s + 1) * from, (int64_t)i * to,
-                                 (int64_t)(i + 1) * to);
-        sum += common ? share(list->items[i], (int)common, to) : 0;
+        int64_t common = frontier_costs_overlap((int64_t)s * from, (int64_t)(s + 1) * from,
+                                                (int64_t)i * to, (int64_t)(i + 1) * to);
+        sum += common ? frontier_costs_share(list->items[i], (int)common, to) : 0;
     }
     return sum;
 }
@@ -207,9 +208,9 @@ static bool divide_list(struct cost_list *list, enum cost cost, int from, int to
     if (!make_list(list, old.count == 1 ? 1 : (size_t)to, arena))
         return false;
     for (int s = 0; s < (int)list->count; s++)
-        list->items[s] = old.count == 1       ? share(old.items[0], from, to)
+        list->items[s] = old.count == 1       ? frontier_costs_share(old.items[0], from, to)
                          : cost == COST_INPUT ? old.items[(int64_t)s * from / to]
-                                              : piece(&old, from, to, s);
+                                              : frontier_costs_piece(&old, from, to, s);
     return true;
 }
 
@@ -220,7 +221,7 @@ bool frontier_divide_costs(struct programs *programs, int from, int to, struct a
     const enum action_kind passes[] = {ACTION_F, ACTION_I, ACTION_W, ACTION_B, ACTION_OVERLAP_F_B};
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         struct action_time *time = &programs->times[passes[i]];
-        time->time_ns = share(time->time_ns, from, to);
+        time->time_ns = frontier_costs_share(time->time_ns, from, to);
     }
     for (int c = 0; c < COST_COUNT; c++)
         if (!divide_list(&programs->stages.stages.of[c], (enum cost)c, from, to, arena))

@@ -63,7 +63,7 @@ static int64_t end_of_time(const struct repair_options *options, uint64_t candid
     return stopwatch_earlier(options->verify.limits.until_ns, stopwatch_now_ns() + all);
 }
 
-static bool is_interrupted(const struct repair_search *search)
+static bool repair_is_interrupted(const struct repair_search *search)
 {
     const atomic_bool *interrupted = search->options->verify.interrupted;
     return interrupted && atomic_load(interrupted);
@@ -75,14 +75,14 @@ static bool is_late(const struct repair_search *search)
 }
 
 /* For what takes long beside the judging of candidates: edits_end. */
-static bool is_over(const void *arg)
+static bool repair_is_over(const void *arg)
 {
-    return is_interrupted(arg) || is_late(arg);
+    return repair_is_interrupted(arg) || is_late(arg);
 }
 
 static bool is_spent(struct repair_search *search)
 {
-    if (is_interrupted(search))
+    if (repair_is_interrupted(search))
         search->out->why_not = "it was interrupted";
     else if (is_late(search))
         search->out->why_not = "the time was up";
@@ -100,7 +100,7 @@ static uint64_t less(uint64_t left, uint64_t used)
     return used < left ? left - used : 0;
 }
 
-static void charge(struct repair_search *search, const struct verify_report *report)
+static void repair_charge(struct repair_search *search, const struct verify_report *report)
 {
     search->out->states += report->states;
     search->states_left = less(search->states_left, report->states);
@@ -131,7 +131,7 @@ static enum status parse_judged(struct repair_search *search, const char *text, 
 }
 
 /* Was this text tried before? Remembers it. */
-static bool is_known(struct repair_search *search, const char *text)
+static bool repair_is_known(struct repair_search *search, const char *text)
 {
     uint64_t hash = hash_bytes(text, strlen(text));
     for (size_t i = 0; i < search->seen_count; i++)
@@ -172,8 +172,8 @@ static void choose_limits(const struct repair_search *search, struct search_limi
     limits->until_ns = search->until_ns;
 }
 
-static enum status ask(struct repair_search *search, const struct plan *plan, int driver,
-                       struct judgement *out, struct diag *diag)
+static enum status repair_ask(struct repair_search *search, const struct plan *plan, int driver,
+                              struct judgement *out, struct diag *diag)
 {
     struct verify_options options = search->options->verify;
     struct verify_report report;
@@ -184,7 +184,7 @@ static enum status ask(struct repair_search *search, const struct plan *plan, in
     enum status status = verify_plan(plan, &options, &report, diag);
     if (status != STATUS_OK)
         return status;
-    charge(search, &report);
+    repair_charge(search, &report);
     out->proves[driver] = report.verdict == VERDICT_PROVED;
     if (report.verdict == VERDICT_VIOLATED && !out->failed) {
         out->failed = true;
@@ -196,8 +196,8 @@ static enum status ask(struct repair_search *search, const struct plan *plan, in
 }
 
 /* Violated drivers first: a candidate that does not help there is judged no further. */
-static enum status judge(struct repair_search *search, const struct plan *plan,
-                         struct judgement *out, struct diag *diag)
+static enum status repair_judge(struct repair_search *search, const struct plan *plan,
+                                struct judgement *out, struct diag *diag)
 {
     const struct repair_options *options = search->options;
     enum status status = STATUS_OK;
@@ -207,7 +207,7 @@ static enum status judge(struct repair_search *search, const struct plan *plan,
             if (options->violated[d] != violated ||
                 (out->failed && !out->proves[0] && !out->proves[1]))
                 continue;
-            status = ask(search, plan, d, out, diag);
+            status = repair_ask(search, plan, d, out, diag);
         }
     for (int d = 0; d < options->driver_count; d++)
         out->all &= out->proves[d];
@@ -231,7 +231,8 @@ static void forget_violations(struct expectation *expect)
 }
 
 /* The repaired plan does not expect the violations of the given one. */
-static enum status set_text(struct repair_search *search, const char *text, const bool *proves)
+static enum status repair_set_text(struct repair_search *search, const char *text,
+                                   const bool *proves)
 {
     struct plan plan;
     enum status status = parse_text(text, &plan, search->diag);
@@ -296,7 +297,7 @@ static enum status keep_result(struct repair_search *search, const struct partia
     out->weakens = edit->weakens;
     memcpy(out->proves, judgement->proves, sizeof out->proves);
     search->partly = !judgement->all;
-    enum status status = set_text(search, text, judgement->proves);
+    enum status status = repair_set_text(search, text, judgement->proves);
     return status == STATUS_OK ? edit_original(search, text) : status;
 }
 
@@ -353,13 +354,13 @@ static enum status make_candidate(struct repair_search *search, const struct par
     if (status == STATUS_OK)
         status = plan_text_in(&plan, arena, text, diag);
     plan_fini(&plan);
-    if (status == STATUS_OK && is_known(search, *text))
+    if (status == STATUS_OK && repair_is_known(search, *text))
         *text = NULL;
     return status;
 }
 
-static enum status try_candidate(struct repair_search *search, const struct partial *partial,
-                                 const struct edit *edit, struct diag *diag)
+static enum status repair_try_candidate(struct repair_search *search, const struct partial *partial,
+                                        const struct edit *edit, struct diag *diag)
 {
     const char *text = NULL, *change = NULL;
     enum status status = make_candidate(search, partial, edit, &text, &change, diag);
@@ -372,7 +373,7 @@ static enum status try_candidate(struct repair_search *search, const struct part
     search->candidates_left--;
     search->out->candidates++;
     struct judgement judgement;
-    status = judge(search, &plan, &judgement, diag);
+    status = repair_judge(search, &plan, &judgement, diag);
     plan_fini(&plan);
     if (status != STATUS_OK)
         return status;
@@ -382,7 +383,7 @@ static enum status try_candidate(struct repair_search *search, const struct part
     return STATUS_OK;
 }
 
-static void report_progress(const struct repair_search *search)
+static void repair_report_progress(const struct repair_search *search)
 {
     const struct repair_options *options = search->options;
     if (options->progress)
@@ -397,14 +398,14 @@ static enum status try_edit(struct repair_search *search, const struct partial *
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = try_candidate(search, partial, edit, &diag);
+    enum status status = repair_try_candidate(search, partial, edit, &diag);
     bool no_memory = status == STATUS_SYSTEM || diag.out_of_memory || search->out->arena.failed;
     diag_fini(&diag);
-    report_progress(search);
+    repair_report_progress(search);
     return no_memory ? diag_no_memory(search->diag) : STATUS_OK;
 }
 
-static bool is_finished(const struct repair_search *search)
+static bool repair_is_finished(const struct repair_search *search)
 {
     return search->out->found && !search->partly;
 }
@@ -418,10 +419,10 @@ static enum status try_edits(struct repair_search *search, const struct partial 
     enum status status = parse_text(partial->text, &plan, search->diag);
     if (status != STATUS_OK)
         return status;
-    const struct edits_end end = {is_over, search};
+    const struct edits_end end = {repair_is_over, search};
     status = edits_list(&plan, &partial->suspects, &end, &search->out->arena, &edits, search->diag);
     uint64_t before = search->out->candidates;
-    for (size_t i = 0; status == STATUS_OK && i < edits.count && !is_finished(search); i++) {
+    for (size_t i = 0; status == STATUS_OK && i < edits.count && !repair_is_finished(search); i++) {
         if (search->out->candidates - before >= most || is_spent(search))
             break;
         if (!partial->change || !edits.items[i].alone)
@@ -437,7 +438,7 @@ static enum status try_beam(struct repair_search *search, const struct beam *bea
 {
     enum status status = STATUS_OK;
     uint64_t kept = edits == REPAIR_MAX_EDITS ? 0 : search->candidates_left / 2;
-    for (int i = 0; i < beam->count && status == STATUS_OK && !is_finished(search); i++) {
+    for (int i = 0; i < beam->count && status == STATUS_OK && !repair_is_finished(search); i++) {
         uint64_t left = search->candidates_left > kept ? search->candidates_left - kept : 0;
         if (!is_spent(search))
             status = try_edits(search, &beam->items[i], left / (uint64_t)(beam->count - i) + 1);
@@ -450,7 +451,7 @@ static enum status try_more_edits(struct repair_search *search)
     struct beam *now = ARENA_NEW(&search->out->arena, struct beam);
     enum status status = now ? STATUS_OK : diag_no_memory(search->diag);
     for (int edits = 2; edits <= REPAIR_MAX_EDITS && status == STATUS_OK; edits++) {
-        if (is_finished(search))
+        if (repair_is_finished(search))
             break;
         *now = search->next;
         search->next.count = 0;
@@ -472,22 +473,22 @@ static void allow_efforts(struct repair_search *search, uint64_t steps)
 }
 
 /* Judge the canonical text of the plan, to find the suspects of the violation. */
-static enum status begin(struct repair_search *search, const struct plan *plan,
-                         struct partial *root)
+static enum status repair_begin(struct repair_search *search, const struct plan *plan,
+                                struct partial *root)
 {
     enum status status = plan_text_in(plan, &search->out->arena, &search->original, search->diag);
     if (status != STATUS_OK)
         return status;
-    is_known(search, search->original);
+    repair_is_known(search, search->original);
     struct plan copy;
     struct judgement judgement;
     status = parse_judged(search, search->original, &copy, search->diag);
     if (status != STATUS_OK)
         return status;
     const uint64_t before = search->steps_left;
-    status = judge(search, &copy, &judgement, search->diag);
+    status = repair_judge(search, &copy, &judgement, search->diag);
     plan_fini(&copy);
-    const bool in_time = !is_over(search);
+    const bool in_time = !repair_is_over(search);
     allow_efforts(search, before - search->steps_left);
     *root = (struct partial){.text = search->original, .suspects = judgement.suspects};
     if (status == STATUS_OK && !judgement.failed && (in_time || !is_spent(search)))
@@ -520,10 +521,10 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
     struct partial root;
     enum status status = found_memo_open(&search->memo, diag);
     if (status == STATUS_OK)
-        status = begin(search, plan, &root);
+        status = repair_begin(search, plan, &root);
     if (status == STATUS_OK && !out->why_not)
         status = try_edits(search, &root, UINT64_MAX);
-    if (status == STATUS_OK && !is_finished(search))
+    if (status == STATUS_OK && !repair_is_finished(search))
         status = try_more_edits(search);
     if (status == STATUS_OK && !out->found && !out->why_not)
         out->why_not = "every edit suggested by the counterexample was tried";

@@ -134,7 +134,7 @@ int64_t tune_bytes(const struct tune *tune, int depth)
     return tune->shared_bytes + most_in_flight(tune, depth) * tune->iteration_bytes;
 }
 
-static bool is_within(const struct tune *tune, int depth)
+static bool tune_is_within(const struct tune *tune, int depth)
 {
     int64_t memory = tune->options->memory_bytes;
     return depth <= tune->depth_limit && (memory < 0 || tune_bytes(tune, depth) <= memory);
@@ -198,7 +198,7 @@ enum status tune_verify(const struct plan *plan, enum driver driver, bool quick,
 }
 
 /* Is tune->work proved? A plan that cannot be checked is not. */
-static enum status prove(struct tune *tune, enum driver driver, bool *proved)
+static enum status tune_prove(struct tune *tune, enum driver driver, bool *proved)
 {
     struct verify_report report;
     struct diag unused;
@@ -297,7 +297,7 @@ bool tune_is_spent(const struct tune *tune)
 }
 
 /* Was it seen before? Remembers it. There is room for twice the budget. */
-static bool is_known(struct tune *tune, const int *cells)
+static bool tune_is_known(struct tune *tune, const int *cells)
 {
     uint64_t hash = hash_bytes(cells, tune->cells * sizeof *cells) | 1;
     size_t at = hash & tune->seen_mask;
@@ -338,7 +338,7 @@ static enum status confirm(struct tune *tune, bool *kept)
     enum status status = STATUS_OK;
     *kept = true;
     if (tune->has_other)
-        status = prove(tune, other_driver(tune->options->driver), kept);
+        status = tune_prove(tune, other_driver(tune->options->driver), kept);
     if (status == STATUS_OK && *kept) {
         status = has_same_view(tune, kept);
         tune->counts.stale += status == STATUS_OK && !*kept;
@@ -352,11 +352,12 @@ enum status tune_judge(struct tune *tune, const int *cells, const struct tune_sc
     bool proved;
     double period_ps;
     *kept = false;
-    if (tune_is_spent(tune) || !is_within(tune, tune_depth(tune, cells)) || is_known(tune, cells))
+    if (tune_is_spent(tune) || !tune_is_within(tune, tune_depth(tune, cells)) ||
+        tune_is_known(tune, cells))
         return STATUS_OK;
     tune->counts.tried++;
     tune_apply(tune, cells);
-    enum status status = prove(tune, tune->options->driver, &proved);
+    enum status status = tune_prove(tune, tune->options->driver, &proved);
     if (status != STATUS_OK)
         return diag_no_memory(diag);
     tune->counts.proved += proved;
@@ -414,7 +415,7 @@ static enum status copy_plan(struct tune *tune, const struct plan *plan, struct 
     return status;
 }
 
-static enum status allocate(struct tune *tune, struct diag *diag)
+static enum status tune_allocate(struct tune *tune, struct diag *diag)
 {
     size_t room = 1024;
     tune->tasks = tune->given.pipeline.task_count;
@@ -481,7 +482,7 @@ static enum status measure_given(struct tune *tune, struct diag *diag)
     return status;
 }
 
-static void set_limits(struct tune *tune)
+static void tune_set_limits(struct tune *tune)
 {
     const struct pipeline *given = &tune->given.pipeline;
     bool dataflow = tune->options->driver == DRIVER_DATAFLOW;
@@ -502,9 +503,9 @@ static enum status score_given(struct tune *tune, struct diag *diag)
         return diag_no_memory(diag);
     score_cells(tune, tune->first, period_ps, &tune->first_score);
     tune->first_score.unfit = tune->verdict != VERDICT_PROVED || isnan(period_ps) ||
-                              !is_within(tune, tune_depth(tune, tune->first));
+                              !tune_is_within(tune, tune_depth(tune, tune->first));
     tune->best_score = tune->first_score;
-    is_known(tune, tune->first);
+    tune_is_known(tune, tune->first);
     return STATUS_OK;
 }
 
@@ -520,7 +521,7 @@ enum status tune_open(const struct plan *plan, const struct tune_options *option
     enum status status = copy_plan(out, plan, diag);
     if (status != STATUS_OK)
         return status;
-    set_limits(out);
+    tune_set_limits(out);
     expect_no_violation(&out->work.expect);
     expect_no_violation(&out->work.expect_dataflow);
     status = judge_given(out, diag);
@@ -530,7 +531,7 @@ enum status tune_open(const struct plan *plan, const struct tune_options *option
                   : out->exact        ? TUNE_CANDIDATES
                                       : TUNE_SIMULATED_CANDIDATES;
     if (status == STATUS_OK)
-        status = allocate(out, diag);
+        status = tune_allocate(out, diag);
     if (status == STATUS_OK)
         status = score_given(out, diag);
     if (status != STATUS_OK)

@@ -10,7 +10,7 @@
 
 enum { STALE_MAX = 4 }; /* iterations by which a result may be found stale */
 
-static bool is_taken(const struct names *names, const char *name)
+static bool tune_result_is_taken(const struct names *names, const char *name)
 {
     for (size_t i = 0; i < names->count; i++)
         if (strcmp(names->items[i], name) == 0)
@@ -26,7 +26,7 @@ static bool name_spares(struct tune *tune, struct names *names, const int *used)
         const char *task = work->pipeline.tasks[t].name, *name = task;
         if (*names->items[used[t]] != '\n')
             continue;
-        for (int number = 2; name && is_taken(names, name); number++)
+        for (int number = 2; name && tune_result_is_taken(names, name); number++)
             name = arena_printf(&work->arena, "%s_%d", task, number);
         if (!name)
             return false;
@@ -137,7 +137,7 @@ struct words {
     bool failed;
 };
 
-static void add_line(struct words *words, const char *line)
+static void tune_result_add_line(struct words *words, const char *line)
 {
     if (!line || !arena_grow(words->arena, (void **)&words->lines, words->count, &words->cap,
                              sizeof *words->lines))
@@ -157,11 +157,12 @@ static void describe_tasks(struct tune *tune, enum tune_row row, enum edit_kind 
         if (now[t] == before[t])
             continue;
         if (row == TUNE_STAGE || (size_t)now[t] + TUNE_SPARES < names->count)
-            add_line(words, edit_describe(&tune->given, &edit, words->arena));
+            tune_result_add_line(words, edit_describe(&tune->given, &edit, words->arena));
         else
-            add_line(words, arena_printf(words->arena, "%s of %s: %s, a new one",
-                                         row == TUNE_GROUP ? "thread_group" : "stream",
-                                         tune->given.pipeline.tasks[t].name, names->items[now[t]]));
+            tune_result_add_line(words, arena_printf(words->arena, "%s of %s: %s, a new one",
+                                                     row == TUNE_GROUP ? "thread_group" : "stream",
+                                                     tune->given.pipeline.tasks[t].name,
+                                                     names->items[now[t]]));
     }
 }
 
@@ -175,16 +176,16 @@ static const char *list_order(struct tune *tune, struct arena *arena)
     return text;
 }
 
-static void describe_order(struct tune *tune, struct words *words)
+static void tune_result_describe_order(struct tune *tune, struct words *words)
 {
     int rule = tune->best[tune_rule_at(tune)];
     const struct edit edit = {.kind = EDIT_ORDER_RULE, .to = rule};
     size_t bytes = tune->tasks * sizeof(int);
     if (rule == ORDER_EXPLICIT && memcmp(tune->best + tune_at(tune, TUNE_ORDER),
                                          tune->first + tune_at(tune, TUNE_ORDER), bytes) != 0)
-        add_line(words, list_order(tune, words->arena));
+        tune_result_add_line(words, list_order(tune, words->arena));
     else if (rule != tune->first[tune_rule_at(tune)])
-        add_line(words, edit_describe(&tune->given, &edit, words->arena));
+        tune_result_add_line(words, edit_describe(&tune->given, &edit, words->arena));
 }
 
 static void describe_staleness(struct tune *tune, struct words *words)
@@ -192,9 +193,9 @@ static void describe_staleness(struct tune *tune, struct words *words)
     for (size_t i = 0; i < tune->given.buffer_count; i++) {
         const struct buffer *buffer = &tune->work.buffers[i];
         if (buffer->staleness != tune->given.buffers[i].staleness)
-            add_line(words,
-                     arena_printf(words->arena, "staleness of %s: %d instead of %d", buffer->name,
-                                  buffer->staleness, tune->given.buffers[i].staleness));
+            tune_result_add_line(
+                words, arena_printf(words->arena, "staleness of %s: %d instead of %d", buffer->name,
+                                    buffer->staleness, tune->given.buffers[i].staleness));
     }
 }
 
@@ -205,11 +206,11 @@ const char **tune_describe(struct tune *tune, struct arena *arena)
     describe_tasks(tune, TUNE_STAGE, EDIT_STAGE, &words);
     describe_tasks(tune, TUNE_STREAM, EDIT_TASK_STREAM, &words);
     describe_tasks(tune, TUNE_GROUP, EDIT_GROUP, &words);
-    describe_order(tune, &words);
+    tune_result_describe_order(tune, &words);
     if (depth.to != tune->first[tune_depth_at(tune)])
-        add_line(&words, edit_describe(&tune->given, &depth, arena));
+        tune_result_add_line(&words, edit_describe(&tune->given, &depth, arena));
     describe_staleness(tune, &words);
-    add_line(&words, ""); /* room for the end */
+    tune_result_add_line(&words, ""); /* room for the end */
     if (words.failed)
         return NULL;
     words.lines[words.count - 1] = NULL;

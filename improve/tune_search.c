@@ -240,7 +240,7 @@ enum { DISTURB = 3, PATIENCE = 400, STARTS_SHARE = 3 };
 /* ---- random numbers -------------------------------------------------------------------------- */
 
 /* Splitmix64 (Steele, Lea, Flood 2014), reduced by a multiplication. */
-static size_t draw(struct tune_climb *s, size_t below)
+static size_t tune_search_draw(struct tune_climb *s, size_t below)
 {
     s->random += UINT64_C(0x9e3779b97f4a7c15);
     return (size_t)(((unsigned __int128)hash_mix(s->random) * below) >> 64);
@@ -271,7 +271,8 @@ static void offer(struct tune_climb *s, const int *cells, const struct tune_scor
     climb_copy(s, last, cells);
 }
 
-static void keep_best(struct tune_climb *s, const int *cells, const struct tune_score *score)
+static void tune_search_keep_best(struct tune_climb *s, const int *cells,
+                                  const struct tune_score *score)
 {
     struct tune *tune = s->tune;
     offer(s, cells, score);
@@ -281,7 +282,7 @@ static void keep_best(struct tune_climb *s, const int *cells, const struct tune_
     tune->best_score = *score;
 }
 
-static void tell(const struct tune_climb *s)
+static void tune_search_tell(const struct tune_climb *s)
 {
     const struct tune *tune = s->tune;
     const struct tune_progress progress = {tune->counts.tried, tune->best_score.period_ps / 1e3};
@@ -290,15 +291,16 @@ static void tell(const struct tune_climb *s)
 }
 
 /* Judge s->candidate; one that is better than `bar` becomes the current one. */
-static enum status try_candidate(struct tune_climb *s, const struct tune_score *bar, bool *kept)
+static enum status tune_search_try_candidate(struct tune_climb *s, const struct tune_score *bar,
+                                             bool *kept)
 {
     struct tune_score score;
     enum status status = tune_judge(s->tune, s->candidate, bar, &score, kept, s->diag);
-    tell(s);
+    tune_search_tell(s);
     if (status == STATUS_OK && *kept) {
         climb_copy(s, s->current, s->candidate);
         s->current_score = score;
-        keep_best(s, s->current, &score);
+        tune_search_keep_best(s, s->current, &score);
     }
     return status;
 }
@@ -399,7 +401,7 @@ static enum status try_start(struct tune_climb *s, const int *cuts, int count)
         if (!given && !tune_may(s->tune, TUNE_KNOB_ORDER))
             continue;
         make_start(s, cuts, count, rule);
-        status = try_candidate(s, &worst, &kept);
+        status = tune_search_try_candidate(s, &worst, &kept);
     }
     return status;
 }
@@ -426,22 +428,22 @@ static enum status try_starts(struct tune_climb *s)
 /* ---- climbing -------------------------------------------------------------------------------- */
 
 /* To the top from s->current. */
-static enum status climb(struct tune_climb *s)
+static enum status tune_search_climb(struct tune_climb *s)
 {
     size_t all = moves_count(s), stride, at;
     bool possible, kept;
     if (all == 0)
         return STATUS_OK;
     do
-        stride = 1 + draw(s, all);
+        stride = 1 + tune_search_draw(s, all);
     while (integers_gcd((int64_t)stride, (int64_t)all) != 1);
-    at = draw(s, all);
+    at = tune_search_draw(s, all);
     for (size_t tried = 0; tried < all && !tune_is_spent(s->tune);
          tried++, at = (at + stride) % all) {
         climb_copy(s, s->candidate, s->current);
         enum status status = moves_make(s, at, &possible);
         if (status == STATUS_OK && possible)
-            status = try_candidate(s, &s->current_score, &kept);
+            status = tune_search_try_candidate(s, &s->current_score, &kept);
         if (status != STATUS_OK)
             return status;
         if (possible && kept)
@@ -453,16 +455,18 @@ static enum status climb(struct tune_climb *s)
 /* From one of the tops, some moves away; *kept: to something new that is proved. */
 static enum status disturb(struct tune_climb *s, bool *kept)
 {
-    size_t all = moves_count(s), steps = 1 + draw(s, DISTURB);
+    size_t all = moves_count(s), steps = 1 + tune_search_draw(s, DISTURB);
     bool possible = true;
     *kept = false;
-    climb_copy(s, s->candidate, s->tops.cells[draw(s, 2) ? 0 : draw(s, (size_t)s->tops.count)]);
+    climb_copy(
+        s, s->candidate,
+        s->tops.cells[tune_search_draw(s, 2) ? 0 : tune_search_draw(s, (size_t)s->tops.count)]);
     for (size_t i = 0; i < steps && possible; i++) {
-        enum status status = moves_make(s, draw(s, all), &possible);
+        enum status status = moves_make(s, tune_search_draw(s, all), &possible);
         if (status != STATUS_OK)
             return status;
     }
-    return possible ? try_candidate(s, &worst, kept) : STATUS_OK;
+    return possible ? tune_search_try_candidate(s, &worst, kept) : STATUS_OK;
 }
 
 /* Until the budget is spent, or nothing new can be found. */
@@ -476,7 +480,7 @@ static enum status restart(struct tune_climb *s)
         bool kept;
         status = disturb(s, &kept);
         if (status == STATUS_OK && kept)
-            status = climb(s);
+            status = tune_search_climb(s);
         if (s->tune->counts.tried > tried)
             idle = 0;
     }
@@ -498,11 +502,11 @@ static enum status climb_tops(struct tune_climb *s)
     climb_copy(s, s->current, s->tune->first);
     s->current_score = s->tune->first_score;
     if (status == STATUS_OK)
-        status = climb(s);
+        status = tune_search_climb(s);
     for (int i = 0; status == STATUS_OK && i < count; i++) {
         climb_copy(s, s->current, from + (size_t)i * s->tune->cells);
         s->current_score = scores[i];
-        status = climb(s);
+        status = tune_search_climb(s);
     }
     free(from);
     return status;
@@ -511,7 +515,7 @@ static enum status climb_tops(struct tune_climb *s)
 /* ---- taking back ----------------------------------------------------------------------------- */
 
 /* Choice `which` of the best as it was given: a cell of the first three rows, the order, max_depth. */
-static void take_back(struct tune_climb *s, size_t which)
+static void tune_search_take_back(struct tune_climb *s, size_t which)
 {
     const struct tune *tune = s->tune;
     size_t order = tune_at(tune, TUNE_ORDER);
@@ -534,18 +538,18 @@ static enum status simplify(struct tune_climb *s)
     enum status status = STATUS_OK;
     for (size_t which = 0; which < count && status == STATUS_OK; which++) {
         bool kept = false;
-        take_back(s, which);
+        tune_search_take_back(s, which);
         if (tune->budget == tune->counts.tried)
             tune->budget++;
         if (memcmp(s->candidate, tune->best, tune->cells * sizeof(int)) != 0)
-            status = try_candidate(s, &tune->best_score, &kept);
+            status = tune_search_try_candidate(s, &tune->best_score, &kept);
     }
     return status;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum status allocate(struct tune_climb *s)
+static enum status tune_search_allocate(struct tune_climb *s)
 {
     size_t tasks = s->tune->tasks, cells = s->tune->cells;
     int *memory = calloc(6 * tasks + (2 + TOPS) * cells, sizeof *memory);
@@ -567,7 +571,7 @@ static enum status allocate(struct tune_climb *s)
 enum status tune_search(struct tune *tune, struct diag *diag)
 {
     struct tune_climb s = {.tune = tune, .diag = diag, .random = tune->options->seed};
-    enum status status = allocate(&s);
+    enum status status = tune_search_allocate(&s);
     if (status == STATUS_OK)
         status = order_topological(&tune->given, s.order, diag);
     if (status == STATUS_OK) {

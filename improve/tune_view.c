@@ -9,7 +9,7 @@
 
 /* ---- shared objects -------------------------------------------------------------------------- */
 
-static bool is_shared(const struct plan *plan, int buffer)
+static bool tune_view_is_shared(const struct plan *plan, int buffer)
 {
     return plan->buffers[buffer].scope == SCOPE_SHARED;
 }
@@ -35,7 +35,7 @@ bool tune_access(const struct plan *given, bool by_stream, int rank, int task, s
     for (size_t i = 0; i < t->reads.count + t->writes.count; i++) {
         bool read = i < t->reads.count;
         int buffer = read ? t->reads.items[i] : t->writes.items[i - t->reads.count];
-        if (!is_shared(given, buffer) || k-- > 0)
+        if (!tune_view_is_shared(given, buffer) || k-- > 0)
             continue;
         *out = (struct tune_access){.object = buffer, .read = read, .write = !read};
         return true;
@@ -54,28 +54,29 @@ struct watcher {
     uint64_t reads; /* a sum, for reads between two writes have no order */
 };
 
-static uint64_t mix(uint64_t seed, uint64_t a, uint64_t b)
+static uint64_t tune_view_mix(uint64_t seed, uint64_t a, uint64_t b)
 {
     const uint64_t words[] = {seed, a, b};
     return hash_bytes(words, sizeof words);
 }
 
-static void note(struct watcher *w, int rank, int task, int64_t iteration)
+static void tune_view_note(struct watcher *w, int rank, int task, int64_t iteration)
 {
     struct tune_access access;
     for (size_t k = 0; tune_access(w->given, w->by_stream, rank, task, k, &access); k++) {
         uint64_t *object = &w->writes[(size_t)rank * w->objects + (size_t)access.object];
-        uint64_t access_hash = mix((uint64_t)access.object, (uint64_t)task, (uint64_t)iteration);
+        uint64_t access_hash =
+            tune_view_mix((uint64_t)access.object, (uint64_t)task, (uint64_t)iteration);
         if (access.read)
-            w->reads += mix(*object, access_hash, (uint64_t)rank);
+            w->reads += tune_view_mix(*object, access_hash, (uint64_t)rank);
         if (access.write)
-            *object = mix(*object, access_hash, 1);
+            *object = tune_view_mix(*object, access_hash, 1);
     }
 }
 
 /* A task touches its buffers when its device work starts, or in its CPU part if that is all it has. */
-static bool watch(void *context, int64_t time_ns, struct transition transition,
-                  const struct effect *effect)
+static bool tune_view_watch(void *context, int64_t time_ns, struct transition transition,
+                            const struct effect *effect)
 {
     struct watcher *w = context;
     (void)time_ns;
@@ -86,15 +87,15 @@ static bool watch(void *context, int64_t time_ns, struct transition transition,
     bool host = effect->kind == EFFECT_HOST && op_is_cpu_work(op->kind) &&
                 plan_task(w->given, rank, op->task)->work.kind == WORK_HOST;
     if (effect->kind == EFFECT_START || host)
-        note(w, rank, op->task, effect->iteration);
+        tune_view_note(w, rank, op->task, effect->iteration);
     return true;
 }
 
-static enum status run(struct watcher *w, bool *complete, struct diag *diag)
+static enum status tune_view_run(struct watcher *w, bool *complete, struct diag *diag)
 {
     struct timing timing;
     struct simulation_result result;
-    const struct simulate_observer observer = {.context = w, .step = watch};
+    const struct simulate_observer observer = {.context = w, .step = tune_view_watch};
     const struct simulate_options options = {.observer = &observer};
     enum status status = timing_init(&timing, w->program, NULL, 0, diag);
     if (status != STATUS_OK)
@@ -121,9 +122,9 @@ enum status tune_view(const struct plan *given, const struct plan *plan, enum dr
     w.objects = w.by_stream ? given->streams.count : given->buffer_count;
     size_t count = (size_t)given->ranks * w.objects;
     w.writes = calloc(count + 1, sizeof *w.writes);
-    status = w.writes ? run(&w, complete, diag) : diag_no_memory(diag);
+    status = w.writes ? tune_view_run(&w, complete, diag) : diag_no_memory(diag);
     if (status == STATUS_OK)
-        *out = mix(hash_bytes(w.writes, count * sizeof *w.writes), w.reads, count);
+        *out = tune_view_mix(hash_bytes(w.writes, count * sizeof *w.writes), w.reads, count);
     free(w.writes);
     program_close(program);
     return status;

@@ -41,7 +41,7 @@ static void rotate_piece(char *bytes, int count, size_t stride, size_t size, int
 }
 
 /* Rotate `count` elements of `size` bytes so that element i moves to (i - by) mod count. */
-static void rotate(void *array, int count, size_t size, int by)
+static void canonical_rotate(void *array, int count, size_t size, int by)
 {
     by %= count;
     for (size_t at = 0; by && at < size; at += PIECE)
@@ -52,7 +52,8 @@ static void rotate_rows(const struct program *p, int32_t *c, int first, int fami
                         int by)
 {
     for (int f = 0; f < families; f++)
-        rotate(row(p, c, first + f * count), count, (size_t)p->at.row_words * sizeof(uint64_t), by);
+        canonical_rotate(row(p, c, first + f * count), count,
+                         (size_t)p->at.row_words * sizeof(uint64_t), by);
 }
 
 /* Within every row, the bits of iteration i's buffers move to those of iteration i - by. */
@@ -99,9 +100,9 @@ static void shift_rank(const struct program *p, int32_t *c, int rank, int by)
     for (int task = 0; p->options.serial && task < p->tasks; task++)
         if (plan_task(p->plan, rank, task)->writes.count > 0)
             c[p->at.made + rank * p->tasks + task] -= by;
-    rotate(window_cells(p, c, rank, 0), p->window, WINDOW_CELLS * sizeof(int32_t), by);
+    canonical_rotate(window_cells(p, c, rank, 0), p->window, WINDOW_CELLS * sizeof(int32_t), by);
     for (int task = 0; task < p->tasks; task++)
-        rotate(fired_cell(p, c, rank, task, 0), p->window, sizeof(int32_t), by);
+        canonical_rotate(fired_cell(p, c, rank, task, 0), p->window, sizeof(int32_t), by);
 }
 
 static void shift_thread(const struct program *p, int32_t *c, int thread, int by)
@@ -139,8 +140,10 @@ static void shift_slots(const struct program *p, int32_t *c, int by)
             event[EVENT_OWNER] = older(event[EVENT_OWNER], by);
             flag[FLAG_OWNER] = older(flag[FLAG_OWNER], by);
         }
-        rotate(event_cells(p, c, f * p->slots), p->slots, EVENT_CELLS * sizeof(int32_t), by);
-        rotate(flag_cells(p, c, f * p->slots), p->slots, FLAG_CELLS * sizeof(int32_t), by);
+        canonical_rotate(event_cells(p, c, f * p->slots), p->slots, EVENT_CELLS * sizeof(int32_t),
+                         by);
+        canonical_rotate(flag_cells(p, c, f * p->slots), p->slots, FLAG_CELLS * sizeof(int32_t),
+                         by);
     }
     rotate_rows(p, c, p->at.row_events, families, p->slots, by);
     rotate_rows(p, c, p->at.row_flags, families, p->slots, by);
@@ -202,7 +205,7 @@ static void unwind(void *ring, int cap, size_t size, int first, int count)
 {
     char *bytes = ring;
     if (first + count > cap) {
-        rotate(ring, cap, size, first);
+        canonical_rotate(ring, cap, size, first);
         return;
     }
     memmove(bytes, bytes + (size_t)first * size, (size_t)count * size);

@@ -57,7 +57,7 @@ static struct clock *clock_at(const struct clocks *clocks, uint32_t number)
     return (void *)(clocks->pool + (size_t)number * clock_bytes(clocks));
 }
 
-static void drop(struct clocks *clocks, uint32_t *place)
+static void clocks_drop(struct clocks *clocks, uint32_t *place)
 {
     struct clock *clock = clock_at(clocks, *place);
     if (*place && --clock->holders == 0) {
@@ -67,11 +67,11 @@ static void drop(struct clocks *clocks, uint32_t *place)
     *place = 0;
 }
 
-static void share(struct clocks *clocks, uint32_t *place, uint32_t number)
+static void clocks_share(struct clocks *clocks, uint32_t *place, uint32_t number)
 {
     if (number)
         clock_at(clocks, number)->holders++;
-    drop(clocks, place);
+    clocks_drop(clocks, place);
     *place = number;
 }
 
@@ -106,7 +106,7 @@ static uint32_t make_clock(struct clocks *clocks)
 }
 
 /* The clock at `place`, held by no other, for accesses of `rank`; NULL: memory is exhausted. */
-static struct clock *own(struct clocks *clocks, uint32_t *place, int rank)
+static struct clock *clocks_own(struct clocks *clocks, uint32_t *place, int rank)
 {
     if (*place && clock_at(clocks, *place)->holders == 1)
         return clock_at(clocks, *place);
@@ -120,7 +120,7 @@ static struct clock *own(struct clocks *clocks, uint32_t *place, int rank)
         memcpy(clock->ticks, clock_at(clocks, *place)->ticks, ticks);
     else
         memset(clock->ticks, 0, ticks);
-    drop(clocks, place);
+    clocks_drop(clocks, place);
     *place = number;
     return clock;
 }
@@ -136,7 +136,7 @@ static bool knows_all(const struct clocks *clocks, uint32_t number, uint32_t oth
 }
 
 /* The rank whose thread or stream has the row; -1: neither has it. */
-static int rank_of_row(const struct clocks *clocks, int row)
+static int clocks_rank_of_row(const struct clocks *clocks, int row)
 {
     const struct program *p = clocks->program;
     if (row >= p->at.row_threads && row < p->at.row_threads + p->thread_count)
@@ -151,21 +151,21 @@ static bool is_foreign(const struct clocks *clocks, int row, uint32_t number)
 {
     if (!clocks->own_rank || !number)
         return false;
-    int rank = rank_of_row(clocks, row);
+    int rank = clocks_rank_of_row(clocks, row);
     if (rank < 0 && clocks->rows[row])
         rank = clock_at(clocks, clocks->rows[row])->rank;
     return rank >= 0 && clock_at(clocks, number)->rank != rank;
 }
 
-static void learn(struct clocks *clocks, uint32_t *place, uint32_t from)
+static void clocks_learn(struct clocks *clocks, uint32_t *place, uint32_t from)
 {
     if (!from || *place == from || (*place && knows_all(clocks, *place, from)))
         return;
     if (!*place || knows_all(clocks, from, *place)) {
-        share(clocks, place, from);
+        clocks_share(clocks, place, from);
         return;
     }
-    struct clock *clock = own(clocks, place, clock_at(clocks, from)->rank);
+    struct clock *clock = clocks_own(clocks, place, clock_at(clocks, from)->rank);
     const struct clock *other = clock_at(clocks, from);
     for (int i = 0; clock && i < clocks->columns; i++)
         if (clock->ticks[i] < other->ticks[i])
@@ -175,27 +175,27 @@ static void learn(struct clocks *clocks, uint32_t *place, uint32_t from)
 void clocks_join(struct clocks *clocks, int to, int from)
 {
     if (!is_foreign(clocks, to, clocks->rows[from]))
-        learn(clocks, &clocks->rows[to], clocks->rows[from]);
+        clocks_learn(clocks, &clocks->rows[to], clocks->rows[from]);
 }
 
 void clocks_copy(struct clocks *clocks, int to, int from)
 {
-    bool apart = clocks->own_rank && rank_of_row(clocks, to) >= 0 &&
-                 rank_of_row(clocks, from) != rank_of_row(clocks, to);
+    bool apart = clocks->own_rank && clocks_rank_of_row(clocks, to) >= 0 &&
+                 clocks_rank_of_row(clocks, from) != clocks_rank_of_row(clocks, to);
     if (to != from && !apart)
-        share(clocks, &clocks->rows[to], clocks->rows[from]);
+        clocks_share(clocks, &clocks->rows[to], clocks->rows[from]);
 }
 
 void clocks_clear(struct clocks *clocks, int row)
 {
-    drop(clocks, &clocks->rows[row]);
+    clocks_drop(clocks, &clocks->rows[row]);
 }
 
 void clocks_shift(struct clocks *clocks, int first, int count)
 {
     if (count == 0)
         return;
-    drop(clocks, &clocks->rows[first]);
+    clocks_drop(clocks, &clocks->rows[first]);
     memmove(&clocks->rows[first], &clocks->rows[first + 1],
             (size_t)(count - 1) * sizeof *clocks->rows);
     clocks->rows[first + count - 1] = 0;
@@ -207,7 +207,8 @@ void clocks_shift(struct clocks *clocks, int first, int count)
 static void tick(struct clocks *clocks, int record, int self)
 {
     int agent = clocks->program->records[record].agent, column = clocks->column[agent];
-    struct clock *clock = own(clocks, &clocks->rows[self], clocks->program->agents[agent].rank);
+    struct clock *clock =
+        clocks_own(clocks, &clocks->rows[self], clocks->program->agents[agent].rank);
     clocks->last[record] = ++clocks->now[agent];
     if (clock)
         clock->ticks[column] = clocks->now[agent];
@@ -275,7 +276,8 @@ void clocks_mark(struct clocks *clocks, int row, int agent)
 {
     int column = clocks->column[agent];
     struct clock *clock =
-        column >= 0 ? own(clocks, &clocks->rows[row], clocks->program->agents[agent].rank) : NULL;
+        column >= 0 ? clocks_own(clocks, &clocks->rows[row], clocks->program->agents[agent].rank)
+                    : NULL;
     if (clock)
         clock->ticks[column] = UINT32_MAX;
 }
@@ -301,15 +303,15 @@ void clocks_reach(struct clocks *clocks, int stream, int position, int self)
 {
     struct expected *expected = find_expected(clocks, stream, position);
     if (expected->waits > 0)
-        share(clocks, &expected->known, clocks->rows[self]);
+        clocks_share(clocks, &expected->known, clocks->rows[self]);
 }
 
 void clocks_receive(struct clocks *clocks, int stream, int position, int self)
 {
     struct expected *expected = find_expected(clocks, stream, position);
-    learn(clocks, &clocks->rows[self], expected->known);
+    clocks_learn(clocks, &clocks->rows[self], expected->known);
     if (--expected->waits == 0)
-        drop(clocks, &expected->known);
+        clocks_drop(clocks, &expected->known);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -340,7 +342,7 @@ void clocks_limit(struct clocks *clocks, bool own_rank)
 }
 
 /* Every operation is executed once at most. */
-static void count_pushes(struct clocks *clocks)
+static void clocks_count_pushes(struct clocks *clocks)
 {
     const struct program *p = clocks->program;
     int *first = clocks->first_expected;
@@ -368,7 +370,7 @@ struct clocks *clocks_open(const struct program *program)
         calloc((size_t)program->stream_count + 1, sizeof *clocks->first_expected);
     if (clocks->column && clocks->taken && clocks->first_expected) {
         number_columns(clocks);
-        count_pushes(clocks);
+        clocks_count_pushes(clocks);
         clocks->expected =
             large_calloc((size_t)clocks->expected_count + 1, sizeof *clocks->expected);
     }

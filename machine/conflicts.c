@@ -86,7 +86,7 @@ struct step {
     bool free;
 };
 
-static void compare(void *arg, int object, enum way way, int tag)
+static void conflicts_compare(void *arg, int object, enum way way, int tag)
 {
     struct step *step = arg;
     const struct use_table *uses = step->program->uses;
@@ -101,7 +101,7 @@ static void compare(void *arg, int object, enum way way, int tag)
 static bool op_is_free(const struct program *program, const struct op *op, int thread)
 {
     struct step step = {program, program_thread_agent(program, thread), true};
-    uses_of_op(program, op, thread, compare, &step);
+    uses_of_op(program, op, thread, conflicts_compare, &step);
     return step.free && !op_may_sync(op);
 }
 
@@ -111,7 +111,7 @@ static bool start_is_free(const struct program *program, const struct op *op)
     if (!op_pushes(op->kind))
         return false;
     struct step step = {program, program_stream_agent(program, op->stream), true};
-    uses_of_start(program, op->stream, op, compare, &step);
+    uses_of_start(program, op->stream, op, conflicts_compare, &step);
     return step.free && (program->plan->machine.sm_slots == 0 || op->sm == 0);
 }
 
@@ -121,10 +121,10 @@ static void find_free_thread_steps(struct program *program, int thread)
     const struct step none = {program, program_thread_agent(program, thread), true};
     struct step admit = none, retire = none, take = none;
     if (desc->kind == THREAD_WORKER)
-        uses_of_take(program, thread, compare, &take);
+        uses_of_take(program, thread, conflicts_compare, &take);
     if (desc->kind == THREAD_DRIVER) {
-        uses_of_admit(program, desc->rank, compare, &admit);
-        uses_of_retire(program, desc->rank, compare, &retire);
+        uses_of_admit(program, desc->rank, conflicts_compare, &admit);
+        uses_of_retire(program, desc->rank, conflicts_compare, &retire);
     }
     program->admit_free &= admit.free;
     program->retire_free &= retire.free;
@@ -163,7 +163,7 @@ enum status program_find_conflicts(struct program *program, struct diag *diag)
 /* ---- conflicts in a state -------------------------------------------------------------------- */
 
 /* A step of an agent in a state, and the set that collects the others. */
-struct query {
+struct conflicts_query {
     const struct program *p;
     int32_t *c;
     int agent;
@@ -172,7 +172,7 @@ struct query {
 
 static void add_conflicting(void *arg, int object, enum way way, int tag)
 {
-    const struct query *q = arg;
+    const struct conflicts_query *q = arg;
     const struct use_table *uses = q->p->uses;
     for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
         const struct use *other = &uses->items[u];
@@ -182,7 +182,7 @@ static void add_conflicting(void *arg, int object, enum way way, int tag)
     }
 }
 
-static void driver_conflicts(struct query *q, int rank)
+static void driver_conflicts(struct conflicts_query *q, int rank)
 {
     if (thread_cells(q->p, q->c, q->p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
         uses_of_retire(q->p, rank, add_conflicting, q);
@@ -193,7 +193,7 @@ static void driver_conflicts(struct query *q, int rank)
 void machine_conflicts(const struct program *p, const struct state *state, int agent,
                        struct agent_set *set)
 {
-    struct query q = {p, state->cells, agent, set};
+    struct conflicts_query q = {p, state->cells, agent, set};
     const struct agent *desc = &p->agents[agent];
     if (desc->kind == AGENT_STREAM && !stream_cells(p, q.c, desc->index)[STREAM_RUNNING])
         uses_of_start(p, desc->index, head_op(p, q.c, desc->index), add_conflicting, &q);

@@ -123,7 +123,7 @@ void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration
 
 /* The next iteration needs a free place in the window, so the device lags at most a window behind.
    Hence all instances in a worker's queue belong to one window, and fit into it. */
-static bool has_room(const struct program *p, int32_t *c, int rank)
+static bool driver_has_room(const struct program *p, int32_t *c, int rank)
 {
     int64_t next = rank_cells(p, c, rank)[RANK_ADMITTED];
     return next < p->window || !driver_unfinished(p, c, rank, next - p->window);
@@ -152,7 +152,7 @@ bool driver_can_step(const struct program *p, int32_t *c, int rank)
 {
     const int32_t *state = rank_cells(p, c, rank);
     switch (thread_cells(p, c, p->driver_thread[rank])[THREAD_PC]) {
-    case PHASE_ADMIT: return !driver_asks_for_data(p, c, rank) && has_room(p, c, rank);
+    case PHASE_ADMIT: return !driver_asks_for_data(p, c, rank) && driver_has_room(p, c, rank);
     case PHASE_RETIRE:
         return state[RANK_OLDEST] < state[RANK_ADMITTED] &&
                machine_iteration_over(p, c, rank, state[RANK_OLDEST]);
@@ -160,7 +160,7 @@ bool driver_can_step(const struct program *p, int32_t *c, int rank)
     }
 }
 
-static void retire(struct work_state *w, int rank)
+static void driver_retire(struct work_state *w, int rank)
 {
     const struct program *p = w->p;
     int32_t *state = rank_cells(p, w->c, rank);
@@ -177,7 +177,7 @@ static void retire(struct work_state *w, int rank)
 void driver_step(struct work_state *w, int rank)
 {
     if (thread_cells(w->p, w->c, w->p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
-        retire(w, rank);
+        driver_retire(w, rank);
     else if (is_dataflow(w->p))
         dataflow_admit(w, rank);
     else

@@ -22,39 +22,40 @@
 /* ---- the users of an object ------------------------------------------------------------------ */
 
 /* Program, state, and the set that collects the agents. */
-struct query {
+struct enablers_query {
     const struct program *p;
     int32_t *c;
     struct agent_set *set;
 };
 
 /* Add all threads that may still use an object in this way. */
-static void add_users(const struct query *q, enum object_kind kind, int index, enum way way)
+static void add_users(const struct enablers_query *q, enum object_kind kind, int index,
+                      enum way way)
 {
     const struct use_table *uses = q->p->uses;
-    for (int u = uses->first[use_object(q->p, kind, index)]; u >= 0; u = uses->items[u].next)
+    for (int u = uses->first[uses_use_object(q->p, kind, index)]; u >= 0; u = uses->items[u].next)
         if (uses->items[u].way == way && use_is_ahead(q->p, q->c, &uses->items[u]))
             agent_set_add(q->set, uses->items[u].agent);
 }
 
-static void add_stream(const struct query *q, int stream)
+static void enablers_add_stream(const struct enablers_query *q, int stream)
 {
     agent_set_add(q->set, program_stream_agent(q->p, stream));
 }
 
-static void add_thread(const struct query *q, int thread)
+static void enablers_add_thread(const struct enablers_query *q, int thread)
 {
     agent_set_add(q->set, program_thread_agent(q->p, thread));
 }
 
-static void add_comm(const struct query *q, int comm)
+static void enablers_add_comm(const struct enablers_query *q, int comm)
 {
     agent_set_add(q->set, program_comm_agent(q->p, comm));
 }
 
 /* ---- a stream must move ---------------------------------------------------------------------- */
 
-static void add_movers(const struct query *q, int stream)
+static void add_movers(const struct enablers_query *q, int stream)
 {
     const struct program *p = q->p;
     for (;;) {
@@ -68,7 +69,7 @@ static void add_movers(const struct query *q, int stream)
         const int32_t *item = item_cells(p, q->c, stream, 0);
         int awaited = op->kind == OP_WAIT && !wait_is_over(p, q->c, item) ? item[ITEM_A] : -1;
         if (state[STREAM_RUNNING] && op->kind == OP_COLLECTIVE) {
-            add_comm(q, op->comm);
+            enablers_add_comm(q, op->comm);
             return;
         }
         if (!state[STREAM_RUNNING] && queue >= 0 && q->c[p->at.hw_queues[queue] + 1] != stream)
@@ -76,14 +77,14 @@ static void add_movers(const struct query *q, int stream)
         else if (!state[STREAM_RUNNING] && awaited >= 0)
             stream = awaited;
         else {
-            add_stream(q, stream);
+            enablers_add_stream(q, stream);
             return;
         }
     }
 }
 
 /* A member of a communicator must start its next operation there, or finish the one it is in. */
-static void add_member_movers(const struct query *q, int comm, int member)
+static void add_member_movers(const struct enablers_query *q, int comm, int member)
 {
     const struct program *p = q->p;
     int index = p->comms[comm].first_member + member;
@@ -101,7 +102,7 @@ static void add_member_movers(const struct query *q, int comm, int member)
 /* ---- streams and communicators that cannot step ---------------------------------------------- */
 
 /* A group is matched when all its parts are: add the peer of the first part that is not. */
-static void group_enablers(const struct query *q, const struct op *op)
+static void group_enablers(const struct enablers_query *q, const struct op *op)
 {
     for (int k = 0; k < op->part_count; k++) {
         const struct part *part = &q->p->parts[op->part_first + k];
@@ -117,18 +118,18 @@ static void group_enablers(const struct query *q, const struct op *op)
     }
 }
 
-static void running_enablers(const struct query *q, const struct op *op)
+static void running_enablers(const struct enablers_query *q, const struct op *op)
 {
     if (op->kind == OP_COLLECTIVE)
-        add_comm(q, op->comm);
+        enablers_add_comm(q, op->comm);
     else if (op->kind == OP_CALLBACK)
-        add_thread(q, op->callback);
+        enablers_add_thread(q, op->callback);
     else
         group_enablers(q, op);
 }
 
 /* The holders of residency slots of a rank may release them. */
-static void holders_of_rank(const struct query *q, int rank)
+static void holders_of_rank(const struct enablers_query *q, int rank)
 {
     const struct program *p = q->p;
     for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
@@ -139,14 +140,14 @@ static void holders_of_rank(const struct query *q, int rank)
 }
 
 /* Those of all ranks on the device. */
-static void slot_holders(const struct query *q, int rank)
+static void slot_holders(const struct enablers_query *q, int rank)
 {
     for (int other = q->p->device[rank]; other >= 0; other = q->p->device_next[other])
         holders_of_rank(q, other);
 }
 
 /* A head that could start but for its communicator, or for residency slots. */
-static void waiting_enablers(const struct query *q, int stream, const struct op *op)
+static void waiting_enablers(const struct enablers_query *q, int stream, const struct op *op)
 {
     const struct program *p = q->p;
     int rank = p->streams[stream].rank;
@@ -160,7 +161,7 @@ static void waiting_enablers(const struct query *q, int stream, const struct op 
         slot_holders(q, rank);
 }
 
-static void stream_enablers(const struct query *q, int stream)
+static void stream_enablers(const struct enablers_query *q, int stream)
 {
     const struct program *p = q->p;
     const int32_t *state = stream_cells(p, q->c, stream);
@@ -176,7 +177,7 @@ static void stream_enablers(const struct query *q, int stream)
 }
 
 /* One member that is in no collective is enough: it must come to one. */
-static void comm_enablers(const struct query *q, int comm)
+static void comm_enablers(const struct enablers_query *q, int comm)
 {
     const struct program *p = q->p;
     for (int m = 0; m < p->comms[comm].count; m++) {
@@ -192,14 +193,14 @@ static void comm_enablers(const struct query *q, int comm)
 
 /* ---- threads that cannot step ---------------------------------------------------------------- */
 
-static void add_workers(const struct query *q, int rank)
+static void add_workers(const struct enablers_query *q, int rank)
 {
     for (int t = q->p->driver_thread[rank] + 1; program_is_worker(q->p, t); t++)
-        add_thread(q, t);
+        enablers_add_thread(q, t);
 }
 
 /* Does a worker submit an instance of an iteration, or is one in its queue? */
-static bool has_instance(const struct query *q, int thread, int64_t iteration)
+static bool has_instance(const struct enablers_query *q, int thread, int64_t iteration)
 {
     const int32_t *state = thread_cells(q->p, q->c, thread);
     if (machine_thread_op(q->p, q->c, thread) && state[THREAD_ITER] == iteration)
@@ -212,18 +213,18 @@ static bool has_instance(const struct query *q, int thread, int64_t iteration)
 
 /* All instances of an iteration must be submitted: a worker that has one must step; all of them, if the rest
    is not handed out. */
-static void add_submitters(const struct query *q, int rank, int64_t iteration)
+static void add_submitters(const struct enablers_query *q, int rank, int64_t iteration)
 {
     for (int t = q->p->driver_thread[rank] + 1; program_is_worker(q->p, t); t++)
         if (has_instance(q, t, iteration)) {
-            add_thread(q, t);
+            enablers_add_thread(q, t);
             return;
         }
     add_workers(q, rank);
 }
 
 /* The device must reach the record of a task of an iteration: all of them (task -1), or this. */
-static void add_record_movers(const struct query *q, int rank, int task, int64_t iteration)
+static void add_record_movers(const struct enablers_query *q, int rank, int task, int64_t iteration)
 {
     const struct program *p = q->p;
     for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
@@ -239,13 +240,13 @@ static void add_record_movers(const struct query *q, int rank, int task, int64_t
         }
     }
     if (task >= 0)
-        add_thread(q, p->worker[rank * p->tasks + task]); /* it has not been pushed */
+        enablers_add_thread(q, p->worker[rank * p->tasks + task]); /* it has not been pushed */
     else
         add_submitters(q, rank, iteration);
 }
 
 /* An iteration must get further: be submitted, then be reached by the device. */
-static void add_iteration_movers(const struct query *q, int rank, int64_t iteration,
+static void add_iteration_movers(const struct enablers_query *q, int rank, int64_t iteration,
                                  enum retire_rule rule)
 {
     const int32_t *window = window_cells(q->p, q->c, rank, iteration);
@@ -256,7 +257,7 @@ static void add_iteration_movers(const struct query *q, int rank, int64_t iterat
 }
 
 /* A driver asks for data, has no room in the window, or waits for its oldest iteration. */
-static void driver_enablers(const struct query *q, int rank)
+static void driver_enablers(const struct enablers_query *q, int rank)
 {
     const struct program *p = q->p;
     const int32_t *state = rank_cells(p, q->c, rank);
@@ -271,7 +272,8 @@ static void driver_enablers(const struct query *q, int rank)
         add_iteration_movers(q, rank, state[RANK_ADMITTED] - p->window, RETIRE_DEVICE);
 }
 
-static void sync_enablers(const struct query *q, int thread, const struct op *op, int64_t iteration)
+static void sync_enablers(const struct enablers_query *q, int thread, const struct op *op,
+                          int64_t iteration)
 {
     const struct program *p = q->p;
     int rank = program_sync_rank(p, thread, op);
@@ -292,7 +294,7 @@ static void sync_enablers(const struct query *q, int thread, const struct op *op
 }
 
 /* The users of the operand that can help with it: threads, and streams, which must move then. */
-static void add_helpers(const struct query *q, int thread, const struct op *op)
+static void add_helpers(const struct enablers_query *q, int thread, const struct op *op)
 {
     const struct use_table *uses = q->p->uses;
     for (int u = uses->first[op_awaited(q->p, op, thread)]; u >= 0; u = uses->items[u].next) {
@@ -308,7 +310,7 @@ static void add_helpers(const struct query *q, int thread, const struct op *op)
 }
 
 /* A lock that all release who hold it is released by its holder. -1: another operand. */
-static int lock_holder(const struct query *q, const struct op *op)
+static int lock_holder(const struct enablers_query *q, const struct op *op)
 {
     const struct program *p = q->p;
     bool known = op_operand(op->kind) == OPERAND_LOCK && !p->uses->lock_abused[op->object];
@@ -322,7 +324,7 @@ static bool may_be_skipped(const struct program *p, const struct op *op)
            op_takes(op->kind) && op->kind != OP_SYNC;
 }
 
-static void op_enablers(const struct query *q, int thread, const struct op *op)
+static void op_enablers(const struct enablers_query *q, int thread, const struct op *op)
 {
     const struct program *p = q->p;
     const int rank = p->threads[thread].rank;
@@ -331,14 +333,14 @@ static void op_enablers(const struct query *q, int thread, const struct op *op)
     else if (op->kind == OP_SYNC)
         sync_enablers(q, thread, op, thread_cells(p, q->c, thread)[THREAD_ITER]);
     else if (lock_holder(q, op) >= 0)
-        add_thread(q, lock_holder(q, op));
+        enablers_add_thread(q, lock_holder(q, op));
     else
         add_helpers(q, thread, op);
     if (may_be_skipped(p, op))
-        add_thread(q, p->driver_thread[rank]);
+        enablers_add_thread(q, p->driver_thread[rank]);
 }
 
-static void thread_enablers(const struct query *q, int thread)
+static void thread_enablers(const struct enablers_query *q, int thread)
 {
     const struct program *p = q->p;
     const struct op *op = machine_thread_op(p, q->c, thread);
@@ -350,7 +352,7 @@ static void thread_enablers(const struct query *q, int thread)
         break;
     case THREAD_CALLBACK:
         if (!op)
-            add_stream(q, p->threads[thread].stream);
+            enablers_add_stream(q, p->threads[thread].stream);
         break;
     case THREAD_HOST: break;
     }
@@ -361,12 +363,12 @@ static void thread_enablers(const struct query *q, int thread)
 void machine_enablers(const struct program *p, const struct state *state, int agent,
                       struct agent_set *set)
 {
-    const struct query q = {p, state->cells, set};
+    const struct enablers_query q = {p, state->cells, set};
     const struct agent *desc = &p->agents[agent];
     switch (desc->kind) {
     case AGENT_DATA: /* asked by a driver */
         for (int rank = 0; p->tasks && rank < p->ranks; rank++)
-            add_thread(&q, p->driver_thread[rank]);
+            enablers_add_thread(&q, p->driver_thread[rank]);
         break;
     case AGENT_THREAD: thread_enablers(&q, desc->index); break;
     case AGENT_STREAM: stream_enablers(&q, desc->index); break;

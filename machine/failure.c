@@ -129,7 +129,7 @@ static void fail_task(struct work_state *w, int thread)
     stop_rank(w, w->p->threads[thread].rank);
 }
 
-static void end_data(struct work_state *w, int rank)
+static void failure_end_data(struct work_state *w, int rank)
 {
     int32_t *state = rank_cells(w->p, w->c, rank);
     w->e->iteration = state[RANK_ADMITTED];
@@ -142,7 +142,7 @@ void failure_happens(struct work_state *w, const struct fault *fault)
     w->c[w->p->at.faults] = (int32_t)(fault - w->p->faults) + 1;
     switch (fault->kind) {
     case FAULT_TASK: fail_task(w, fault->index); break;
-    case FAULT_DATA: end_data(w, fault->index); break;
+    case FAULT_DATA: failure_end_data(w, fault->index); break;
     case FAULT_RANK: kill_rank(w, fault->index); break;
     }
 }

@@ -54,7 +54,7 @@ static inline bool test(const uint64_t *bits, int bit)
     return bits[bit / 64] >> (bit % 64) & 1;
 }
 
-static inline void set(uint64_t *bits, int bit)
+static inline void happens_before_set(uint64_t *bits, int bit)
 {
     bits[bit / 64] |= UINT64_C(1) << (bit % 64);
 }
@@ -69,7 +69,7 @@ static int first_bit(const struct program *p, const struct buffer_desc *buffer, 
 
 /* Clear a dead access in every row, so that equal knowledge is equal memory. The marks of buffers (the
    last rows) are no knowledge and stay. */
-static void forget(struct work_state *w, int bit)
+static void happens_before_forget(struct work_state *w, int bit)
 {
     const struct layout *at = &w->p->at;
     uint64_t *bits = row(w->p, w->c, 0) + bit / 64;
@@ -133,14 +133,15 @@ static void access_once(struct work_state *w, const struct access *access, int64
             report_race(w, access->buffer, record); /* the other access stays live: either order
                                                        leads to the same state */
         else if (access->write)
-            forget(w, bit); /* an access ordered after this write is ordered after that one */
+            happens_before_forget(
+                w, bit); /* an access ordered after this write is ordered after that one */
     }
     assert(own >= 0);
     if (!written)
         report_unwritten(w, access->buffer);
-    forget(w, own);
-    set(live, own);
-    set(known, own);
+    happens_before_forget(w, own);
+    happens_before_set(live, own);
+    happens_before_set(known, own);
 }
 
 /* The access in a run with clocks. */
@@ -192,8 +193,8 @@ void hb_allocated(struct work_state *w, int buffer, int self)
             clocks_allocate(w->clocks, bit, self);
             continue;
         }
-        set(row(p, w->c, p->at.row_live), bit);
-        set(row(p, w->c, self), bit);
+        happens_before_set(row(p, w->c, p->at.row_live), bit);
+        happens_before_set(row(p, w->c, self), bit);
     }
 }
 
@@ -209,7 +210,7 @@ void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration)
         int base = first_bit(p, buffer, iteration);
         for (int k = 0; k < buffer->record_count; k++)
             if (test(row(p, w->c, p->at.row_live), base + k))
-                forget(w, base + k);
+                happens_before_forget(w, base + k);
     }
 }
 
@@ -244,7 +245,7 @@ void hb_mark(struct work_state *w, int index, int buffer, int agent)
     }
     for (int k = 0; k < desc->record_count; k++)
         if (w->p->records[desc->record_first + k].agent == agent)
-            set(row(w->p, w->c, index), desc->record_first + k);
+            happens_before_set(row(w->p, w->c, index), desc->record_first + k);
 }
 
 bool hb_is_marked(struct work_state *w, int index, int buffer, int agent)

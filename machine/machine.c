@@ -23,7 +23,7 @@
 /* ---- states ---------------------------------------------------------------------------------- */
 
 /* The initial state of a cleared one: the cells that are not zero. */
-static void begin(const struct program *p, int32_t *c)
+static void machine_begin(const struct program *p, int32_t *c)
 {
     for (int t = 0; t < p->thread_count; t++)
         thread_cells(p, c, t)[THREAD_BODY] = p->threads[t].body;
@@ -54,7 +54,7 @@ struct state *machine_state(const struct program *p)
         machine_free(state);
         return NULL;
     }
-    begin(p, state->cells);
+    machine_begin(p, state->cells);
     return state;
 }
 
@@ -89,7 +89,7 @@ void machine_reset(const struct program *p, struct state *state)
     memset(state->cells, 0, p->at.bytes);
     if (state->clocks)
         clocks_reset(state->clocks);
-    begin(p, state->cells);
+    machine_begin(p, state->cells);
 }
 
 /* ---- small helpers --------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static void check_owner(struct work_state *w, const struct op *op, int64_t itera
 
 /* ---- device: the head of a stream ------------------------------------------------------------ */
 
-static void pop(struct work_state *w, int stream)
+static void machine_pop(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
     int32_t *state = stream_cells(p, w->c, stream);
@@ -232,7 +232,7 @@ static void reach_record(struct work_state *w, int stream, const struct op *op)
                 at_stream(w, stream));
 }
 
-static bool accesses(const struct program *p, const struct op *op, int buffer)
+static bool machine_accesses(const struct program *p, const struct op *op, int buffer)
 {
     for (int k = 0; k < op->access_count; k++)
         if (p->accesses[op->access_first + k].buffer == buffer)
@@ -252,7 +252,7 @@ static bool access_pending(struct work_state *w, int buffer, int stream, int *ot
         int s = p->rank_streams[i], agent = program_stream_agent(p, s);
         int count = s == stream ? 0 : stream_cells(p, w->c, s)[STREAM_COUNT];
         for (int k = 0; k < count; k++)
-            if (accesses(p, item_op(p, w->c, s, k), buffer) &&
+            if (machine_accesses(p, item_op(p, w->c, s, k), buffer) &&
                 !hb_is_marked(w, p->at.row_marked + buffer, buffer, agent)) {
                 *other = agent;
                 return true;
@@ -308,7 +308,7 @@ static const struct op *settle_head(struct work_state *w, int stream)
         hb_allocated(w, op->object, at_stream(w, stream));
     }
     leave_hw_queue(p, w->c, stream);
-    pop(w, stream);
+    machine_pop(w, stream);
     return op;
 }
 
@@ -344,7 +344,7 @@ static void settle_chain(struct work_state *w, int stream, int length)
 
 /* `stream` has changed: settle until no head takes effect any more; the order does not matter. Only
    streams that wait for its records, or share its hardware queue, can be concerned. */
-static void settle(struct work_state *w, int stream)
+static void machine_settle(struct work_state *w, int stream)
 {
     if (w->p->streams[stream].hw_queue >= 0 || (w->p->is_crossed && w->p->hw_queue_count > 0))
         settle_rank(w, w->p->streams[stream].rank);
@@ -388,13 +388,13 @@ static void report_mismatch(struct work_state *w, const struct counterpart *met)
 }
 
 /* Do the two match as one collective? */
-static bool same_collective(const struct op *a, int64_t iteration_a, const struct op *b,
-                            int64_t iteration_b)
+static bool machine_same_collective(const struct op *a, int64_t iteration_a, const struct op *b,
+                                    int64_t iteration_b)
 {
     return iteration_a == iteration_b && op_same_collective(a, b);
 }
 
-static void check_collective(struct work_state *w, const struct op *op, int64_t iteration)
+static void machine_check_collective(struct work_state *w, const struct op *op, int64_t iteration)
 {
     const struct program *p = w->p;
     const struct comm_desc *comm = &p->comms[op->comm];
@@ -405,7 +405,8 @@ static void check_collective(struct work_state *w, const struct op *op, int64_t 
             continue;
         const struct op *other = item_op(p, w->c, active, 0);
         int64_t other_iteration = item_cells(p, w->c, active, 0)[ITEM_ITER];
-        if (other->kind == OP_COLLECTIVE && !same_collective(op, iteration, other, other_iteration))
+        if (other->kind == OP_COLLECTIVE &&
+            !machine_same_collective(op, iteration, other, other_iteration))
             report_mismatch(w, &(struct counterpart){.agent = program_stream_agent(p, active),
                                                      .op = (int)(other - p->ops),
                                                      .iteration = other_iteration,
@@ -422,8 +423,8 @@ const struct op *machine_part_op(const struct program *p, int part)
     return NULL;
 }
 
-static bool same_message(const struct part *a, int64_t iteration_a, const struct part *b,
-                         int64_t iteration_b)
+static bool machine_same_message(const struct part *a, int64_t iteration_a, const struct part *b,
+                                 int64_t iteration_b)
 {
     return a->tag == b->tag && iteration_a == iteration_b &&
            (a->bytes == b->bytes || a->bytes == 0 || b->bytes == 0);
@@ -483,7 +484,7 @@ static void post_part(struct work_state *w, int stream, int index, int64_t itera
     tell_peer(w, stream, part);
     hb_shift(w, rows, pending);
     const struct part *other = &p->parts[first[CHANNEL_PART]];
-    if (!same_message(part, iteration, other, first[CHANNEL_ITER]))
+    if (!machine_same_message(part, iteration, other, first[CHANNEL_ITER]))
         report_mismatch(
             w, &(struct counterpart){.agent = -1,
                                      .op = (int)(machine_part_op(p, first[CHANNEL_PART]) - p->ops),
@@ -504,7 +505,7 @@ static void start_comm(struct work_state *w, int stream, const struct op *op, in
     if (failure_is_aborted(p, w->c, op->comm))
         return; /* it has no peers any more, and ends with an error */
     if (op->kind == OP_COLLECTIVE)
-        check_collective(w, op, iteration);
+        machine_check_collective(w, op, iteration);
     for (int k = 0; k < op->part_count; k++)
         post_part(w, stream, op->part_first + k, iteration);
 }
@@ -518,7 +519,7 @@ static void start_callback(struct work_state *w, int stream, const struct op *op
     hb_join(w, at_thread(w, op->callback), at_stream(w, stream));
 }
 
-static void start(struct work_state *w, int stream)
+static void machine_start(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
     const struct op *op = item_op(p, w->c, stream, 0);
@@ -538,7 +539,7 @@ static void start(struct work_state *w, int stream)
     w->e->iteration = iteration;
     w->e->kind = EFFECT_START;
     if (p->streams[stream].hw_queue >= 0)
-        settle(w, stream); /* the queue has moved on */
+        machine_settle(w, stream); /* the queue has moved on */
 }
 
 /* ---- device: finish -------------------------------------------------------------------------- */
@@ -590,7 +591,7 @@ static bool can_finish(const struct program *p, int32_t *c, int stream)
     return false;
 }
 
-static void finish(struct work_state *w, int stream)
+static void machine_finish(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
     const struct op *op = item_op(p, w->c, stream, 0);
@@ -605,25 +606,26 @@ static void finish(struct work_state *w, int stream)
     }
     if (op->kind == OP_CALLBACK)
         hb_join(w, at_stream(w, stream), at_thread(w, op->callback));
-    pop(w, stream);
-    settle(w, stream);
+    machine_pop(w, stream);
+    machine_settle(w, stream);
 }
 
 /* Are the members, which have all started a collective, in the same one? Without a fault they are: the
    first that disagrees ends the run. */
-static bool members_agree(const struct program *p, int32_t *c, int comm)
+static bool machine_members_agree(const struct program *p, int32_t *c, int comm)
 {
     int first = active_stream(p, c, comm, 0);
     for (int m = 1; m < p->comms[comm].count; m++) {
         int stream = active_stream(p, c, comm, m);
-        if (!same_collective(item_op(p, c, first, 0), item_cells(p, c, first, 0)[ITEM_ITER],
-                             item_op(p, c, stream, 0), item_cells(p, c, stream, 0)[ITEM_ITER]))
+        if (!machine_same_collective(item_op(p, c, first, 0), item_cells(p, c, first, 0)[ITEM_ITER],
+                                     item_op(p, c, stream, 0),
+                                     item_cells(p, c, stream, 0)[ITEM_ITER]))
             return false;
     }
     return true;
 }
 
-static bool can_complete(const struct program *p, int32_t *c, int comm)
+static bool machine_can_complete(const struct program *p, int32_t *c, int comm)
 {
     for (int m = 0; m < p->comms[comm].count; m++) {
         int stream = active_stream(p, c, comm, m);
@@ -631,7 +633,7 @@ static bool can_complete(const struct program *p, int32_t *c, int comm)
             return false;
     }
     return !failure_happened(p, c) ||
-           (!failure_is_aborted(p, c, comm) && members_agree(p, c, comm));
+           (!failure_is_aborted(p, c, comm) && machine_members_agree(p, c, comm));
 }
 
 /* Each member gets the knowledge of all. */
@@ -664,12 +666,12 @@ static void complete_collective(struct work_state *w, int comm)
     for (int i = 0; i < op->given->root_count; i++)
         tell_from_root(w, comm, op->given->roots[i]);
     for (int m = 0; m < p->comms[comm].count; m++)
-        finish(w, active_stream(p, w->c, comm, m));
+        machine_finish(w, active_stream(p, w->c, comm, m));
 }
 
 /* ---- host threads ---------------------------------------------------------------------------- */
 
-static bool has_place(const struct program *p, int32_t *c, int stream)
+static bool machine_has_place(const struct program *p, int32_t *c, int stream)
 {
     return stream_cells(p, c, stream)[STREAM_COUNT] < p->streams[stream].cap;
 }
@@ -711,9 +713,10 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_GROUP:
     case OP_CALLBACK:
     case OP_ALLOC:
-    case OP_RECORD: return has_place(p, c, op->stream);
+    case OP_RECORD: return machine_has_place(p, c, op->stream);
     case OP_WAIT:
-        return !dependence_applies(p, c, rank, op, iteration) || has_place(p, c, op->stream);
+        return !dependence_applies(p, c, rank, op, iteration) ||
+               machine_has_place(p, c, op->stream);
     case OP_SYNC: return can_sync(p, c, thread, op, iteration);
     case OP_AWAIT:
         return !dependence_applies(p, c, rank, op, iteration) ||
@@ -763,7 +766,8 @@ bool machine_thread_can_step(const struct program *p, int32_t *c, int thread)
     return thread_choices(p, c, thread) > 0;
 }
 
-static int32_t *push(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+static int32_t *machine_push(struct work_state *w, int thread, const struct op *op,
+                             int64_t iteration)
 {
     const struct program *p = w->p;
     int32_t *state = stream_cells(p, w->c, op->stream);
@@ -794,7 +798,7 @@ static void check_freed(struct work_state *w, const struct op *op)
 
 static void push_work(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
-    int32_t *item = push(w, thread, op, iteration);
+    int32_t *item = machine_push(w, thread, op, iteration);
     check_freed(w, op);
     if (!op_uses_comm(op->kind))
         return;
@@ -813,7 +817,7 @@ static void record(struct work_state *w, int thread, const struct op *op, int64_
     event[EVENT_STREAM] = op->stream;
     event[EVENT_POS] = stream[STREAM_DONE] + stream[STREAM_COUNT];
     hb_clear(w, p->at.row_events + instance);
-    push(w, thread, op, iteration)[ITEM_A] = instance;
+    machine_push(w, thread, op, iteration)[ITEM_A] = instance;
 }
 
 static void wait(struct work_state *w, int thread, const struct op *op, int64_t iteration)
@@ -827,7 +831,7 @@ static void wait(struct work_state *w, int thread, const struct op *op, int64_t 
     const int32_t *event = event_cells(p, w->c, instance);
     check_owner(w, op, iteration, event[EVENT_OWNER]);
     int row = item_row(p, w->c, op->stream, stream_cells(p, w->c, op->stream)[STREAM_COUNT]);
-    int32_t *item = push(w, thread, op, iteration);
+    int32_t *item = machine_push(w, thread, op, iteration);
     item[ITEM_A] = event[EVENT_STREAM];
     item[ITEM_B] = event[EVENT_POS];
     if (w->clocks && item[ITEM_A] >= 0)
@@ -857,7 +861,8 @@ static void sync_done(struct work_state *w, int thread, const struct op *op, int
 
 /* Only the first signal carries knowledge: a thread that passed the await may have passed it before a
    later signal. */
-static void signal_flag(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+static void machine_signal_flag(struct work_state *w, int thread, const struct op *op,
+                                int64_t iteration)
 {
     int instance = instance_of(w->p, op, iteration);
     int32_t *flag = flag_cells(w->p, w->c, instance);
@@ -867,7 +872,8 @@ static void signal_flag(struct work_state *w, int thread, const struct op *op, i
     flag[FLAG_SET] = 1;
 }
 
-static void await_flag(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+static void machine_await_flag(struct work_state *w, int thread, const struct op *op,
+                               int64_t iteration)
 {
     if (!dependence_applies(w->p, w->c, w->p->threads[thread].rank, op, iteration)) {
         learn_of_retirement(w, thread, op, iteration);
@@ -880,7 +886,7 @@ static void await_flag(struct work_state *w, int thread, const struct op *op, in
 
 /* A place of a bounded queue carries knowledge both ways: from put to get, and from the get that
    freed it to the put that fills it again. */
-static void put(struct work_state *w, int thread, const struct op *op)
+static void machine_put(struct work_state *w, int thread, const struct op *op)
 {
     int place = w->c[w->p->at.queues + op->object]++;
     int at = w->p->at.row_queues[op->object] + place;
@@ -921,7 +927,7 @@ int64_t machine_held_bytes(const struct program *p, const struct state *state, i
     return held_bytes(p, state->cells, rank);
 }
 
-static void check_memory(struct work_state *w, int rank)
+static void machine_check_memory(struct work_state *w, int rank)
 {
     int64_t memory = machine_memory(&w->p->plan->machine, rank);
     int64_t bytes = memory && !w->p->owned_plan ? held_bytes(w->p, w->c, rank) : 0;
@@ -958,12 +964,13 @@ static void change_buffer(struct work_state *w, const struct op *op)
     }
     buffer[BUFFER_STATE] = BUFFER_LIVE;
     buffer[BUFFER_STREAM] = op->stream + 1;
-    check_memory(w, p->buffers[op->object].rank);
+    machine_check_memory(w, p->buffers[op->object].rank);
     if (p->has_lifetimes && hb_is_kept(w))
         hb_clear(w, p->at.row_marked + op->object);
 }
 
-static void complete(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+static void machine_complete(struct work_state *w, int thread, const struct op *op,
+                             int64_t iteration)
 {
     int rank = w->p->threads[thread].rank;
     if (--window_cells(w->p, w->c, rank, iteration)[WINDOW_SUBMIT_LEFT] == 0)
@@ -975,7 +982,8 @@ static void complete(struct work_state *w, int thread, const struct op *op, int6
         dataflow_complete(w, rank, op->task, iteration);
 }
 
-static void execute(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+static void machine_execute(struct work_state *w, int thread, const struct op *op,
+                            int64_t iteration)
 {
     const struct program *p = w->p;
     int rank = p->threads[thread].rank, self = at_thread(w, thread);
@@ -993,14 +1001,14 @@ static void execute(struct work_state *w, int thread, const struct op *op, int64
     case OP_CALLBACK: push_work(w, thread, op, iteration); break;
     case OP_ALLOC:
         change_buffer(w, op);
-        push(w, thread, op, iteration);
+        machine_push(w, thread, op, iteration);
         break;
     case OP_RECORD: record(w, thread, op, iteration); break;
     case OP_WAIT: wait(w, thread, op, iteration); break;
     case OP_SYNC: sync_done(w, thread, op, iteration); break;
-    case OP_SIGNAL: signal_flag(w, thread, op, iteration); break;
-    case OP_AWAIT: await_flag(w, thread, op, iteration); break;
-    case OP_PUT: put(w, thread, op); break;
+    case OP_SIGNAL: machine_signal_flag(w, thread, op, iteration); break;
+    case OP_AWAIT: machine_await_flag(w, thread, op, iteration); break;
+    case OP_PUT: machine_put(w, thread, op); break;
     case OP_GET: get(w, thread, op); break;
     case OP_LOCK:
         w->c[p->at.locks + op->object] = thread + 1;
@@ -1017,13 +1025,13 @@ static void execute(struct work_state *w, int thread, const struct op *op, int64
         break;
     case OP_FREE:
     case OP_RECORD_STREAM: change_buffer(w, op); break;
-    case OP_COMPLETE: complete(w, thread, op, iteration); break;
+    case OP_COMPLETE: machine_complete(w, thread, op, iteration); break;
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }
 }
 
 /* A worker takes the oldest instance of its queue. */
-static void take(struct work_state *w, int thread)
+static void machine_take(struct work_state *w, int thread)
 {
     const struct program *p = w->p;
     int32_t *state = thread_cells(p, w->c, thread), *first = entry_cells(p, w->c, thread, 0);
@@ -1060,7 +1068,7 @@ static void thread_step(struct work_state *w, int thread, int choice)
     }
     const struct op *op = machine_thread_op(p, w->c, thread);
     if (!op) {
-        take(w, thread);
+        machine_take(w, thread);
         return;
     }
     int32_t *state = thread_cells(p, w->c, thread);
@@ -1078,14 +1086,14 @@ static void thread_step(struct work_state *w, int thread, int choice)
         snapshot_take(w, thread, op, state[THREAD_ITER]);
         return;
     }
-    execute(w, thread, op, state[THREAD_ITER]);
+    machine_execute(w, thread, op, state[THREAD_ITER]);
     state[THREAD_PC]++;
     if (p->threads[thread].kind != THREAD_HOST && !machine_thread_op(p, w->c, thread)) {
         state[THREAD_PC] = state[THREAD_ITER] = state[THREAD_TICKET] = 0;
         state[THREAD_BODY] = -1;
     }
     if (op_pushes(op->kind) && may_settle(p, w->c, op->stream))
-        settle(w, op->stream);
+        machine_settle(w, op->stream);
 }
 
 /* ---- the data loader ------------------------------------------------------------------------- */
@@ -1098,7 +1106,7 @@ static bool someone_asks(const struct program *p, int32_t *c)
     return false;
 }
 
-static void decide(struct work_state *w, int choice)
+static void machine_decide(struct work_state *w, int choice)
 {
     const struct program *p = w->p;
     w->e->iteration = w->c[0];
@@ -1125,7 +1133,7 @@ int machine_agent_enabled(const struct program *p, const struct state *state, in
     case AGENT_STREAM:
         return !failure_is_dead(p, c, desc->rank) &&
                (machine_can_start(p, c, desc->index) || can_finish(p, c, desc->index));
-    case AGENT_COMM: return can_complete(p, c, desc->index);
+    case AGENT_COMM: return machine_can_complete(p, c, desc->index);
     case AGENT_FAULT: return failure_can_happen(p, c, &p->faults[desc->index]);
     case AGENT_WATCHDOG: return failure_can_abort(p, c, desc->index);
     }
@@ -1151,13 +1159,13 @@ void machine_step(const struct program *p, struct state *state, struct transitio
     *w.e = effect_none();
     const struct agent *desc = &p->agents[transition.agent];
     switch (desc->kind) {
-    case AGENT_DATA: decide(&w, transition.choice); break;
+    case AGENT_DATA: machine_decide(&w, transition.choice); break;
     case AGENT_THREAD: thread_step(&w, desc->index, transition.choice); break;
     case AGENT_STREAM:
         if (stream_cells(p, w.c, desc->index)[STREAM_RUNNING])
-            finish(&w, desc->index);
+            machine_finish(&w, desc->index);
         else
-            start(&w, desc->index);
+            machine_start(&w, desc->index);
         break;
     case AGENT_COMM: complete_collective(&w, desc->index); break;
     case AGENT_FAULT: failure_happens(&w, &p->faults[desc->index]); break;
@@ -1243,7 +1251,7 @@ static int fellows_of(const struct program *p, int agent)
 }
 
 /* Can no agent of these ranks step, does none wait for data, and is a thread blocked? */
-static bool is_stuck(const struct program *p, const struct state *state, int fellows)
+static bool machine_is_stuck(const struct program *p, const struct state *state, int fellows)
 {
     bool blocked = false;
     for (int agent = 1; agent < p->agent_count; agent++) {
@@ -1263,7 +1271,7 @@ static bool is_stuck(const struct program *p, const struct state *state, int fel
 bool machine_never_woken(const struct program *p, const struct state *state)
 {
     for (int rank = 0; machine_failed(p, state) && rank < p->ranks; rank++)
-        if (p->fellows[rank] == rank && is_stuck(p, state, rank))
+        if (p->fellows[rank] == rank && machine_is_stuck(p, state, rank))
             return true;
     return false;
 }

@@ -30,7 +30,7 @@ static enum status find_most(const struct program *p, int64_t *bytes, int *rank,
 }
 
 /* A rank whose list is that of this place in a pipeline, or the one that differs behind them; -1: none. */
-static int rank_of_row(const struct plan *plan, int places, int row)
+static int memory_rank_of_row(const struct plan *plan, int places, int row)
 {
     if (row >= places)
         return plan->programs.parallel.differing[row - places].rank;
@@ -57,7 +57,7 @@ static int ranks_of_row(const struct plan *plan, int places, int row)
 static int64_t excess_of(const struct plan *plan, const struct rank_memory *ranks, int places,
                          int row, int64_t *limit)
 {
-    int rank = rank_of_row(plan, places, row), replica, place;
+    int rank = memory_rank_of_row(plan, places, row), replica, place;
     if (rank < 0)
         return 0;
     parallel_place(plan, places, rank, &replica, &place);
@@ -102,7 +102,7 @@ static const char *tell_unfit(const struct plan *plan, const struct rank_memory 
     const char *text = "";
     int unfit = 0, all = 0, told = 0, lists = 0;
     for (int row = 0; row < rows; row++) {
-        int rank = rank_of_row(plan, places, row), count = ranks_of_row(plan, places, row);
+        int rank = memory_rank_of_row(plan, places, row), count = ranks_of_row(plan, places, row);
         int64_t limit, excess = excess_of(plan, ranks, places, row, &limit);
         all += count;
         if (!excess)
@@ -147,7 +147,7 @@ static enum status tell_lists(const struct plan *plan, struct arena *arena, cons
     }
     if (most >= 0) {
         const char *unfit = tell_unfit(plan, ranks, places, rows, &scratch);
-        *sentence = tell_most(&ranks[most], rank_of_row(plan, places, most),
+        *sentence = tell_most(&ranks[most], memory_rank_of_row(plan, places, most),
                               ranks[most].most - worst, unfit, arena);
         status = unfit && *sentence ? STATUS_OK : diag_no_memory(diag);
     }

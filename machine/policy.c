@@ -75,7 +75,7 @@ void policy_end_data(struct policy *policy, int rank, int64_t iterations)
 }
 
 /* Move new instances from a worker's queue in the state to that of the runtime. */
-static void deliver(struct policy *policy, int worker)
+static void policy_deliver(struct policy *policy, int worker)
 {
     const struct program *p = policy->program;
     int32_t *c = policy->state->cells;
@@ -95,7 +95,7 @@ static void deliver_all(struct policy *policy, int rank)
     for (int t = p->driver_thread[rank] + 1;
          t < p->thread_count && p->threads[t].rank == rank && p->threads[t].kind == THREAD_WORKER;
          t++)
-        deliver(policy, t);
+        policy_deliver(policy, t);
 }
 
 static void driver_acts(struct policy *policy, int rank)
@@ -129,6 +129,6 @@ void policy_complete(struct policy *policy, int rank, int task, int64_t iteratio
     dataflow_complete(&w, rank, task, iteration);
     const struct edge_list *fires = &policy->program->fires[task];
     for (int i = 0; i < fires->count; i++)
-        deliver(policy,
-                policy->program->worker[rank * policy->program->tasks + fires->items[i].task]);
+        policy_deliver(
+            policy, policy->program->worker[rank * policy->program->tasks + fires->items[i].task]);
 }

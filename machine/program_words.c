@@ -74,7 +74,8 @@ const char *program_op_subject(const struct program *program, const struct op *o
     return buf;
 }
 
-static void print_object(FILE *out, const char *name, const struct op *op, const char *task)
+static void program_words_print_object(FILE *out, const char *name, const struct op *op,
+                                       const char *task)
 {
     enum op_operand kind = op_operand(op->kind);
     if (!task || (kind != OPERAND_EVENT && kind != OPERAND_FLAG))
@@ -94,7 +95,7 @@ static void print_operands(const struct program *program, const struct op *op, F
     if (program->is_crossed && op->device >= 0)
         snprintf(device, sizeof device, "device of rank %d", op->device);
     if (object)
-        print_object(out, object, op, task);
+        program_words_print_object(out, object, op, task);
     else if (op->kind == OP_SYNC)
         fprintf(out, " %s",
                 op->sync == SYNC_DEVICE   ? device
@@ -114,7 +115,7 @@ static void print_operands(const struct program *program, const struct op *op, F
     }
 }
 
-static void print_op(const struct program *program, const struct op *op, FILE *out)
+static void program_words_print_op(const struct program *program, const struct op *op, FILE *out)
 {
     fputs(op_key(op->kind), out);
     print_operands(program, op, out);
@@ -136,24 +137,24 @@ static void print_op(const struct program *program, const struct op *op, FILE *o
 }
 
 /* The steps of a callback or of a kernel. */
-static void print_steps(const struct program *program, int index, FILE *out)
+static void program_words_print_steps(const struct program *program, int index, FILE *out)
 {
     const struct body *body = &program->bodies[index];
     for (int i = 0; i < body->count; i++) {
         fputs("      ", out);
-        print_op(program, &program->ops[body->first + i], out);
+        program_words_print_op(program, &program->ops[body->first + i], out);
     }
 }
 
-static void print_body(const struct program *program, int index, FILE *out)
+static void program_words_print_body(const struct program *program, int index, FILE *out)
 {
     const struct body *body = &program->bodies[index];
     for (int i = 0; i < body->count; i++) {
         const struct op *op = &program->ops[body->first + i];
         fputs("    ", out);
-        print_op(program, op, out);
+        program_words_print_op(program, op, out);
         if (op->kind == OP_CALLBACK)
-            print_steps(program, op->object, out);
+            program_words_print_steps(program, op->object, out);
     }
 }
 
@@ -182,13 +183,13 @@ enum status program_print(const struct program *program, FILE *out, struct diag 
             if (thread->rank != rank || thread->kind != THREAD_HOST)
                 continue;
             fprintf(out, "  thread %s\n", thread->name);
-            print_body(program, thread->body, out);
+            program_words_print_body(program, thread->body, out);
         }
         for (int task = 0; task < program->tasks; task++) {
             int index = rank * program->tasks + task;
             fprintf(out, "  task %s, thread %s\n", program->plan->pipeline.tasks[task].name,
                     program->threads[program->worker[index]].name);
-            print_body(program, index, out);
+            program_words_print_body(program, index, out);
         }
     }
     return diag_flush(diag, out, "the lowered program");

@@ -12,7 +12,7 @@ enum { NONE = -1, WATCHES_PER_AGENT = 4 }; /* most agents wait for one other */
 /* ---- watching -------------------------------------------------------------------------------- */
 
 /* False: all places are taken. */
-static bool watch(struct ready_set *set, int watcher, int watched)
+static bool ready_watch(struct ready_set *set, int watcher, int watched)
 {
     int at = set->unused;
     if (at < 0)
@@ -63,7 +63,7 @@ static void watch_enablers(struct ready_set *set, const struct state *state, int
     machine_enablers(set->program, state, agent, &set->enablers);
     for (int i = 0; watched && i < set->enablers.count; i++)
         if (set->enablers.members[i] != agent)
-            watched = watch(set, agent, set->enablers.members[i]);
+            watched = ready_watch(set, agent, set->enablers.members[i]);
     if (watched)
         return;
     unwatch_all(set, agent);
@@ -72,7 +72,7 @@ static void watch_enablers(struct ready_set *set, const struct state *state, int
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static enum readiness ask(const struct ready_set *set, const struct state *state, int agent)
+static enum readiness ready_ask(const struct ready_set *set, const struct state *state, int agent)
 {
     const struct program *p = set->program;
     const struct agent *desc = &p->agents[agent];
@@ -83,9 +83,9 @@ static enum readiness ask(const struct ready_set *set, const struct state *state
                : READY_BLOCKED;
 }
 
-static void look_at(struct ready_set *set, const struct state *state, int agent)
+static void ready_look_at(struct ready_set *set, const struct state *state, int agent)
 {
-    enum readiness before = set->readiness[agent], now = ask(set, state, agent);
+    enum readiness before = set->readiness[agent], now = ready_ask(set, state, agent);
     set->readiness[agent] = now;
     if (now >= READY_CHOICE && (before < READY_CHOICE || agent == set->acting))
         set->news[set->news_count++] = agent;
@@ -112,7 +112,7 @@ void ready_begin(struct ready_set *set, const struct state *state)
     set->unused = set->always_count = set->news_count = 0;
     set->acting = NONE;
     for (int agent = 1; agent < p->agent_count; agent++)
-        look_at(set, state, agent);
+        ready_look_at(set, state, agent);
 }
 
 void ready_acts(struct ready_set *set, const struct state *state, int agent)
@@ -151,7 +151,7 @@ void ready_acted(struct ready_set *set, const struct state *state)
     agent_set_add(&set->due, set->acting);
     set->news_count = 0;
     for (int i = 0; i < set->due.count; i++)
-        look_at(set, state, set->due.members[i]);
+        ready_look_at(set, state, set->due.members[i]);
 #ifdef SWSIM_CHECKS
     assert(is_true(set, state));
 #endif

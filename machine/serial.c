@@ -28,8 +28,8 @@ static int64_t find_lag(const struct work_state *w, const struct op *op, int ran
     return serial - made;
 }
 
-static void report(struct work_state *w, const struct access *access, int64_t serial, int64_t lag,
-                   int writer)
+static void serial_report(struct work_state *w, const struct access *access, int64_t serial,
+                          int64_t lag, int writer)
 {
     if (w->e->violated & (1u << PROPERTY_SERIAL))
         return;
@@ -39,8 +39,8 @@ static void report(struct work_state *w, const struct access *access, int64_t se
 }
 
 /* All writers must lag alike: the own writes of a task never do. */
-static void check(struct work_state *w, const struct op *op, const struct access *access, int rank,
-                  int64_t iteration)
+static void serial_check(struct work_state *w, const struct op *op, const struct access *access,
+                         int rank, int64_t iteration)
 {
     const struct program *p = w->p;
     const struct buffer_desc *desc = &p->buffers[access->buffer];
@@ -54,7 +54,8 @@ static void check(struct work_state *w, const struct op *op, const struct access
                           ? 0
                           : find_lag(w, op, rank, iteration, t, buffer->scope == SCOPE_ITERATION);
         if (lag < 0 || lag > allowed || (common >= 0 && lag != common))
-            report(w, access, iteration + (p->serial_place[t] < p->serial_place[op->task]), lag, t);
+            serial_report(w, access, iteration + (p->serial_place[t] < p->serial_place[op->task]),
+                          lag, t);
         else if (lag > 0)
             w->e->stale = true;
         common = lag;
@@ -66,7 +67,7 @@ void serial_access(struct work_state *w, const struct op *op, int rank, int64_t 
     if (!w->p->options.serial || op->task < 0 || op->access_count == 0)
         return;
     for (int k = 0; k < op->access_count; k++)
-        check(w, op, &w->p->accesses[op->access_first + k], rank, iteration);
+        serial_check(w, op, &w->p->accesses[op->access_first + k], rank, iteration);
     if (plan_task(w->p->plan, rank, op->task)->writes.count > 0)
         *made_cell(w, rank, op->task) = (int32_t)iteration + 1;
 }

@@ -54,7 +54,7 @@ static void find_doers(const struct program *p, const struct doers *doers)
         }
 }
 
-static bool waits_for(const struct op *op, int stream)
+static bool snapshot_waits_for(const struct op *op, int stream)
 {
     return op->sync != SYNC_STREAM || op->stream == stream;
 }
@@ -72,13 +72,13 @@ static bool others_push(const struct program *p, const struct doers *doers, int 
     int rank = program_sync_rank(p, thread, op);
     for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++) {
         int s = p->rank_streams[k];
-        if (waits_for(op, s) && is_others(doers->pusher[s], thread))
+        if (snapshot_waits_for(op, s) && is_others(doers->pusher[s], thread))
             return true;
     }
     return false;
 }
 
-static bool is_listed(const struct program *p, int thread, int stream)
+static bool snapshot_is_listed(const struct program *p, int thread, int stream)
 {
     int k = p->awaited_by[thread];
     while (k >= 0 && p->awaited[k].stream != stream)
@@ -89,7 +89,7 @@ static bool is_listed(const struct program *p, int thread, int stream)
 static bool list_stream(struct program *p, int thread, int stream)
 {
     int k = p->awaited_count;
-    if (is_listed(p, thread, stream))
+    if (snapshot_is_listed(p, thread, stream))
         return true;
     if (!arena_grow(&p->arena, (void **)&p->awaited, (size_t)k, &p->awaited_cap,
                     sizeof *p->awaited))
@@ -103,7 +103,8 @@ static bool list_awaited(struct program *p, int thread, const struct op *op)
 {
     int rank = program_sync_rank(p, thread, op);
     for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++)
-        if (waits_for(op, p->rank_streams[i]) && !list_stream(p, thread, p->rank_streams[i]))
+        if (snapshot_waits_for(op, p->rank_streams[i]) &&
+            !list_stream(p, thread, p->rank_streams[i]))
             return false;
     return true;
 }
@@ -184,31 +185,31 @@ int snapshot_awaits(const struct program *p, const int32_t *c, int thread)
     return -1;
 }
 
-static void learn(struct work_state *w, int k)
+static void snapshot_learn(struct work_state *w, int k)
 {
     w->c[w->p->at.awaited + k] = REACHED;
     hb_join(w, w->p->at.row_threads + w->p->awaited[k].thread,
             w->p->at.row_streams + w->p->awaited[k].stream);
 }
 
-static void take_work(struct work_state *w, int thread, const struct op *op)
+static void snapshot_take_work(struct work_state *w, int thread, const struct op *op)
 {
     const struct program *p = w->p;
     int rank = program_sync_rank(p, thread, op);
     for (int k = p->awaited_by[thread]; k >= 0; k = p->awaited[k].next_of_thread) {
         int s = p->awaited[k].stream;
         const int32_t *stream = stream_cells(p, w->c, s);
-        if (p->streams[s].rank != rank || !waits_for(op, s))
+        if (p->streams[s].rank != rank || !snapshot_waits_for(op, s))
             continue;
         if (stream[STREAM_COUNT] == 0)
-            learn(w, k);
+            snapshot_learn(w, k);
         else
             w->c[p->at.awaited + k] = stream[STREAM_DONE] + stream[STREAM_COUNT];
     }
 }
 
 /* Cells of other streams say that the call was. */
-static void take_event(struct work_state *w, int thread, int instance)
+static void snapshot_take_event(struct work_state *w, int thread, int instance)
 {
     const struct program *p = w->p;
     const int32_t *event = event_cells(p, w->c, instance);
@@ -222,9 +223,9 @@ static void take_event(struct work_state *w, int thread, int instance)
 void snapshot_take(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
     if (op->sync == SYNC_EVENT)
-        take_event(w, thread, instance_of(w->p, op, iteration));
+        snapshot_take_event(w, thread, instance_of(w->p, op, iteration));
     else
-        take_work(w, thread, op);
+        snapshot_take_work(w, thread, op);
 }
 
 void snapshot_drop(struct work_state *w, int thread)
@@ -240,5 +241,5 @@ void snapshot_reach(struct work_state *w, int stream)
     int32_t done = stream_cells(p, w->c, stream)[STREAM_DONE];
     for (int k = p->awaited_on[stream]; k >= 0; k = p->awaited[k].next_of_stream)
         if (w->c[p->at.awaited + k] > 0 && w->c[p->at.awaited + k] <= done)
-            learn(w, k);
+            snapshot_learn(w, k);
 }

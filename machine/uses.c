@@ -44,7 +44,7 @@ static int used_so(const struct program *p, const struct op *op, int thread, uns
     const struct operand_row *row = &operand_table[op_operand(op->kind)];
     if (!(op_uses(op->kind, AT_CALL) & (row->has_room ? GIVES | TAKES : uses)))
         return -1;
-    return use_object(p, row->object, operand_index(p, op, p->threads[thread].rank));
+    return uses_use_object(p, row->object, operand_index(p, op, p->threads[thread].rank));
 }
 
 unsigned op_helping(enum op_kind kind)
@@ -56,18 +56,18 @@ unsigned op_helping(enum op_kind kind)
 int op_awaited(const struct program *p, const struct op *op, int thread)
 {
     if (op_pushes(op->kind))
-        return use_object(p, OBJECT_STREAM, op->stream);
+        return uses_use_object(p, OBJECT_STREAM, op->stream);
     if (syncs_with_device(op))
-        return use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
+        return uses_use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
     if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)
-        return use_object(p, OBJECT_STREAM, op->stream);
+        return uses_use_object(p, OBJECT_STREAM, op->stream);
     return used_so(p, op, thread, TAKES);
 }
 
 int op_helped(const struct program *p, const struct op *op, int thread)
 {
     if (op->kind == OP_SYNC && op->sync == SYNC_LOAD) /* who loads a kernel loads it for all */
-        return use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
+        return uses_use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
     return used_so(p, op, thread, GIVES);
 }
 
@@ -79,9 +79,9 @@ struct visitor {
     void *arg;
 };
 
-static void use(const struct visitor *v, enum object_kind kind, int index, enum way way)
+static void uses_use(const struct visitor *v, enum object_kind kind, int index, enum way way)
 {
-    v->visit(v->arg, use_object(v->program, kind, index), way, -1);
+    v->visit(v->arg, uses_use_object(v->program, kind, index), way, -1);
 }
 
 /* Memory of other ranks is accessed where a thread drives several devices. */
@@ -91,7 +91,7 @@ static void use_accessed_memory(const struct visitor *v, const struct op *op, in
     for (int k = 0; p->is_crossed && k < op->access_count; k++) {
         int owner = p->buffers[p->accesses[op->access_first + k].buffer].rank;
         if (owner != rank)
-            use(v, OBJECT_MEMORY, owner, WAY_READ);
+            uses_use(v, OBJECT_MEMORY, owner, WAY_READ);
     }
 }
 
@@ -107,10 +107,10 @@ static void use_slot(const struct visitor *v, const struct op *op, int rank, boo
 {
     const struct program *p = v->program;
     if (!p->slots_safe)
-        use(v, OBJECT_SLOTS, rank, WAY_READ);
+        uses_use(v, OBJECT_SLOTS, rank, WAY_READ);
     if (reads && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP &&
         (op->distance > 0 || !p->slots_safe))
-        use(v, OBJECT_RETIRED, rank, WAY_READ);
+        uses_use(v, OBJECT_RETIRED, rank, WAY_READ);
 }
 
 /* Put an instance of `task` into its worker's queue. */
@@ -118,11 +118,11 @@ static void use_inbox(const struct visitor *v, int rank, int task)
 {
     const struct program *p = v->program;
     bool in_order = p->slots_safe && p->plan->pipeline.forget_done == FORGET_NEVER;
-    v->visit(v->arg, use_object(p, OBJECT_INBOX, p->worker[rank * p->tasks + task]), WAY_PUT,
+    v->visit(v->arg, uses_use_object(p, OBJECT_INBOX, p->worker[rank * p->tasks + task]), WAY_PUT,
              in_order ? task : -1);
     bool ordered = p->ticket_position[rank * p->tasks + task] >= 0;
     if (ordered && p->plan->pipeline.ticket_at == TICKET_AT_FIRE)
-        use(v, OBJECT_NUMBER, rank, WAY_PUT);
+        uses_use(v, OBJECT_NUMBER, rank, WAY_PUT);
 }
 
 /* Under data-flow: the end of a submission asks which iterations are retired only where they may be
@@ -133,7 +133,7 @@ static void use_submission(const struct visitor *v, const struct op *op, int ran
     if (p->driver != DRIVER_DATAFLOW)
         return;
     if (!p->slots_safe || p->plan->pipeline.forget_done != FORGET_NEVER)
-        use(v, OBJECT_RETIRED, rank, WAY_READ);
+        uses_use(v, OBJECT_RETIRED, rank, WAY_READ);
     for (int i = 0; i < p->fires[op->task].count; i++)
         use_inbox(v, rank, p->fires[op->task].items[i].task);
 }
@@ -174,7 +174,7 @@ static void use_operand(const struct visitor *v, const struct op *op, int rank,
         /* A mark takes effect in the step of another agent, which would have to use what it uses. */
         assert(way == WAY_NOTHING || moment == AT_CALL || !op_is_mark(op->kind));
         if (way != WAY_NOTHING)
-            use(v, object, operand_index(v->program, op, rank), way);
+            uses_use(v, object, operand_index(v->program, op, rank), way);
     }
 }
 
@@ -182,20 +182,20 @@ static void use_push(const struct visitor *v, const struct op *op)
 {
     const struct program *p = v->program;
     const struct stream_desc *stream = &p->streams[op->stream];
-    use(v, OBJECT_STREAM, op->stream, WAY_WRITE);
-    use(v, OBJECT_DEVICE, stream->rank, WAY_CHANGE);
+    uses_use(v, OBJECT_STREAM, op->stream, WAY_WRITE);
+    uses_use(v, OBJECT_DEVICE, stream->rank, WAY_CHANGE);
     if (op_operand(op->kind) == OPERAND_BUFFER)
         use_operand(v, op, stream->rank, AT_CALL);
     else
-        use(v, OBJECT_MEMORY, stream->rank, WAY_READ);
+        uses_use(v, OBJECT_MEMORY, stream->rank, WAY_READ);
     use_accessed_memory(v, op, stream->rank);
     if (stream->hw_queue >= 0)
-        use(v, OBJECT_HW_QUEUE, stream->hw_queue, WAY_PUT);
+        uses_use(v, OBJECT_HW_QUEUE, stream->hw_queue, WAY_PUT);
     if (op->comm < 0)
         return;
-    use(v, OBJECT_MEMBER, p->comms[op->comm].first_member + op->member, WAY_PUT);
+    uses_use(v, OBJECT_MEMBER, p->comms[op->comm].first_member + op->member, WAY_PUT);
     if (p->plan->machine.launch_order_implicit)
-        use(v, OBJECT_ISSUE, stream->rank, WAY_PUT);
+        uses_use(v, OBJECT_ISSUE, stream->rank, WAY_PUT);
 }
 
 static void use_at_call(const struct visitor *v, const struct op *op, int rank)
@@ -214,11 +214,11 @@ static void use_at_call(const struct visitor *v, const struct op *op, int rank)
 static void use_sync(const struct visitor *v, const struct op *op, int rank)
 {
     if (op->sync == SYNC_STREAM)
-        use(v, OBJECT_STREAM, op->stream, WAY_READ);
+        uses_use(v, OBJECT_STREAM, op->stream, WAY_READ);
     else if (op->sync == SYNC_EVENT)
         use_at_call(v, op, rank);
     else if (!op_may_sync(op))
-        use(v, OBJECT_DEVICE, rank, WAY_ASK);
+        uses_use(v, OBJECT_DEVICE, rank, WAY_ASK);
 }
 
 void uses_of_op(const struct program *program, const struct op *op, int thread, use_visit *visit,
@@ -230,7 +230,7 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
     if (op_pushes(op->kind))
         use_push(&v, op);
     else if (op->access_count > 0) {
-        use(&v, OBJECT_MEMORY, rank, WAY_READ);
+        uses_use(&v, OBJECT_MEMORY, rank, WAY_READ);
         use_accessed_memory(&v, op, rank);
     }
     if (op->kind == OP_SYNC)
@@ -265,7 +265,7 @@ void uses_of_take(const struct program *program, int thread, use_visit *visit, v
 {
     const struct visitor v = {program, visit, arg};
     if (program->tasks && program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
-        use(&v, OBJECT_SLOTS, program->threads[thread].rank, WAY_WRITE);
+        uses_use(&v, OBJECT_SLOTS, program->threads[thread].rank, WAY_WRITE);
 }
 
 /* Does the driver fire instances of `task`? Under data-flow at admission, if it waits for nothing
@@ -291,14 +291,14 @@ void uses_of_admit(const struct program *program, int rank, use_visit *visit, vo
 {
     const struct visitor v = {program, visit, arg};
     if (!program->slots_safe)
-        use(&v, OBJECT_SLOTS, rank, WAY_WRITE);
+        uses_use(&v, OBJECT_SLOTS, rank, WAY_WRITE);
     use_inboxes(&v, rank);
 }
 
 void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg)
 {
     const struct visitor v = {program, visit, arg};
-    use(&v, OBJECT_RETIRED, rank, WAY_WRITE);
+    uses_use(&v, OBJECT_RETIRED, rank, WAY_WRITE);
     if (!program->slots_safe)
         use_inboxes(&v, rank);
 }
@@ -308,7 +308,7 @@ void uses_of_start(const struct program *program, int stream, const struct op *o
 {
     const struct visitor v = {program, visit, arg};
     if (program->plan->machine.sm_slots && op->sm > 0)
-        use(&v, OBJECT_RESIDENCY, program->device[program->streams[stream].rank], WAY_PUT);
+        uses_use(&v, OBJECT_RESIDENCY, program->device[program->streams[stream].rank], WAY_PUT);
     use_operand(&v, op, program->streams[stream].rank, AT_STREAM);
 }
 
@@ -346,14 +346,14 @@ bool use_is_ahead(const struct program *program, int32_t *cells, const struct us
 }
 
 /* The steps whose uses are being entered into the table. */
-struct entry {
+struct uses_entry {
     struct program *program;
     int agent, last;
 };
 
-static void enter(void *arg, int object, enum way way, int tag)
+static void uses_enter(void *arg, int object, enum way way, int tag)
 {
-    const struct entry *entry = arg;
+    const struct uses_entry *entry = arg;
     struct program *p = entry->program;
     struct use_table *uses = p->uses;
     for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
@@ -396,12 +396,12 @@ static void find_abused_locks(const struct program *program)
 
 static void enter_op(struct program *program, const struct op *op, int thread, int last)
 {
-    struct entry entry = {program, program_thread_agent(program, thread), last};
-    uses_of_op(program, op, thread, enter, &entry);
+    struct uses_entry entry = {program, program_thread_agent(program, thread), last};
+    uses_of_op(program, op, thread, uses_enter, &entry);
     if (op->stream < 0 || !op_pushes(op->kind))
         return;
-    struct entry start = {program, program_stream_agent(program, op->stream), INT_MAX};
-    uses_of_start(program, op->stream, op, enter, &start);
+    struct uses_entry start = {program, program_stream_agent(program, op->stream), INT_MAX};
+    uses_of_start(program, op->stream, op, uses_enter, &start);
 }
 
 /* A host thread comes to its operations once: the last of those that are alike says until when. */
@@ -435,20 +435,20 @@ static void enter_all(struct program *program, struct uses_memo *memo)
 {
     for (int rank = 0; program->tasks && rank < program->ranks; rank++) {
         int driver = program->driver_thread[rank];
-        struct entry entry = {program, program_thread_agent(program, driver), INT_MAX};
-        uses_of_admit(program, rank, enter, &entry);
-        uses_of_retire(program, rank, enter, &entry);
+        struct uses_entry entry = {program, program_thread_agent(program, driver), INT_MAX};
+        uses_of_admit(program, rank, uses_enter, &entry);
+        uses_of_retire(program, rank, uses_enter, &entry);
     }
     for (int t = 0; program->tasks && t < program->thread_count; t++) {
-        struct entry entry = {program, program_thread_agent(program, t), INT_MAX};
+        struct uses_entry entry = {program, program_thread_agent(program, t), INT_MAX};
         if (program->threads[t].kind == THREAD_WORKER)
-            uses_of_take(program, t, enter, &entry);
+            uses_of_take(program, t, uses_enter, &entry);
     }
     for (size_t b = 0; b < program->body_count; b++)
         enter_body(program, &program->bodies[b], memo);
 }
 
-static bool allocate(struct program *program)
+static bool uses_allocate(struct program *program)
 {
     int sizes[OBJECT_KINDS] = {[OBJECT_STREAM] = program->stream_count,
                                [OBJECT_DEVICE] = program->ranks,
@@ -484,7 +484,7 @@ static bool allocate(struct program *program)
 
 enum status uses_build(struct program *program, struct diag *diag)
 {
-    if (!allocate(program))
+    if (!uses_allocate(program))
         return diag_no_memory(diag);
     struct uses_memo memo = {0};
     find_abused_locks(program);

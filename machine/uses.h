@@ -83,7 +83,7 @@ struct use_table {
 };
 
 /* Number of an object in use_table.first. */
-static inline int use_object(const struct program *program, enum object_kind kind, int index)
+static inline int uses_use_object(const struct program *program, enum object_kind kind, int index)
 {
     return program->uses->base[kind] + index;
 }

@@ -14,8 +14,8 @@
 
 /* ---- mismatches ------------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 3, 4))) static void append(char *buf, size_t cap, const char *format,
-                                                         ...)
+__attribute__((format(printf, 3, 4))) static void violation_words_append(char *buf, size_t cap,
+                                                                         const char *format, ...)
 {
     size_t length = strlen(buf);
     va_list args;
@@ -30,15 +30,15 @@ static void append_bytes(char *buf, size_t cap, int64_t ours, int64_t theirs)
     units_show_bytes((double)ours, a);
     units_show_bytes((double)theirs, b);
     if (strcmp(a, b) == 0)
-        append(buf, cap, ", bytes (%" PRId64 ", %" PRId64 ")", ours, theirs);
+        violation_words_append(buf, cap, ", bytes (%" PRId64 ", %" PRId64 ")", ours, theirs);
     else
-        append(buf, cap, ", bytes (%s, %s)", a, b);
+        violation_words_append(buf, cap, ", bytes (%s, %s)", a, b);
 }
 
 static void append_tags(const struct program *p, int ours, int theirs, char *buf, size_t cap)
 {
-    append(buf, cap, ", tag (%s, %s)", ours >= 0 ? p->names.items[ours] : "none",
-           theirs >= 0 ? p->names.items[theirs] : "none");
+    violation_words_append(buf, cap, ", tag (%s, %s)", ours >= 0 ? p->names.items[ours] : "none",
+                           theirs >= 0 ? p->names.items[theirs] : "none");
 }
 
 /* The rank that a broadcast comes from; -1: another collective, or several of one group, whose name has them. */
@@ -53,10 +53,11 @@ static void differing_collectives(const struct program *p, const struct op *ours
     if (ours->name != theirs->name)
         append_tags(p, ours->name, theirs->name, buf, cap);
     if (ours->given->work->collective != theirs->given->work->collective)
-        append(buf, cap, ", kind (%s, %s)", collective_key(ours->given->work->collective),
-               collective_key(theirs->given->work->collective));
+        violation_words_append(buf, cap, ", kind (%s, %s)",
+                               collective_key(ours->given->work->collective),
+                               collective_key(theirs->given->work->collective));
     if (root_of(p, ours) != root_of(p, theirs))
-        append(buf, cap, ", root (%d, %d)", root_of(p, ours), root_of(p, theirs));
+        violation_words_append(buf, cap, ", root (%d, %d)", root_of(p, ours), root_of(p, theirs));
     if (ours->given->bytes != theirs->given->bytes)
         append_bytes(buf, cap, ours->given->bytes, theirs->given->bytes);
 }
@@ -97,10 +98,10 @@ static void describe_difference(const struct program *p, const struct effect *ef
     else
         differing_collectives(p, &p->ops[effect->op], &p->ops[met->op], fields, sizeof fields);
     if (p->tasks && effect->iteration != met->iteration)
-        append(fields, sizeof fields, ", iteration (%" PRId64 ", %" PRId64 ")", effect->iteration,
-               met->iteration);
+        violation_words_append(fields, sizeof fields, ", iteration (%" PRId64 ", %" PRId64 ")",
+                               effect->iteration, met->iteration);
     if (*fields)
-        append(buf, cap, ": they differ in %s", fields + strlen(", "));
+        violation_words_append(buf, cap, ": they differ in %s", fields + strlen(", "));
 }
 
 static void describe_mismatch(const struct program *p, const struct effect *effect, char *buf,
@@ -128,8 +129,8 @@ static int line_of(const struct program *p, int task)
 }
 
 /* The access of `subject` in this run and in a serial one. */
-static void describe_order(const struct program *p, const struct effect *effect,
-                           const char *subject, char *buf, size_t cap)
+static void violation_words_describe_order(const struct program *p, const struct effect *effect,
+                                           const char *subject, char *buf, size_t cap)
 {
     const struct order_change *change = &effect->serial;
     const struct buffer_desc *buffer = &p->buffers[change->buffer];
@@ -259,7 +260,7 @@ const char *machine_describe_violation(const struct program *p, enum property pr
     case PROPERTY_RACE: describe_race(p, &effect->race, subject, buf, cap); break;
     case PROPERTY_LIFETIME: describe_lifetime(p, &effect->lifetime, subject, buf, cap); break;
     case PROPERTY_VALUE: describe_unwritten(p, effect, subject, buf, cap); break;
-    case PROPERTY_SERIAL: describe_order(p, effect, subject, buf, cap); break;
+    case PROPERTY_SERIAL: violation_words_describe_order(p, effect, subject, buf, cap); break;
     case PROPERTY_MISMATCH: describe_mismatch(p, effect, buf, cap); break;
     case PROPERTY_SLOT:
         snprintf(buf, cap,

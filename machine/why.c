@@ -45,8 +45,8 @@ static int first_helper(const struct program *p, int32_t *c, const struct op *wa
     return first < 0 ? -1 : program_thread_agent(p, first);
 }
 
-static void wait_for_stream(const struct program *p, enum wait_cause cause, int stream,
-                            struct wait *wait)
+static void why_wait_for_stream(const struct program *p, enum wait_cause cause, int stream,
+                                struct wait *wait)
 {
     wait->cause = cause;
     wait->agent = stream >= 0 ? program_stream_agent(p, stream) : -1;
@@ -128,7 +128,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
         return;
     }
     if (op_pushes(op->kind)) { /* to a full stream */
-        wait_for_stream(p, CAUSE_FULL, op->stream, wait);
+        why_wait_for_stream(p, CAUSE_FULL, op->stream, wait);
         return;
     }
     switch (op_operand(op->kind)) {
@@ -308,16 +308,16 @@ static void why_not_started(const struct program *p, int32_t *c, int stream, con
         int active = member[MEMBER_ACTIVE] - 1;
         if (active < 0) /* queued, not started */
             active = stream_holding(p, c, rank, op->comm, member[MEMBER_FINISHED]);
-        wait_for_stream(p, CAUSE_COMM_ORDER, active, wait);
+        why_wait_for_stream(p, CAUSE_COMM_ORDER, active, wait);
         wait->object = op->comm;
     } else if (queue >= 0 && c[p->at.hw_queues[queue] + 1] != stream) {
-        wait_for_stream(p, CAUSE_HW_QUEUE, c[p->at.hw_queues[queue] + 1], wait);
+        why_wait_for_stream(p, CAUSE_HW_QUEUE, c[p->at.hw_queues[queue] + 1], wait);
     } else if (op->comm >= 0 && p->plan->machine.launch_order_implicit &&
                item[ITEM_C] != ranks[RANK_COMM_STARTED]) {
-        wait_for_stream(p, CAUSE_ISSUE, stream_holding(p, c, rank, -1, ranks[RANK_COMM_STARTED]),
-                        wait);
+        why_wait_for_stream(p, CAUSE_ISSUE,
+                            stream_holding(p, c, rank, -1, ranks[RANK_COMM_STARTED]), wait);
     } else {
-        wait_for_stream(p, CAUSE_RESIDENCY, slot_holder(p, c, rank), wait);
+        why_wait_for_stream(p, CAUSE_RESIDENCY, slot_holder(p, c, rank), wait);
     }
 }
 

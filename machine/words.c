@@ -17,8 +17,8 @@
 enum { NAME = MACHINE_NAME };
 
 /* The object of an operation: "CPU signal of Forward(3)", "m"; of a sync, what it waits for. */
-static const char *object_name(const struct program *p, const struct op *op, int64_t iteration,
-                               char *buf)
+static const char *words_object_name(const struct program *p, const struct op *op,
+                                     int64_t iteration, char *buf)
 {
     enum op_operand kind = op_operand(op->kind);
     bool instance = kind == OPERAND_EVENT || kind == OPERAND_FLAG;
@@ -42,7 +42,7 @@ static const char *spell(const struct program *p, const struct op *op, int64_t i
                          char letter, char *buf)
 {
     switch (letter) {
-    case 'o': return object_name(p, op, iteration, buf);
+    case 'o': return words_object_name(p, op, iteration, buf);
     case 's': return p->streams[op->stream].full_name;
     case 'c': return p->comms[op->comm].name;
     default: return program_op_subject(p, op, iteration, buf, NAME);
@@ -97,8 +97,8 @@ static void describe_driver(const struct program *p, int32_t *c, int rank, char 
 }
 
 /* "task Forward(1) of rank 0 fails", "rank 1 dies". */
-static void describe_fault(const struct program *p, int32_t *c, const struct fault *fault,
-                           char *buf, size_t cap)
+static void words_describe_fault(const struct program *p, int32_t *c, const struct fault *fault,
+                                 char *buf, size_t cap)
 {
     char subject[NAME], rank[32] = "";
     if (fault->kind == FAULT_RANK) {
@@ -146,7 +146,7 @@ static void describe_thread(const struct program *p, int32_t *c, int thread, con
                         : "is to wait for the copy of pageable memory");
     else if (snapshot_is_needed(p, c, thread, op) && !snapshot_is_taken(p, c, thread))
         snprintf(buf, cap, "calls the wait for %s",
-                 object_name(p, op, thread_cells(p, c, thread)[THREAD_ITER], object));
+                 words_object_name(p, op, thread_cells(p, c, thread)[THREAD_ITER], object));
     else
         describe_op(p, op, thread_cells(p, c, thread)[THREAD_ITER], buf, cap);
 }
@@ -192,7 +192,7 @@ const char *machine_describe_action(const struct program *p, const struct state 
                      entry_cells(p, c, desc->index, 0)[ENTRY_ITER]);
         break;
     }
-    case AGENT_FAULT: describe_fault(p, c, &p->faults[desc->index], buf, cap); break;
+    case AGENT_FAULT: words_describe_fault(p, c, &p->faults[desc->index], buf, cap); break;
     case AGENT_WATCHDOG:
         snprintf(buf, cap, "aborts communicator %s: its ranks stop", p->comms[desc->index].name);
         break;
@@ -261,12 +261,12 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
     switch (op_operand(op->kind)) {
     case OPERAND_FLAG:
         snprintf(buf, cap, "is at %s, waits for %s", subject,
-                 object_name(p, op, iteration, object));
+                 words_object_name(p, op, iteration, object));
         break;
     case OPERAND_EVENT:
         if (op->sync == SYNC_EVENT)
             snprintf(buf, cap, "is at %s, waits on the host for %s", subject,
-                     object_name(p, op, iteration, object));
+                     words_object_name(p, op, iteration, object));
         else
             snprintf(buf, cap, "is at %s, waits on the host for %s%s", subject,
                      op->sync == SYNC_STREAM ? "" : "the device: ", other);
@@ -319,8 +319,8 @@ static void describe_driver_wait(const struct program *p, const struct wait *wai
 enum { SHOWN_MEMBERS = 8 };
 
 /* " (row 1, column 3)": the place in its list of the first message of a group that rank programs have. */
-static const char *describe_place(const struct program *p, const struct op *op, char *buf,
-                                  size_t cap)
+static const char *words_describe_place(const struct program *p, const struct op *op, char *buf,
+                                        size_t cap)
 {
     uint32_t at = op->part_count > 0 ? p->parts[op->part_first].listed : 0;
     buf[0] = '\0';
@@ -336,7 +336,7 @@ static const char *describe_among(const struct program *p, const struct op *op, 
 {
     const struct comm_desc *comm = &p->comms[op->comm];
     if (op->kind == OP_GROUP)
-        return describe_place(p, op, buf, cap);
+        return words_describe_place(p, op, buf, cap);
     buf[0] = '\0';
     if (op->kind != OP_COLLECTIVE || op->listed == 0 || p->plan->listed[op->listed - 1].column == 0)
         return buf;
@@ -362,7 +362,8 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
         program_agent_name(p, wait->agent, other, sizeof other);
     switch (wait->cause) {
     case CAUSE_DEPENDENCE:
-        snprintf(buf, cap, "waits for %s on %s", object_name(p, op, iteration, object), other);
+        snprintf(buf, cap, "waits for %s on %s", words_object_name(p, op, iteration, object),
+                 other);
         break;
     case CAUSE_PEER:
         if (op->kind == OP_CALLBACK)

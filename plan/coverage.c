@@ -71,14 +71,14 @@ static bool op_declares(const struct host_op *op)
 
 /* Device work and computations have accesses; other host operations may say so. The launch of a graph accesses what
    the graph's operations do. */
-static void count_ops(const struct host_op *ops, size_t count, struct coverage *out)
+static void coverage_count_ops(const struct host_op *ops, size_t count, struct coverage *out)
 {
     for (size_t i = 0; i < count; i++) {
         bool declares = op_declares(&ops[i]);
         out->all += declares || (op_is_device_work(ops[i].kind) && !ops[i].is_graph) ||
                     ops[i].kind == OP_COMPUTE;
         out->declared += declares;
-        count_ops(ops[i].body, ops[i].body_count, out);
+        coverage_count_ops(ops[i].body, ops[i].body_count, out);
     }
 }
 
@@ -131,9 +131,9 @@ enum status coverage_find(const struct plan *plan, struct coverage *out, struct 
     case FORM_THREADS:
         out->unit = "operations";
         for (size_t i = 0; i < plan->thread_count; i++)
-            count_ops(plan->threads[i].ops, plan->threads[i].op_count, out);
+            coverage_count_ops(plan->threads[i].ops, plan->threads[i].op_count, out);
         for (size_t i = 0; i < plan->graph_count; i++)
-            count_ops(plan->graphs[i].ops, plan->graphs[i].op_count, out);
+            coverage_count_ops(plan->graphs[i].ops, plan->graphs[i].op_count, out);
         status = find_unwritten(plan, &out->assumes_unwritten, diag);
         break;
     case FORM_PROGRAMS:

@@ -20,7 +20,7 @@
 
 enum { MAX_VALUE_TEXT = 64 };
 
-static const struct shape {
+static const struct dist_shape {
     const char *key, *parameter;
 } shapes[] = {
 #define X(name, key, parameter) {key, parameter},
@@ -31,7 +31,7 @@ static const struct shape {
 enum { SHAPE_COUNT = sizeof shapes / sizeof *shapes };
 
 /* The limits of the parameter of a shape. */
-static const struct range {
+static const struct dist_range {
     double low, high;
     const char *words;
 } ranges[SHAPE_COUNT] = {
@@ -43,14 +43,14 @@ static const struct range {
     [DIST_EMPIRICAL] = {0, 1e9, "a factor from 0 to 1000000000"},
 };
 
-struct scanner {
+struct dist_scanner {
     const char *text, *at;
     struct arena *arena;
     const char **what;
     size_t *where;
 };
 
-static bool fail_at(struct scanner *scanner, const char *at, const char *expected)
+static bool dist_fail_at(struct dist_scanner *scanner, const char *at, const char *expected)
 {
     const char *what = *at ? arena_printf(scanner->arena, "found \"%s\", expected %s", at, expected)
                            : arena_printf(scanner->arena, "found the end, expected %s", expected);
@@ -59,13 +59,13 @@ static bool fail_at(struct scanner *scanner, const char *at, const char *expecte
     return false;
 }
 
-static void skip_blanks(struct scanner *scanner)
+static void skip_blanks(struct dist_scanner *scanner)
 {
     while (*scanner->at == ' ')
         scanner->at++;
 }
 
-static bool accept(struct scanner *scanner, char wanted)
+static bool dist_accept(struct dist_scanner *scanner, char wanted)
 {
     skip_blanks(scanner);
     if (*scanner->at != wanted)
@@ -74,14 +74,14 @@ static bool accept(struct scanner *scanner, char wanted)
     return true;
 }
 
-static bool expect(struct scanner *scanner, char wanted)
+static bool dist_expect(struct dist_scanner *scanner, char wanted)
 {
     const char expected[] = {'"', wanted, '"', '\0'};
-    return accept(scanner, wanted) || fail_at(scanner, scanner->at, expected);
+    return dist_accept(scanner, wanted) || dist_fail_at(scanner, scanner->at, expected);
 }
 
 /* Is the next token `word`? If so, step over it. */
-static bool accept_word(struct scanner *scanner, const char *word)
+static bool accept_word(struct dist_scanner *scanner, const char *word)
 {
     skip_blanks(scanner);
     size_t length = strlen(word);
@@ -91,7 +91,8 @@ static bool accept_word(struct scanner *scanner, const char *word)
     return true;
 }
 
-static bool parse_number(struct scanner *scanner, const struct range *range, double *out)
+static bool dist_parse_number(struct dist_scanner *scanner, const struct dist_range *range,
+                              double *out)
 {
     skip_blanks(scanner);
     char *end = NULL;
@@ -99,41 +100,42 @@ static bool parse_number(struct scanner *scanner, const struct range *range, dou
     bool hex = plain && (scanner->at[1] == 'x' || scanner->at[1] == 'X');
     double value = plain && !hex ? strtod(scanner->at, &end) : 0;
     if (!end || end == scanner->at || !(value >= range->low && value <= range->high))
-        return fail_at(scanner, scanner->at, range->words);
+        return dist_fail_at(scanner, scanner->at, range->words);
     scanner->at = end;
     *out = value;
     return true;
 }
 
 /* name "=" */
-static bool parse_parameter_name(struct scanner *scanner, const char *name)
+static bool parse_parameter_name(struct dist_scanner *scanner, const char *name)
 {
     char expected[MAX_VALUE_TEXT];
     snprintf(expected, sizeof expected, "\"%s=\"", name);
     skip_blanks(scanner);
     const char *start = scanner->at;
-    return (accept_word(scanner, name) && accept(scanner, '=')) ||
-           fail_at(scanner, start, expected);
+    return (accept_word(scanner, name) && dist_accept(scanner, '=')) ||
+           dist_fail_at(scanner, start, expected);
 }
 
 /* p "=" number [ "%" ] */
-static bool parse_probability(struct scanner *scanner, double *out)
+static bool parse_probability(struct dist_scanner *scanner, double *out)
 {
     skip_blanks(scanner);
     const char *start = scanner->at;
-    static const struct range range = {0, 100, "a probability from 0 to 1, or from 0% to 100%"};
+    static const struct dist_range range = {0, 100,
+                                            "a probability from 0 to 1, or from 0% to 100%"};
     double value;
-    if (!parse_number(scanner, &range, &value))
+    if (!dist_parse_number(scanner, &range, &value))
         return false;
-    if (accept(scanner, '%'))
+    if (dist_accept(scanner, '%'))
         value /= 100;
     if (value > 1)
-        return fail_at(scanner, start, range.words);
+        return dist_fail_at(scanner, start, range.words);
     *out = value;
     return true;
 }
 
-static bool parse_duration(struct scanner *scanner, int64_t *out)
+static bool parse_duration(struct dist_scanner *scanner, int64_t *out)
 {
     skip_blanks(scanner);
     char token[MAX_VALUE_TEXT];
@@ -149,46 +151,46 @@ static bool parse_duration(struct scanner *scanner, int64_t *out)
     }
     const char *prefix = "expected ";
     bool prefixed = strncmp(what, prefix, strlen(prefix)) == 0;
-    return fail_at(scanner, scanner->at, prefixed ? what + strlen(prefix) : what);
+    return dist_fail_at(scanner, scanner->at, prefixed ? what + strlen(prefix) : what);
 }
 
 /* spike := "spike" "(" "p" "=" probability "," "add" "=" duration ")" */
-static bool parse_spike(struct scanner *scanner, struct dist *out)
+static bool parse_spike(struct dist_scanner *scanner, struct dist *out)
 {
-    return expect(scanner, '(') && parse_parameter_name(scanner, "p") &&
-           parse_probability(scanner, &out->spike_probability) && expect(scanner, ',') &&
+    return dist_expect(scanner, '(') && parse_parameter_name(scanner, "p") &&
+           parse_probability(scanner, &out->spike_probability) && dist_expect(scanner, ',') &&
            parse_parameter_name(scanner, "add") && parse_duration(scanner, &out->spike_add_ns) &&
-           expect(scanner, ')');
+           dist_expect(scanner, ')');
 }
 
 /* "(" number { "," number } ")" */
-static bool parse_factors(struct scanner *scanner, struct dist *out)
+static bool parse_factors(struct dist_scanner *scanner, struct dist *out)
 {
     double *factors = NULL;
     size_t count = 0, cap = 0;
-    if (!expect(scanner, '('))
+    if (!dist_expect(scanner, '('))
         return false;
     do {
         if (count == DIST_MAX_FACTORS)
-            return fail_at(scanner, scanner->at, "at most 65536 factors");
+            return dist_fail_at(scanner, scanner->at, "at most 65536 factors");
         if (!arena_grow(scanner->arena, (void **)&factors, count, &cap, sizeof *factors)) {
             *scanner->what = "out of memory";
             *scanner->where = (size_t)(scanner->at - scanner->text);
             return false;
         }
-        if (!parse_number(scanner, &ranges[DIST_EMPIRICAL], &factors[count]))
+        if (!dist_parse_number(scanner, &ranges[DIST_EMPIRICAL], &factors[count]))
             return false;
         count++;
-    } while (accept(scanner, ','));
+    } while (dist_accept(scanner, ','));
     out->factors = factors;
     out->factor_count = count;
-    return expect(scanner, ')');
+    return dist_expect(scanner, ')');
 }
 
-static bool parse_shape(struct scanner *scanner, struct dist *out)
+static bool parse_shape(struct dist_scanner *scanner, struct dist *out)
 {
     for (int kind = 0; kind < SHAPE_COUNT; kind++) {
-        const struct shape *shape = &shapes[kind];
+        const struct dist_shape *shape = &shapes[kind];
         if (!accept_word(scanner, shape->key))
             continue;
         out->kind = (enum dist_kind)kind;
@@ -196,34 +198,36 @@ static bool parse_shape(struct scanner *scanner, struct dist *out)
             return parse_factors(scanner, out);
         if (!shape->parameter)
             return true;
-        return expect(scanner, '(') && parse_parameter_name(scanner, shape->parameter) &&
-               parse_number(scanner, &ranges[kind], &out->parameter) && expect(scanner, ')');
+        return dist_expect(scanner, '(') && parse_parameter_name(scanner, shape->parameter) &&
+               dist_parse_number(scanner, &ranges[kind], &out->parameter) &&
+               dist_expect(scanner, ')');
     }
-    return fail_at(scanner, scanner->at,
-                   "constant, uniform, normal, lognormal, gamma, exponential, pareto, empirical "
-                   "or spike");
+    return dist_fail_at(
+        scanner, scanner->at,
+        "constant, uniform, normal, lognormal, gamma, exponential, pareto, empirical "
+        "or spike");
 }
 
 bool dist_parse(const char *text, struct arena *arena, struct dist *out, const char **what,
                 size_t *where)
 {
-    struct scanner scanner = {text, text, arena, what, where};
+    struct dist_scanner scanner = {text, text, arena, what, where};
     struct dist dist = {0};
     bool spike = accept_word(&scanner, "spike");
     if (!spike) {
         if (!parse_shape(&scanner, &dist))
             return false;
-        if (accept(&scanner, '+')) {
+        if (dist_accept(&scanner, '+')) {
             spike = accept_word(&scanner, "spike");
             if (!spike)
-                return fail_at(&scanner, scanner.at, "\"spike\"");
+                return dist_fail_at(&scanner, scanner.at, "\"spike\"");
         }
     }
     if (spike && !parse_spike(&scanner, &dist))
         return false;
     skip_blanks(&scanner);
     if (*scanner.at)
-        return fail_at(&scanner, scanner.at, spike ? "the end" : "\"+\" or the end");
+        return dist_fail_at(&scanner, scanner.at, spike ? "the end" : "\"+\" or the end");
     *out = dist;
     return true;
 }
@@ -256,7 +260,7 @@ static const char *print_factors(const struct dist *dist, struct arena *arena)
 
 static const char *print_shape(const struct dist *dist, struct arena *arena)
 {
-    const struct shape *shape = &shapes[dist->kind];
+    const struct dist_shape *shape = &shapes[dist->kind];
     char buf[MAX_VALUE_TEXT];
     if (dist->kind == DIST_EMPIRICAL)
         return print_factors(dist, arena);

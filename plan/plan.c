@@ -95,7 +95,7 @@ static bool same_list(const struct index_list *a, const struct index_list *b)
 }
 
 /* Do the two match as a collective, and block in the same way? */
-static bool same_work(const struct work *a, const struct work *b)
+static bool plan_same_work(const struct work *a, const struct work *b)
 {
     return a->kind == b->kind && a->collective == b->collective &&
            (a->kind != WORK_COLLECTIVE || (a->bytes == b->bytes && a->root == b->root)) &&
@@ -107,7 +107,7 @@ bool plan_same_task(const struct task *a, const struct task *b)
     return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
            a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
            a->host_sync == b->host_sync && a->sync_after == b->sync_after &&
-           same_work(&a->work, &b->work) && same_list(&a->holds, &b->holds) &&
+           plan_same_work(&a->work, &b->work) && same_list(&a->holds, &b->holds) &&
            same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);
 }
 

@@ -43,40 +43,40 @@ static int number_width(int64_t number)
     return snprintf(NULL, 0, "%lld", (long long)number);
 }
 
-static const char *stream_name(const struct plan *plan, const struct task *task)
+static const char *schedule_stream_name(const struct plan *plan, const struct task *task)
 {
     return task->stream >= 0 ? plan->streams.items[task->stream] : "-";
 }
 
-static const char *group_name(const struct plan *plan, const struct task *task)
+static const char *schedule_group_name(const struct plan *plan, const struct task *task)
 {
     return task->group >= 0 ? plan->groups.items[task->group] : "-";
 }
 
 /* ---- period x task --------------------------------------------------------------------------- */
 
-struct columns {
+struct schedule_columns {
     int index, task, thread, stream, period;
 };
 
-static struct columns measure_schedule(const struct plan *plan, int periods)
+static struct schedule_columns measure_schedule(const struct plan *plan, int periods)
 {
     const struct pipeline *pipeline = &plan->pipeline;
-    struct columns width = {.index = 2, .task = 4, .thread = 6, .stream = 6, .period = 2};
+    struct schedule_columns width = {.index = 2, .task = 4, .thread = 6, .stream = 6, .period = 2};
     int last = pipeline->task_count ? (int)pipeline->task_count - 1 : 0;
     if (width.index < number_width(last))
         width.index = number_width(last);
     for (size_t i = 0; i < pipeline->task_count; i++) {
         columns_widen(&width.task, pipeline->tasks[i].name);
-        columns_widen(&width.thread, group_name(plan, &pipeline->tasks[i]));
-        columns_widen(&width.stream, stream_name(plan, &pipeline->tasks[i]));
+        columns_widen(&width.thread, schedule_group_name(plan, &pipeline->tasks[i]));
+        columns_widen(&width.stream, schedule_stream_name(plan, &pipeline->tasks[i]));
     }
     if (periods > 0)
         width.period = 1 + number_width(periods - 1);
     return width;
 }
 
-static void print_schedule_head(const struct columns *width, int periods, FILE *out)
+static void print_schedule_head(const struct schedule_columns *width, int periods, FILE *out)
 {
     fprintf(out, "%*s  %-*s  %-*s  %-*s  |", width->index, "#", width->task, "Task", width->thread,
             "Thread", width->stream, "Stream");
@@ -96,15 +96,16 @@ static void print_schedule_head(const struct columns *width, int periods, FILE *
     fputc('\n', out);
 }
 
-static void print_schedule_row(const struct plan *plan, const struct columns *width, int index,
-                               const struct task *task, int periods, bool skipped, FILE *out)
+static void print_schedule_row(const struct plan *plan, const struct schedule_columns *width,
+                               int index, const struct task *task, int periods, bool skipped,
+                               FILE *out)
 {
     fprintf(out, "%*d  ", width->index, index);
     put_left(out, task->name, width->task);
     fputs("  ", out);
-    put_left(out, group_name(plan, task), width->thread);
+    put_left(out, schedule_group_name(plan, task), width->thread);
     fputs("  ", out);
-    put_left(out, stream_name(plan, task), width->stream);
+    put_left(out, schedule_stream_name(plan, task), width->stream);
     fputs("  |", out);
     for (int p = 0; p < periods; p++) {
         if (skipped || p < task->stage)
@@ -148,7 +149,7 @@ enum status schedule_print(const struct plan *plan, const struct schedule_view *
     int *rows = schedule_rows(plan, &status, diag);
     if (!rows)
         return status;
-    struct columns width = measure_schedule(plan, periods);
+    struct schedule_columns width = measure_schedule(plan, periods);
     print_schedule_head(&width, periods, out);
     for (size_t i = 0; i < plan->pipeline.task_count; i++)
         print_schedule_row(plan, &width, (int)i, plan_task(plan, 0, rows[i]), periods,
@@ -168,8 +169,8 @@ static void write_schedule_row(const struct plan *plan, int index, const struct 
     json_begin_object(json);
     json_put_int(json, "index", index);
     json_put_string(json, "task", task->name);
-    json_put_string(json, "thread", group_name(plan, task));
-    json_put_string(json, "stream", stream_name(plan, task));
+    json_put_string(json, "thread", schedule_group_name(plan, task));
+    json_put_string(json, "stream", schedule_stream_name(plan, task));
     json_put_int(json, "stage", task->stage);
     json_begin_array_at(json, "iterations");
     for (int p = 0; p < periods; p++) {
@@ -328,7 +329,7 @@ static const char *task_type(const struct task *task)
     return task->work.kind == WORK_HOST ? "host" : "stream";
 }
 
-static const char *order_text(enum order_kind kind)
+static const char *schedule_order_text(enum order_kind kind)
 {
     return kind == ORDER_EXPLICIT ? "as listed" : keywords_order[kind];
 }
@@ -374,10 +375,10 @@ static void print_enqueue(const struct plan *plan, const struct enqueue *enqueue
 {
     int width = task_column(plan), stalls = 0;
     if (enqueue->rank == 0)
-        fprintf(out, "\nEnqueue order (%s)\n", order_text(enqueue->spec->kind));
+        fprintf(out, "\nEnqueue order (%s)\n", schedule_order_text(enqueue->spec->kind));
     else
         fprintf(out, "\nEnqueue order of rank %d (%s)\n", enqueue->rank,
-                order_text(enqueue->spec->kind));
+                schedule_order_text(enqueue->spec->kind));
     fprintf(out, "%4s  %-*s  %5s  %5s  %s\n", "Pos", width, "Task", "Stage", "Stall", "Stream");
     put_rule(out, width + 30);
     fputc('\n', out);
@@ -387,7 +388,7 @@ static void print_enqueue(const struct plan *plan, const struct enqueue *enqueue
         stalls += cost;
         fprintf(out, "%4zu  ", i);
         put_left(out, task->name, width);
-        fprintf(out, "  %5d  %5d  %s\n", task->stage, cost, stream_name(plan, task));
+        fprintf(out, "  %5d  %5d  %s\n", task->stage, cost, schedule_stream_name(plan, task));
     }
     fprintf(out, "Stall costs: %d (waits of a stream for another within one period)\n", stalls);
 }
@@ -448,14 +449,14 @@ static void write_enqueue(const struct plan *plan, const struct enqueue *enqueue
 {
     json_begin_object(json);
     json_put_int(json, "rank", enqueue->rank);
-    json_put_string(json, "rule", order_text(enqueue->spec->kind));
+    json_put_string(json, "rule", schedule_order_text(enqueue->spec->kind));
     json_begin_array_at(json, "order");
     for (size_t i = 0; i < plan->pipeline.task_count; i++) {
         const struct task *task = plan_task(plan, enqueue->rank, enqueue->tasks[i]);
         json_begin_object(json);
         json_put_string(json, "task", task->name);
         json_put_int(json, "stage", task->stage);
-        json_put_string(json, "stream", stream_name(plan, task));
+        json_put_string(json, "stream", schedule_stream_name(plan, task));
         json_put_int(json, "stall_cost", order_stall_cost(plan, enqueue->rank, enqueue->tasks[i]));
         json_end_object(json);
     }

@@ -2,7 +2,7 @@
 /* strip_device_rules.c - see strip_device_rules.h. */
 #include "strip_device_rules.h"
 
-static void note(struct diag *diag, const char *text)
+static void strip_device_rules_note(struct diag *diag, const char *text)
 {
     if (diag)
         diag_note(diag, "%s", text);
@@ -32,19 +32,20 @@ bool plan_strip_device_rules(struct plan *plan, struct arena *arena, bool cuda, 
     struct machine_spec *machine = &plan->machine;
     bool eager = false;
     if (machine->hw_queues > 0)
-        note(diag, "machine.hw_queues is left to the device");
+        strip_device_rules_note(diag, "machine.hw_queues is left to the device");
     if (machine->launch_order_implicit)
-        note(diag, "machine.launch_order_implicit is left to the device");
+        strip_device_rules_note(diag, "machine.launch_order_implicit is left to the device");
     if (machine->copy_engines > 0)
-        note(diag, "machine.copy_engines is left to the device");
+        strip_device_rules_note(diag, "machine.copy_engines is left to the device");
     if (machine->cores > 0)
-        note(diag, "machine.cores is for predictions: a run has the cores of its machine");
+        strip_device_rules_note(
+            diag, "machine.cores is for predictions: a run has the cores of its machine");
     machine->hw_queues = 0;
     machine->launch_order_implicit = false;
     if (cuda && machine->sm_slots > 0)
-        note(diag, "machine.sm_slots is left to the device");
+        strip_device_rules_note(diag, "machine.sm_slots is left to the device");
     if (cuda && machine->launch_latency_ns > 0)
-        note(diag, "machine.launch_latency is left to the device");
+        strip_device_rules_note(diag, "machine.launch_latency is left to the device");
     if (cuda) {
         machine->sm_slots = 0;
         machine->launch_latency_ns = 0;
@@ -52,6 +53,7 @@ bool plan_strip_device_rules(struct plan *plan, struct arena *arena, bool cuda, 
     if (!cuda && !drop_eager(plan, arena, &eager))
         return false;
     if (eager)
-        note(diag, "the host device has no eager messages: a send waits for its receive");
+        strip_device_rules_note(
+            diag, "the host device has no eager messages: a send waits for its receive");
     return true;
 }

@@ -84,7 +84,7 @@ tests_in_c = \
     tests/gpu/t_swpipe_turns \
     tests/trace/t_timeline \
     tests/base/t_units \
-    tests/whole/t_whole
+    tests/trace/t_whole
 
 tests_in_sh = \
     tests/plan/t_arithmetic.sh tests/whole/t_bench.sh \
@@ -133,7 +133,7 @@ tests_in_sh = \
     tests/whole/t_rooms.sh \
     tests/plan/t_schedule.sh \
     tests/cmd/t_json_figures.sh \
-    tests/whole/t_plan_schema.sh \
+    tests/plan/t_plan_schema.sh \
     tests/cmd/t_schema.sh \
     tests/check/t_search.sh \
     tests/sim/t_sharing.sh \

@@ -32,7 +32,7 @@ enum shared_file { SHARED_RESULT, SHARED_SAID, SHARED_REPORT, SHARED_FILES };
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
-static bool write_all(int file, const void *data, size_t bytes)
+static bool apart_write_all(int file, const void *data, size_t bytes)
 {
     const char *from = data;
     for (ssize_t done; bytes > 0; bytes -= (size_t)done, from += done)
@@ -59,14 +59,14 @@ _Noreturn static void work_and_end(apart_work *work, void *context, unsigned lim
     report.no_memory = diag.out_of_memory;
     if (diag.count > 0)
         strncpy(report.error, diag.messages[0].text, sizeof report.error - 1);
-    bool whole = report.status != STATUS_OK || write_all(shared[SHARED_RESULT], data, bytes);
-    _exit(whole && write_all(shared[SHARED_REPORT], &report, sizeof report) ? 0 : 1);
+    bool whole = report.status != STATUS_OK || apart_write_all(shared[SHARED_RESULT], data, bytes);
+    _exit(whole && apart_write_all(shared[SHARED_REPORT], &report, sizeof report) ? 0 : 1);
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
 
 /* A whole file in memory, with a zero behind it. */
-static char *read_all(int file, size_t *bytes)
+static char *apart_read_all(int file, size_t *bytes)
 {
     struct stat about;
     if (fstat(file, &about) != 0)
@@ -115,7 +115,7 @@ static enum status wait_and_take(pid_t child, const int shared[SHARED_FILES], co
         return describe_end(ended, out->said, subject, diag);
     if (report.status != STATUS_OK && !report.no_memory)
         return diag_error(diag, report.status, "%s", report.error);
-    out->data = report.no_memory ? NULL : read_all(shared[SHARED_RESULT], &out->bytes);
+    out->data = report.no_memory ? NULL : apart_read_all(shared[SHARED_RESULT], &out->bytes);
     return out->data ? STATUS_OK : diag_no_memory(diag);
 }
 

@@ -16,7 +16,7 @@
 enum { CLEAR = DRAW_COLORS / 2 };
 
 /* Colours of names follow from this hash: it stays as it is. */
-static size_t hash_of(const char *name)
+static size_t colors_hash_of(const char *name)
 {
     size_t hash = 14695981039346656037u; /* FNV-1a */
     for (; *name; name++)
@@ -48,16 +48,16 @@ int colors_add(struct colors *colors, const char *name)
     return (int)colors->count++;
 }
 
-static int compare_names(const void *left, const void *right, void *context)
+static int colors_compare_names(const void *left, const void *right, void *context)
 {
     const struct colors *colors = context;
     return strcmp(colors->items[*(const int *)left].name, colors->items[*(const int *)right].name);
 }
 
 /* The least used colour, of equal ones the first behind that which the name wants; clear ones before others. */
-static int choose(const struct colors *colors, const char *name)
+static int colors_choose(const struct colors *colors, const char *name)
 {
-    int wanted = (int)(hash_of(name) % CLEAR), best = wanted;
+    int wanted = (int)(colors_hash_of(name) % CLEAR), best = wanted;
     for (int step = 0; step < DRAW_COLORS; step++) {
         int color = step / CLEAR * CLEAR + (wanted + step) % CLEAR;
         if (colors->used[color] < colors->used[best])
@@ -73,12 +73,12 @@ void colors_settle(struct colors *colors)
     for (size_t i = 0; order && i < count; i++)
         order[i] = (int)(colors->settled + i);
     if (order)
-        SORT_BY(order, count, compare_names, colors);
+        SORT_BY(order, count, colors_compare_names, colors);
     for (size_t i = 0; order && i < count; i++) {
         struct named_color *item = &colors->items[order[i]];
         if (item->group != order[i])
             continue;
-        item->color = choose(colors, item->name);
+        item->color = colors_choose(colors, item->name);
         colors->used[item->color]++;
     }
     colors->settled = colors->count;
@@ -116,7 +116,7 @@ static void group_names(struct colors *colors)
     }
 }
 
-static void add_copy(struct colors *colors, const char *name)
+static void colors_add_copy(struct colors *colors, const char *name)
 {
     const char *copy =
         name && colors_find(colors, name) < 0 ? arena_strdup(colors->arena, name) : NULL;
@@ -125,7 +125,7 @@ static void add_copy(struct colors *colors, const char *name)
 }
 
 /* A plan that cannot be read any more has no names to give. */
-static void add_plan(struct colors *colors, const struct run_info *info)
+static void colors_add_plan(struct colors *colors, const struct run_info *info)
 {
     struct diag unheard;
     struct plan plan;
@@ -135,10 +135,10 @@ static void add_plan(struct colors *colors, const struct run_info *info)
     if (plan_parse("the plan of the run", info->plan_text, strlen(info->plan_text), &plan,
                    &unheard) == STATUS_OK) {
         for (size_t i = 0; plan.form == FORM_PIPELINE && i < plan.pipeline.task_count; i++)
-            add_copy(colors, plan.pipeline.tasks[i].name);
+            colors_add_copy(colors, plan.pipeline.tasks[i].name);
         for (size_t i = 0; plan.form == FORM_THREADS && i < plan.thread_count; i++)
             for (size_t k = 0; k < plan.threads[i].op_count; k++)
-                add_copy(colors, plan.threads[i].ops[k].name);
+                colors_add_copy(colors, plan.threads[i].ops[k].name);
         plan_fini(&plan);
     }
     diag_fini(&unheard);
@@ -146,7 +146,7 @@ static void add_plan(struct colors *colors, const struct run_info *info)
 
 bool colors_add_run(struct colors *colors, const struct trace *trace)
 {
-    add_plan(colors, &trace->info);
+    colors_add_plan(colors, &trace->info);
     colors_settle(colors);
     for (size_t i = 0; i < trace->span_count; i++)
         if (trace->spans[i].task && trace->spans[i].kind != SPAN_WAIT &&

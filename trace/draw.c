@@ -55,7 +55,7 @@ static char *unconst(const char *text)
 }
 
 /* All that reaches a picture goes through here. */
-static void set(struct drawing *drawing, void *object, const char *name, const char *value)
+static void draw_set(struct drawing *drawing, void *object, const char *name, const char *value)
 {
     struct arena arena;
     char color[LOOK_COLOR];
@@ -81,13 +81,13 @@ __attribute__((format(printf, 4, 5))) static void setf(struct drawing *drawing, 
     if (length < 0 || (size_t)length >= sizeof value)
         drawing->failed = true;
     else
-        set(drawing, object, name, value);
+        draw_set(drawing, object, name, value);
 }
 
 /* Set a text that Graphviz would search for escapes and entities: both are made harmless.
    `line_end` follows every line ("\\l" to align it left), NULL: only between lines. */
-static void set_text(struct drawing *drawing, void *object, const char *name, const char *text,
-                     const char *line_end)
+static void draw_set_text(struct drawing *drawing, void *object, const char *name, const char *text,
+                          const char *line_end)
 {
     struct arena arena;
     arena_init(&arena, 0);
@@ -113,7 +113,7 @@ static void set_text(struct drawing *drawing, void *object, const char *name, co
     *out = '\0';
     if (line_end)
         stpcpy(out, line_end);
-    set(drawing, object, name, safe);
+    draw_set(drawing, object, name, safe);
     arena_fini(&arena);
 }
 
@@ -232,7 +232,7 @@ enum status draw_open_layered(const struct draw_target *target, const char *titl
     set_default(drawing, AGEDGE, "color", look_color(&drawing->look, LOOK_INK, "#555555", color));
     set_font(drawing, AGEDGE, 8, "#555555");
     set_ground(drawing);
-    set_text(drawing, drawing->graph, "label", title, "\\l");
+    draw_set_text(drawing, drawing->graph, "label", title, "\\l");
     *out = drawing;
     return STATUS_OK;
 }
@@ -249,7 +249,7 @@ void draw_close(struct drawing *drawing)
 
 /* ---- placed ---------------------------------------------------------------------------------- */
 
-static Agnode_t *new_node(struct drawing *drawing, Agraph_t *where)
+static Agnode_t *draw_new_node(struct drawing *drawing, Agraph_t *where)
 {
     char name[16];
     snprintf(name, sizeof name, "n%u", drawing->nodes++);
@@ -260,8 +260,8 @@ static Agnode_t *new_node(struct drawing *drawing, Agraph_t *where)
 }
 
 /* Graphviz counts y upwards from the bottom, and a node's place is its middle. */
-static void place(struct drawing *drawing, Agnode_t *node, double x, double y, double width,
-                  double height)
+static void draw_place(struct drawing *drawing, Agnode_t *node, double x, double y, double width,
+                       double height)
 {
     double scale = drawing->scale;
     setf(drawing, node, "pos", "%g,%g!", scale * (x + width / 2),
@@ -274,21 +274,21 @@ struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
 {
     double left = round(box->x_pt), right = round(box->x_pt + box->width_pt);
     double top = round(box->y_pt), bottom = round(box->y_pt + box->height_pt);
-    Agnode_t *node = new_node(drawing, drawing->graph);
-    place(drawing, node, left, top, fmax(right - left, 1), fmax(bottom - top, 1));
+    Agnode_t *node = draw_new_node(drawing, drawing->graph);
+    draw_place(drawing, node, left, top, fmax(right - left, 1), fmax(bottom - top, 1));
     if (box->pen_pt > 0)
         setf(drawing, node, "penwidth", "%g", box->pen_pt);
-    set(drawing, node, "style", box->fill ? "filled" : "solid");
+    draw_set(drawing, node, "style", box->fill ? "filled" : "solid");
     if (box->fill)
-        set(drawing, node, "fillcolor", box->fill);
-    set(drawing, node, "color", box->border ? box->border : "transparent");
-    set_text(drawing, node, "label", box->label ? box->label : "", NULL);
+        draw_set(drawing, node, "fillcolor", box->fill);
+    draw_set(drawing, node, "color", box->border ? box->border : "transparent");
+    draw_set_text(drawing, node, "label", box->label ? box->label : "", NULL);
     if (box->label) {
         setf(drawing, node, "fontsize", "%g", drawing->scale * box->font_pt);
-        set(drawing, node, "fontcolor", box->text_color ? box->text_color : "#000000");
+        draw_set(drawing, node, "fontcolor", box->text_color ? box->text_color : "#000000");
     }
     if (box->tooltip)
-        set_text(drawing, node, "tooltip", box->tooltip, NULL);
+        draw_set_text(drawing, node, "tooltip", box->tooltip, NULL);
     return (struct draw_node *)node;
 }
 
@@ -299,14 +299,14 @@ void draw_text(struct drawing *drawing, const struct draw_text *text)
     double width = ceil(bold * draw_text_width(text->text, text->font_pt)) + 8,
            height = text->font_pt + 4;
     double left = round(text->x_pt - width * (double)text->align / 2);
-    Agnode_t *node = new_node(drawing, drawing->graph);
-    set(drawing, node, "shape", "plaintext");
-    place(drawing, node, left, text->y_pt - height / 2, width, height);
-    set_text(drawing, node, "label", text->text, line_ends[text->align]);
+    Agnode_t *node = draw_new_node(drawing, drawing->graph);
+    draw_set(drawing, node, "shape", "plaintext");
+    draw_place(drawing, node, left, text->y_pt - height / 2, width, height);
+    draw_set_text(drawing, node, "label", text->text, line_ends[text->align]);
     setf(drawing, node, "fontsize", "%g", drawing->scale * text->font_pt);
-    set(drawing, node, "fontcolor", text->color ? text->color : "#000000");
+    draw_set(drawing, node, "fontcolor", text->color ? text->color : "#000000");
     if (text->bold)
-        set(drawing, node, "fontname", "Helvetica-Bold");
+        draw_set(drawing, node, "fontname", "Helvetica-Bold");
 }
 
 void draw_line(struct drawing *drawing, double x_pt, double y_pt, const char *text,
@@ -379,9 +379,9 @@ void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
     }
     setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x1, y1, x0,
          y0, x0, y0 + bend, x1, neck - bend, x1, neck);
-    set(drawing, edge, "color", arrow->color);
+    draw_set(drawing, edge, "color", arrow->color);
     if (arrow->dashed)
-        set(drawing, edge, "style", "dashed");
+        draw_set(drawing, edge, "style", "dashed");
 }
 
 void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
@@ -402,10 +402,10 @@ void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
     setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x, y1, x, y0,
          reach, y0, reach, y1, x + HEAD_PT, y1);
     setf(drawing, edge, "penwidth", "%g", arc->pen_pt);
-    set(drawing, edge, "arrowsize", "0.5");
-    set(drawing, edge, "color", arc->color);
+    draw_set(drawing, edge, "arrowsize", "0.5");
+    draw_set(drawing, edge, "color", arc->color);
     if (arc->dashed)
-        set(drawing, edge, "style", "dashed");
+        draw_set(drawing, edge, "style", "dashed");
 }
 
 static double em_of(unsigned code)
@@ -463,12 +463,12 @@ struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label)
         drawing->failed = true;
         return NULL;
     }
-    set_text(drawing, cluster, "label", label, "\\l");
-    set(drawing, cluster, "style", "filled");
-    set(drawing, cluster, "fillcolor", "#f5f5f5");
-    set(drawing, cluster, "color", "transparent");
+    draw_set_text(drawing, cluster, "label", label, "\\l");
+    draw_set(drawing, cluster, "style", "filled");
+    draw_set(drawing, cluster, "fillcolor", "#f5f5f5");
+    draw_set(drawing, cluster, "color", "transparent");
     setf(drawing, cluster, "fontsize", "%g", 9 * drawing->scale);
-    set(drawing, cluster, "fontcolor", "#777777");
+    draw_set(drawing, cluster, "fontcolor", "#777777");
     return (struct draw_cluster *)cluster;
 }
 
@@ -476,14 +476,14 @@ struct draw_node *draw_node(struct drawing *drawing, struct draw_cluster *cluste
                             const char *label, const char *tooltip, const char *fill,
                             const char *border)
 {
-    Agnode_t *node = new_node(drawing, cluster ? (Agraph_t *)cluster : drawing->graph);
+    Agnode_t *node = draw_new_node(drawing, cluster ? (Agraph_t *)cluster : drawing->graph);
     if (!node)
         return NULL;
-    set_text(drawing, node, "label", label, NULL);
+    draw_set_text(drawing, node, "label", label, NULL);
     if (tooltip)
-        set_text(drawing, node, "tooltip", tooltip, NULL);
-    set(drawing, node, "fillcolor", fill);
-    set(drawing, node, "color", border);
+        draw_set_text(drawing, node, "tooltip", tooltip, NULL);
+    draw_set(drawing, node, "fillcolor", fill);
+    draw_set(drawing, node, "color", border);
     return (struct draw_node *)node;
 }
 
@@ -498,10 +498,10 @@ void draw_edge(struct drawing *drawing, struct draw_node *from, struct draw_node
         return;
     }
     if (label)
-        set_text(drawing, edge, "label", label, NULL);
+        draw_set_text(drawing, edge, "label", label, NULL);
     if (dashed) {
-        set(drawing, edge, "style", "dashed");
-        set(drawing, edge, "constraint", "false");
+        draw_set(drawing, edge, "style", "dashed");
+        draw_set(drawing, edge, "constraint", "false");
     }
 }
 
@@ -556,21 +556,21 @@ enum status draw_finish(struct drawing *drawing, char **data, size_t *bytes, str
                                diag);
     case DRAW_PNG: break;
     }
-    set(drawing, drawing->graph, "dpi", png_dpi);
+    draw_set(drawing, drawing->graph, "dpi", png_dpi);
     return graphviz_render(&drawing->gv, drawing->graph, drawing->engine, "png", data, bytes, diag);
 }
 
 /* ---- apart ----------------------------------------------------------------------------------- */
 
-struct picture {
+struct draw_own_picture {
     draw_body *body;
     void *context;
     struct draw_target target;
 };
 
-static enum status draw_one(void *context, char **data, size_t *bytes, struct diag *diag)
+static enum status draw_one_shape(void *context, char **data, size_t *bytes, struct diag *diag)
 {
-    const struct picture *picture = context;
+    const struct draw_own_picture *picture = context;
     return picture->body(picture->context, &picture->target, data, bytes, diag);
 }
 
@@ -605,7 +605,7 @@ static void undate(char *data, size_t bytes)
         memset(from, ' ', (size_t)(to + 1 - from));
 }
 
-static bool is_whole(enum draw_format format, const struct apart_result *result)
+static bool draw_is_whole(enum draw_format format, const struct apart_result *result)
 {
     switch (format) {
     case DRAW_PNG: return whole_png(result->data, result->bytes);
@@ -626,7 +626,7 @@ static enum status check_picture(const char *path, enum draw_format format,
     if (message)
         return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: Graphviz failed: %s", path,
                           message);
-    if (!is_whole(format, result))
+    if (!draw_is_whole(format, result))
         return diag_error(diag, STATUS_SYSTEM,
                           "%s cannot be drawn: the graphics libraries wrote an incomplete file",
                           path);
@@ -639,8 +639,8 @@ static enum status check_picture(const char *path, enum draw_format format,
     return STATUS_OK;
 }
 
-static enum status write_stream(const struct draw_target *target, const char *data, size_t bytes,
-                                struct diag *diag)
+static enum status draw_write_stream(const struct draw_target *target, const char *data,
+                                     size_t bytes, struct diag *diag)
 {
     if (fwrite(data, 1, bytes, target->stream) == bytes && fflush(target->stream) == 0)
         return STATUS_OK;
@@ -651,18 +651,18 @@ static enum status write_stream(const struct draw_target *target, const char *da
 enum status draw_picture(const struct draw_target *target, draw_body *body, void *context,
                          struct diag *diag)
 {
-    struct picture picture = {.body = body, .context = context, .target = *target};
+    struct draw_own_picture picture = {.body = body, .context = context, .target = *target};
     struct apart_result result = {0};
     unsigned most_s;
     enum status status = limit_s(&most_s, diag);
     if (status == STATUS_OK && target->format == DRAW_BY_NAME)
         status = draw_format_of(target->path, &picture.target.format, diag);
     if (status == STATUS_OK)
-        status = apart_run(draw_one, &picture, target->path, most_s, &result, diag);
+        status = apart_run(draw_one_shape, &picture, target->path, most_s, &result, diag);
     if (status == STATUS_OK)
         status = check_picture(target->path, picture.target.format, &result, diag);
     if (status == STATUS_OK)
-        status = target->stream ? write_stream(target, result.data, result.bytes, diag)
+        status = target->stream ? draw_write_stream(target, result.data, result.bytes, diag)
                                 : output_write(target->path, result.data, result.bytes, diag);
     free(result.data);
     return status;

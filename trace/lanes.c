@@ -10,7 +10,8 @@
 
 static const char name_color[] = "#222222", header_color[] = "#777777", lane_fill[] = "#f6f6f6";
 
-static const struct trace_agent *agent_of(const struct lanes *lanes, const struct lane *lane)
+static const struct trace_agent *lanes_agent_of(const struct lanes *lanes,
+                                                const struct lanes_lane *lane)
 {
     return &lanes->trace->agents[lane->agent];
 }
@@ -18,21 +19,21 @@ static const struct trace_agent *agent_of(const struct lanes *lanes, const struc
 static int compare_lanes(const void *left, const void *right, void *context)
 {
     const struct lanes *lanes = context;
-    const struct trace_agent *a = agent_of(lanes, left), *b = agent_of(lanes, right);
+    const struct trace_agent *a = lanes_agent_of(lanes, left), *b = lanes_agent_of(lanes, right);
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
     if (a->kind != b->kind)
         return (a->kind < b->kind) != lanes->style->threads_first ? -1 : 1;
-    const struct lane *x = left, *y = right;
+    const struct lanes_lane *x = left, *y = right;
     return compare_then(compare_int(x->place, y->place), (a > b) - (a < b));
 }
 
 /* Lanes of one name stand in the same order on all ranks: that of the lowest one. */
-static int place_of(const struct lanes *lanes, const struct lane *lane)
+static int lanes_place_of(const struct lanes *lanes, const struct lanes_lane *lane)
 {
-    const struct trace_agent *agent = agent_of(lanes, lane), *first = agent;
+    const struct trace_agent *agent = lanes_agent_of(lanes, lane), *first = agent;
     for (size_t i = 0; i < lanes->count; i++) {
-        const struct trace_agent *other = agent_of(lanes, &lanes->items[i]);
+        const struct trace_agent *other = lanes_agent_of(lanes, &lanes->items[i]);
         if (other->rank < first->rank && other->kind == agent->kind &&
             strcmp(other->name, agent->name) == 0)
             first = other;
@@ -44,7 +45,7 @@ bool lanes_open(struct lanes *lanes, const struct trace *trace, const struct lan
                 struct arena *arena)
 {
     *lanes = (struct lanes){.trace = trace, .style = style, .arena = arena};
-    lanes->items = ARENA_ARRAY(arena, trace->agent_count + 1, struct lane);
+    lanes->items = ARENA_ARRAY(arena, trace->agent_count + 1, struct lanes_lane);
     lanes->of_agent = ARENA_ARRAY(arena, trace->agent_count + 1, int);
     for (size_t i = 0; lanes->of_agent && i < trace->agent_count; i++)
         lanes->of_agent[i] = -1;
@@ -53,7 +54,7 @@ bool lanes_open(struct lanes *lanes, const struct trace *trace, const struct lan
 
 void lanes_add(struct lanes *lanes, int agent)
 {
-    lanes->items[lanes->count++] = (struct lane){.agent = agent};
+    lanes->items[lanes->count++] = (struct lanes_lane){.agent = agent};
 }
 
 void lanes_place(struct lanes *lanes, double top_pt)
@@ -62,13 +63,13 @@ void lanes_place(struct lanes *lanes, double top_pt)
     const struct trace_agent *before = NULL;
     double y = top_pt;
     for (size_t i = 0; i < lanes->count; i++)
-        lanes->items[i].place = place_of(lanes, &lanes->items[i]);
+        lanes->items[i].place = lanes_place_of(lanes, &lanes->items[i]);
     if (lanes->count)
         qsort_r(lanes->items, lanes->count, sizeof *lanes->items, compare_lanes, lanes);
     lanes->gutter_pt = style->least_gutter_pt;
     for (size_t i = 0; i < lanes->count; i++) {
-        struct lane *lane = &lanes->items[i];
-        const struct trace_agent *agent = agent_of(lanes, lane);
+        struct lanes_lane *lane = &lanes->items[i];
+        const struct trace_agent *agent = lanes_agent_of(lanes, lane);
         lanes->of_agent[lane->agent] = (int)i;
         lane->starts_group = !before || agent->rank != before->rank || agent->kind != before->kind;
         y += lane->starts_group ? style->header_pt : 0;
@@ -86,8 +87,8 @@ void lanes_place(struct lanes *lanes, double top_pt)
 
 static bool has_many_ranks(const struct lanes *lanes)
 {
-    return lanes->count && agent_of(lanes, &lanes->items[0])->rank !=
-                               agent_of(lanes, &lanes->items[lanes->count - 1])->rank;
+    return lanes->count && lanes_agent_of(lanes, &lanes->items[0])->rank !=
+                               lanes_agent_of(lanes, &lanes->items[lanes->count - 1])->rank;
 }
 
 /* "streams", "rank 1 threads" */
@@ -114,7 +115,7 @@ void lanes_draw_headings(const struct lanes *lanes, struct drawing *drawing, dou
 {
     for (size_t i = 0; i < lanes->count; i++)
         if (lanes->items[i].starts_group)
-            draw_header(lanes, drawing, agent_of(lanes, &lanes->items[i]),
+            draw_header(lanes, drawing, lanes_agent_of(lanes, &lanes->items[i]),
                         lanes->items[i].y_pt + down_pt);
 }
 
@@ -123,8 +124,8 @@ void lanes_draw(const struct lanes *lanes, struct drawing *drawing, double left_
 {
     const struct lanes_style *style = lanes->style;
     for (size_t i = 0; i < lanes->count; i++) {
-        const struct lane *lane = &lanes->items[i];
-        const struct trace_agent *agent = agent_of(lanes, lane);
+        const struct lanes_lane *lane = &lanes->items[i];
+        const struct trace_agent *agent = lanes_agent_of(lanes, lane);
         double y_pt = lane->y_pt + down_pt;
         draw_box(drawing, &(struct draw_box){.x_pt = left_pt,
                                              .y_pt = y_pt,

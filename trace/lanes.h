@@ -11,7 +11,7 @@
 #include "draw.h"
 #include "trace.h"
 
-struct lane {
+struct lanes_lane {
     int agent;
     double y_pt, height_pt;
     int place;         /* in the order of its rank and kind */
@@ -32,7 +32,7 @@ struct lanes {
     const struct trace *trace;
     const struct lanes_style *style;
     struct arena *arena;
-    struct lane *items;
+    struct lanes_lane *items;
     int *of_agent; /* -1: not shown */
     const char **
         headings; /* per rank, in front of "streams"; NULL, also of one: "rank 1", if there are several */
@@ -47,7 +47,7 @@ void lanes_add(struct lanes *lanes, int agent);
 /* Order the lanes and place them from `top_pt` downwards. */
 void lanes_place(struct lanes *lanes, double top_pt);
 /* The lane of a shown agent. */
-static inline const struct lane *lanes_of(const struct lanes *lanes, int agent)
+static inline const struct lanes_lane *lanes_of(const struct lanes *lanes, int agent)
 {
     return &lanes->items[lanes->of_agent[agent]];
 }

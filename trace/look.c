@@ -26,7 +26,7 @@ static struct tone tone_of(double r, double g, double b)
     return tone;
 }
 
-static int byte_of(double part)
+static int look_byte_of(double part)
 {
     return (int)(fmin(fmax(part, 0), 1) * 255 + 0.5);
 }
@@ -39,9 +39,9 @@ static const char *write_tone(const struct tone *tone, const char *alpha, char o
     const double parts[6][3] = {{range, middle, 0}, {middle, range, 0}, {0, range, middle},
                                 {0, middle, range}, {middle, 0, range}, {range, 0, middle}};
     const double *rgb = parts[(int)tone->hue % 6];
-    snprintf(out, LOOK_COLOR, "#%02x%02x%02x%.2s", (unsigned)byte_of(rgb[0] + least) & 0xff,
-             (unsigned)byte_of(rgb[1] + least) & 0xff, (unsigned)byte_of(rgb[2] + least) & 0xff,
-             alpha);
+    snprintf(out, LOOK_COLOR, "#%02x%02x%02x%.2s", (unsigned)look_byte_of(rgb[0] + least) & 0xff,
+             (unsigned)look_byte_of(rgb[1] + least) & 0xff,
+             (unsigned)look_byte_of(rgb[2] + least) & 0xff, alpha);
     return out;
 }
 

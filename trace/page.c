@@ -31,7 +31,7 @@ struct inward {
     size_t end_count;
 };
 
-static bool sort_edges(const struct trace *trace, struct arena *arena, struct inward *out)
+static bool page_sort_edges(const struct trace *trace, struct arena *arena, struct inward *out)
 {
     size_t *next = ARENA_ARRAY(arena, trace->span_count + 1, size_t);
     out->first = ARENA_ARRAY(arena, trace->span_count + 2, size_t);
@@ -49,12 +49,12 @@ static bool sort_edges(const struct trace *trace, struct arena *arena, struct in
     return true;
 }
 
-static bool is_work(const struct trace_span *span)
+static bool page_is_work(const struct trace_span *span)
 {
     return span->kind == SPAN_DEVICE || span->kind == SPAN_HOST;
 }
 
-static int compare_ends(const void *left, const void *right, void *context)
+static int page_compare_ends(const void *left, const void *right, void *context)
 {
     const struct trace_span *spans = context, *a = &spans[*(const int *)left],
                             *b = &spans[*(const int *)right];
@@ -66,10 +66,10 @@ static bool sort_ends(const struct trace *trace, struct arena *arena, struct inw
     out->ends = ARENA_ARRAY(arena, trace->span_count + 1, int);
     out->end_count = 0;
     for (size_t i = 0; out->ends && i < trace->span_count; i++)
-        if (is_work(&trace->spans[i]))
+        if (page_is_work(&trace->spans[i]))
             out->ends[out->end_count++] = (int)i;
     if (out->ends)
-        SORT_BY(out->ends, out->end_count, compare_ends, trace->spans);
+        SORT_BY(out->ends, out->end_count, page_compare_ends, trace->spans);
     return out->ends != NULL;
 }
 
@@ -77,7 +77,7 @@ static int find_last(const struct trace *trace)
 {
     int last = -1;
     for (size_t i = 0; i < trace->span_count; i++)
-        if (is_work(&trace->spans[i]) &&
+        if (page_is_work(&trace->spans[i]) &&
             (last < 0 || trace->spans[i].end_ns > trace->spans[last].end_ns))
             last = (int)i;
     return last;
@@ -86,7 +86,7 @@ static int find_last(const struct trace *trace)
 /* Work leads to later work only, so that the walk ends: it begins earlier, or at the same time and is no shorter. */
 static bool is_earlier(const struct trace_span *a, const struct trace_span *b)
 {
-    return is_work(a) &&
+    return page_is_work(a) &&
            (a->start_ns < b->start_ns || (a->start_ns == b->start_ns && a->end_ns < b->end_ns));
 }
 
@@ -140,7 +140,7 @@ static bool page_path_find(const struct trace *trace, const int *before, struct 
 {
     struct inward inward;
     size_t length = 0;
-    if (!sort_edges(trace, arena, &inward) || !sort_ends(trace, arena, &inward))
+    if (!page_sort_edges(trace, arena, &inward) || !sort_ends(trace, arena, &inward))
         return false;
     int last = find_last(trace);
     for (int span = last; span >= 0; span = find_cause(trace, &inward, before, span))
@@ -187,17 +187,17 @@ struct leaf {
     int *cause_of; /* per span; 0: none, else 1 + the cause */
 };
 
-static bool is_wanted(const struct leaf *leaf, size_t agent)
+static bool page_is_wanted(const struct leaf *leaf, size_t agent)
 {
     const struct timeline_options *options = leaf->options;
     return !options->shows || options->shows(options->context, &leaf->trace->agents[agent]);
 }
 
 /* One rank is embedded for all that are alike. */
-static bool is_shown(const struct leaf *leaf, size_t agent)
+static bool page_is_shown(const struct leaf *leaf, size_t agent)
 {
     int rank = leaf->trace->agents[agent].rank;
-    return is_wanted(leaf, agent) && leaf->like[rank] == rank;
+    return page_is_wanted(leaf, agent) && leaf->like[rank] == rank;
 }
 
 /* ---- preparation ----------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static bool fold_ranks(struct leaf *leaf, struct view *view)
     if (!view->lanes.of_agent)
         return false;
     for (size_t a = 0; a < trace->agent_count; a++) {
-        view->lanes.of_agent[a] = is_wanted(leaf, a) ? 0 : -1;
+        view->lanes.of_agent[a] = page_is_wanted(leaf, a) ? 0 : -1;
         if (trace->agents[a].rank >= view->rank_count)
             view->rank_count = trace->agents[a].rank + 1;
     }
@@ -272,19 +272,19 @@ static bool order_spans(struct leaf *leaf)
             int span = view.order[at];
             leaf->before[span] = last;
             last = trace->spans[span].kind != SPAN_WAIT ? span : last;
-            leaf->place[span] = is_shown(leaf, a) ? (int)leaf->count : -1;
-            if (is_shown(leaf, a))
+            leaf->place[span] = page_is_shown(leaf, a) ? (int)leaf->count : -1;
+            if (page_is_shown(leaf, a))
                 leaf->order[leaf->count++] = span;
         }
     }
     for (size_t a = 0; a < trace->agent_count; a++)
-        if (is_wanted(leaf, a) && !is_shown(leaf, a))
+        if (page_is_wanted(leaf, a) && !page_is_shown(leaf, a))
             place_like(leaf, &view, a);
     return true;
 }
 
 /* Behind the causes so far. */
-static bool add_cause(struct leaf *leaf, const struct cause *cause)
+static bool page_add_cause(struct leaf *leaf, const struct cause *cause)
 {
     if (!ARENA_GROW(leaf->arena, leaf->causes, leaf->cause_count, leaf->cause_cap))
         return false;
@@ -309,7 +309,7 @@ static bool find_causes(struct leaf *leaf)
                                     timeline_look(trace, span)};
         const char *name = arena_printf(leaf->arena, "%d%s", cause.look, cause.words);
         int found = name ? colors_add(&seen, name) : -1;
-        if (found < 0 || ((size_t)found == leaf->cause_count && !add_cause(leaf, &cause)))
+        if (found < 0 || ((size_t)found == leaf->cause_count && !page_add_cause(leaf, &cause)))
             return false;
         leaf->cause_of[i] = found + 1;
     }
@@ -334,7 +334,7 @@ static void put_three(struct base64 *base64, int bytes)
         fputc(i <= bytes ? digits[all >> (18 - 6 * i) & 63] : '=', base64->out);
 }
 
-static void put_bytes(struct base64 *base64, uint64_t value, int bytes)
+static void page_put_bytes(struct base64 *base64, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++) {
         base64->rest[base64->count++] = (unsigned char)(value >> (8 * i) & 0xff);
@@ -358,7 +358,7 @@ static void put_double(struct base64 *base64, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    put_bytes(base64, bits, 8);
+    page_put_bytes(base64, bits, 8);
 }
 
 /* Written past the JSON writer: the text has nothing to escape. */
@@ -378,7 +378,7 @@ static void end_column(struct base64 *base64)
 
 typedef int64_t column_value(const struct leaf *leaf, int span);
 
-static int64_t start_of(const struct leaf *leaf, int span)
+static int64_t page_start_of(const struct leaf *leaf, int span)
 {
     return leaf->trace->spans[span].start_ns;
 }
@@ -389,18 +389,18 @@ static int64_t length_of(const struct leaf *leaf, int span)
 }
 
 /* Behind the empty name, which is the first. */
-static int64_t name_of(const struct leaf *leaf, int span)
+static int64_t page_name_of(const struct leaf *leaf, int span)
 {
     const char *task = leaf->trace->spans[span].task;
     return task ? colors_find(&leaf->key->colors, task) + 1 : 0;
 }
 
-static int64_t iteration_of(const struct leaf *leaf, int span)
+static int64_t page_iteration_of(const struct leaf *leaf, int span)
 {
     return leaf->trace->spans[span].iteration;
 }
 
-static int64_t cause_of(const struct leaf *leaf, int span)
+static int64_t page_cause_of(const struct leaf *leaf, int span)
 {
     return leaf->cause_of[span];
 }
@@ -411,11 +411,11 @@ static void write_columns(const struct leaf *leaf, struct json *json)
         const char *key;
         column_value *value;
         bool wide;
-    } columns[] = {{"starts", start_of, true},
+    } columns[] = {{"starts", page_start_of, true},
                    {"lengths", length_of, true},
-                   {"names_of", name_of, false},
-                   {"iterations_of", iteration_of, false},
-                   {"causes_of", cause_of, false}};
+                   {"names_of", page_name_of, false},
+                   {"iterations_of", page_iteration_of, false},
+                   {"causes_of", page_cause_of, false}};
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
         struct base64 base64;
         begin_column(json, columns[c].key, &base64);
@@ -424,7 +424,7 @@ static void write_columns(const struct leaf *leaf, struct json *json)
             if (columns[c].wide)
                 put_double(&base64, (double)value);
             else
-                put_bytes(&base64, (uint64_t)value, 4);
+                page_put_bytes(&base64, (uint64_t)value, 4);
         }
         end_column(&base64);
     }
@@ -432,7 +432,7 @@ static void write_columns(const struct leaf *leaf, struct json *json)
 
 static bool is_embedded(const struct leaf *leaf, int span)
 {
-    return is_shown(leaf, (size_t)leaf->trace->spans[span].agent);
+    return page_is_shown(leaf, (size_t)leaf->trace->spans[span].agent);
 }
 
 /* Edges to what is shown, from what is shown or stood for. */
@@ -445,7 +445,7 @@ static void write_edges(const struct leaf *leaf, struct json *json)
             const struct trace_edge *edge = &leaf->trace->edges[i];
             int from = leaf->place[edge->from], to = leaf->place[edge->to];
             if (from >= 0 && to >= 0 && is_embedded(leaf, edge->to))
-                put_bytes(&base64, (uint64_t)(end ? to : from), 4);
+                page_put_bytes(&base64, (uint64_t)(end ? to : from), 4);
         }
         end_column(&base64);
     }
@@ -458,7 +458,7 @@ static void write_agents(const struct leaf *leaf, struct json *json)
     json_begin_array_at(json, "agents");
     for (size_t a = 0; a < leaf->trace->agent_count; a++) {
         const struct trace_agent *agent = &leaf->trace->agents[a];
-        if (!is_shown(leaf, a))
+        if (!page_is_shown(leaf, a))
             continue;
         json_begin_object(json);
         json_put_int(json, "rank", agent->rank);
@@ -472,7 +472,7 @@ static void write_agents(const struct leaf *leaf, struct json *json)
     json_end_array(json);
 }
 
-static void write_names(const struct leaf *leaf, struct json *json)
+static void page_write_names(const struct leaf *leaf, struct json *json)
 {
     enum { NAMELESS = 8 }; /* a grey */
     const struct colors *colors = &leaf->key->colors;
@@ -496,7 +496,7 @@ static void write_names(const struct leaf *leaf, struct json *json)
     json_end_array(json);
 }
 
-static void write_iterations(const struct leaf *leaf, struct json *json)
+static void page_write_iterations(const struct leaf *leaf, struct json *json)
 {
     json_begin_array_at(json, "iterations");
     for (size_t i = 0; i < leaf->trace->iteration_count; i++) {
@@ -514,7 +514,7 @@ static void write_iterations(const struct leaf *leaf, struct json *json)
     json_end_array(json);
 }
 
-static bool write_path(const struct leaf *leaf, struct json *json)
+static bool page_write_path(const struct leaf *leaf, struct json *json)
 {
     int *path;
     size_t count;
@@ -530,7 +530,7 @@ static bool write_path(const struct leaf *leaf, struct json *json)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum status write_run(struct leaf *leaf, struct json *json, struct diag *diag)
+static enum status page_write_run(struct leaf *leaf, struct json *json, struct diag *diag)
 {
     const struct run_info *info = &leaf->trace->info;
     int64_t start_ns, end_ns;
@@ -549,11 +549,11 @@ static enum status write_run(struct leaf *leaf, struct json *json, struct diag *
                      info->driver != RUN_DRIVER_NONE ? run_driver_text(info->driver) : ""));
     json_put_int(json, "end", end_ns);
     write_agents(leaf, json);
-    write_names(leaf, json);
-    write_iterations(leaf, json);
+    page_write_names(leaf, json);
+    page_write_iterations(leaf, json);
     write_columns(leaf, json);
     write_edges(leaf, json);
-    bool written = write_path(leaf, json);
+    bool written = page_write_path(leaf, json);
     json_end_object(json);
     return written && !leaf->arena->failed ? STATUS_OK : diag_no_memory(diag);
 }
@@ -604,7 +604,7 @@ static enum status write_data(const struct trace *traces, size_t count,
                             .title = timeline_title(options, traces, i),
                             .key = &key,
                             .arena = arena};
-        status = write_run(&leaf, &json, diag);
+        status = page_write_run(&leaf, &json, diag);
     }
     if (status != STATUS_OK)
         return status;

@@ -234,12 +234,12 @@ struct sketch {
 
 /* ---- pipeline form --------------------------------------------------------------------------- */
 
-static const char *stream_name(const struct plan *plan, const struct task *task)
+static const char *plangraph_stream_name(const struct plan *plan, const struct task *task)
 {
     return task->stream >= 0 ? plan->streams.items[task->stream] : "no stream";
 }
 
-static const char *group_name(const struct plan *plan, const struct task *task)
+static const char *plangraph_group_name(const struct plan *plan, const struct task *task)
 {
     return task->group >= 0 ? plan->groups.items[task->group] : PLAN_IMPLICIT_GROUP;
 }
@@ -255,10 +255,10 @@ static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *
     const char *label = task->time_ns
                             ? arena_printf(arena, "%s\nstage %d, %s", task->name, task->stage, time)
                             : arena_printf(arena, "%s\nstage %d", task->name, task->stage);
-    const char *tooltip =
-        arena_printf(arena, "%s: stage %d, stream %s, thread group %s, device %s, host %s%s",
-                     task->name, task->stage, stream_name(plan, task), group_name(plan, task), time,
-                     host_time, task->globally_ordered ? ", globally ordered" : "");
+    const char *tooltip = arena_printf(
+        arena, "%s: stage %d, stream %s, thread group %s, device %s, host %s%s", task->name,
+        task->stage, plangraph_stream_name(plan, task), plangraph_group_name(plan, task), time,
+        host_time, task->globally_ordered ? ", globally ordered" : "");
     if (label && tooltip)
         sketch->nodes[index] = draw_node(sketch->drawing, cluster, label, tooltip,
                                          draw_fill(task->stage), draw_border(task->stage));
@@ -273,7 +273,7 @@ static void draw_stream(struct sketch *sketch, int stream)
         if (task->stream != stream)
             continue;
         if (!cluster && stream >= 0)
-            cluster = draw_cluster(sketch->drawing, stream_name(sketch->plan, task));
+            cluster = draw_cluster(sketch->drawing, plangraph_stream_name(sketch->plan, task));
         draw_task(sketch, i, cluster);
     }
 }
@@ -299,7 +299,7 @@ static void draw_pipeline(struct sketch *sketch)
 
 /* ---- host programs --------------------------------------------------------------------------- */
 
-static const char *object_name(const struct plan *plan, const struct host_op *op)
+static const char *plangraph_object_name(const struct plan *plan, const struct host_op *op)
 {
     if (op->name)
         return op->name;
@@ -321,7 +321,7 @@ static const char *box_label(struct sketch *sketch, const struct host_op *ops,
     const struct plan *plan = sketch->plan;
     const char *stream = box->stream >= 0 ? plan->streams.items[box->stream] : "";
     const char *gap = *stream ? "\n" : "";
-    const char *name = object_name(plan, ops);
+    const char *name = plangraph_object_name(plan, ops);
     int64_t ns = 0;
     char time[UNITS_TEXT];
     if (box->count == 1 && !op_is_cpu_work(ops->kind))
@@ -369,8 +369,8 @@ static bool draws_releases(const struct host_op *op)
 
 /* Operation `i` that sets or awaits something where `op` is: itself, or one of the graph that it launches; NULL: there are
    no more. */
-static const struct host_op *part_of(const struct sketch *sketch, const struct host_op *op,
-                                     size_t i)
+static const struct host_op *plangraph_part_of(const struct sketch *sketch,
+                                               const struct host_op *op, size_t i)
 {
     if (!op->is_graph)
         return i == 0 ? op : NULL;
@@ -382,7 +382,7 @@ static bool is_taken_by(const struct sketch *sketch, const struct host_op *gives
                         const struct host_op *to, bool same_rank)
 {
     const struct host_op *takes;
-    for (size_t i = 0; (takes = part_of(sketch, to, i)); i++)
+    for (size_t i = 0; (takes = plangraph_part_of(sketch, to, i)); i++)
         if (releases(gives, takes, same_rank))
             return true;
     return false;
@@ -392,7 +392,7 @@ static bool is_given_by(const struct sketch *sketch, const struct host_op *given
                         const struct host_op *op)
 {
     const struct host_op *gives;
-    for (size_t i = 0; (gives = part_of(sketch, op, i)); i++)
+    for (size_t i = 0; (gives = plangraph_part_of(sketch, op, i)); i++)
         if (draws_releases(gives) && op_operand(gives->kind) == op_operand(given->kind) &&
             gives->object == given->object)
             return true;
@@ -429,7 +429,7 @@ static void draw_release(struct sketch *sketch, size_t thread, size_t index,
 static void draw_releases(struct sketch *sketch, size_t thread, size_t index)
 {
     const struct host_op *from = box_ops(sketch, thread, &sketch->boxes.items[index]), *part;
-    for (size_t i = 0; (part = part_of(sketch, from, i)); i++)
+    for (size_t i = 0; (part = plangraph_part_of(sketch, from, i)); i++)
         if (draws_releases(part))
             draw_release(sketch, thread, index, part);
 }
@@ -459,7 +459,8 @@ static bool has_releases(const struct sketch *sketch)
     const struct host_op *part;
     for (size_t i = 0; i < sketch->plan->thread_count; i++)
         for (size_t j = 0; j < sketch->plan->threads[i].op_count; j++)
-            for (size_t k = 0; (part = part_of(sketch, &sketch->plan->threads[i].ops[j], k)); k++)
+            for (size_t k = 0;
+                 (part = plangraph_part_of(sketch, &sketch->plan->threads[i].ops[j], k)); k++)
                 if (draws_releases(part))
                     return true;
     return false;
@@ -523,8 +524,8 @@ static bool goes_down(const struct sketch *sketch)
     return false;
 }
 
-static enum status draw_all(void *context, const struct draw_target *target, char **data,
-                            size_t *bytes, struct diag *diag)
+static enum status plangraph_draw_all(void *context, const struct draw_target *target, char **data,
+                                      size_t *bytes, struct diag *diag)
 {
     struct sketch *sketch = context;
     enum status status =
@@ -552,7 +553,7 @@ enum status plangraph_render(const struct plan *plan, bool all, const struct dra
                             "plan %s is too large to draw: %zu nodes, at most %d are drawn",
                             plan->name, sketch.count, PLANGRAPH_MAX_NODES);
     if (status == STATUS_OK)
-        status = draw_picture(target, draw_all, &sketch, diag);
+        status = draw_picture(target, plangraph_draw_all, &sketch, diag);
     arena_fini(&sketch.arena);
     return status;
 }

@@ -72,7 +72,8 @@ static uint32_t work_names_number(const struct work_names *names, const char *na
 }
 
 /* The first of a name counts. */
-static bool add_work(struct work_names *names, struct arena *arena, const struct named_work *work)
+static bool profiler_json_add_work(struct work_names *names, struct arena *arena,
+                                   const struct named_work *work)
 {
     const size_t length = strlen(work->name);
     if (work_names_number(names, work->name, length) != TABLE_NONE)
@@ -89,12 +90,12 @@ static bool add_work(struct work_names *names, struct arena *arena, const struct
 
 /* ---- from plans ------------------------------------------------------------------------------ */
 
-static const char *comm_name(const struct plan *plan, int comm)
+static const char *profiler_json_comm_name(const struct plan *plan, int comm)
 {
     return comm >= 0 ? plan->comms[comm].name : NULL;
 }
 
-static enum work_class class_of(enum work_kind kind)
+static enum work_class profiler_json_class_of(enum work_kind kind)
 {
     switch (kind) {
     case WORK_COPY: return WORK_CLASS_COPY;
@@ -111,33 +112,35 @@ static enum work_class class_of(enum work_kind kind)
     return WORK_CLASS_KERNEL;
 }
 
-static bool add_tasks(struct work_names *names, struct arena *arena, const struct plan *plan)
+static bool profiler_json_add_tasks(struct work_names *names, struct arena *arena,
+                                    const struct plan *plan)
 {
     const struct pipeline *pipeline = &plan->pipeline;
     bool ok = true;
     for (size_t i = 0; i < pipeline->task_count && ok; i++) {
         const struct work *work = &pipeline->tasks[i].work;
-        ok = add_work(names, arena,
-                      &(struct named_work){.name = pipeline->tasks[i].name,
-                                           .class = class_of(work->kind),
-                                           .direction = work->direction,
-                                           .pageable = work->pageable,
-                                           .collective = work->collective,
-                                           .comm = comm_name(plan, work->comm),
-                                           .bytes = work->bytes});
+        ok = profiler_json_add_work(
+            names, arena,
+            &(struct named_work){.name = pipeline->tasks[i].name,
+                                 .class = profiler_json_class_of(work->kind),
+                                 .direction = work->direction,
+                                 .pageable = work->pageable,
+                                 .collective = work->collective,
+                                 .comm = profiler_json_comm_name(plan, work->comm),
+                                 .bytes = work->bytes});
     }
     return ok;
 }
 
-static bool add_op(struct work_names *names, struct arena *arena, const struct plan *plan,
-                   const struct host_op *op)
+static bool profiler_json_add_op(struct work_names *names, struct arena *arena,
+                                 const struct plan *plan, const struct host_op *op)
 {
     struct named_work work = {.name = op->name ? op->name : op_key(op->kind),
                               .class = WORK_CLASS_KERNEL,
                               .direction = op->direction,
                               .pageable = op->pageable,
                               .collective = op->collective,
-                              .comm = comm_name(plan, op->comm),
+                              .comm = profiler_json_comm_name(plan, op->comm),
                               .bytes = op->bytes};
     if (op->kind == OP_COPY)
         work.class = WORK_CLASS_COPY;
@@ -147,20 +150,21 @@ static bool add_op(struct work_names *names, struct arena *arena, const struct p
         work.class = WORK_CLASS_MESSAGE;
     else if (op->kind != OP_LAUNCH)
         return true;
-    return add_work(names, arena, &work);
+    return profiler_json_add_work(names, arena, &work);
 }
 
-static bool add_threads(struct work_names *names, struct arena *arena, const struct plan *plan)
+static bool profiler_json_add_threads(struct work_names *names, struct arena *arena,
+                                      const struct plan *plan)
 {
     bool ok = true;
     for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count && ok; i++)
-            ok = add_op(names, arena, plan, &plan->threads[t].ops[i]);
+            ok = profiler_json_add_op(names, arena, plan, &plan->threads[t].ops[i]);
     return ok;
 }
 
-static enum status add_plan(struct work_names *names, struct arena *arena, const struct plan *plan,
-                            struct diag *diag)
+static enum status profiler_json_add_plan(struct work_names *names, struct arena *arena,
+                                          const struct plan *plan, struct diag *diag)
 {
     struct plan lowered;
     bool ok;
@@ -168,11 +172,11 @@ static enum status add_plan(struct work_names *names, struct arena *arena, const
         enum status status = rank_programs_lower(plan, false, &lowered, diag);
         if (status != STATUS_OK)
             return status;
-        ok = add_threads(names, arena, &lowered);
+        ok = profiler_json_add_threads(names, arena, &lowered);
         plan_fini(&lowered);
     } else {
-        ok = plan->form == FORM_PIPELINE ? add_tasks(names, arena, plan)
-                                         : add_threads(names, arena, plan);
+        ok = plan->form == FORM_PIPELINE ? profiler_json_add_tasks(names, arena, plan)
+                                         : profiler_json_add_threads(names, arena, plan);
     }
     return ok ? STATUS_OK : diag_no_memory(diag);
 }
@@ -189,7 +193,7 @@ static enum status work_names_read(const struct run_info *info, struct arena *ar
             plan_parse("plan of the run", info->plan_text, strlen(info->plan_text), &plan, diag);
         if (status != STATUS_OK)
             return status;
-        status = add_plan(&names, arena, &plan, diag);
+        status = profiler_json_add_plan(&names, arena, &plan, diag);
         plan_fini(&plan);
     }
     if (status == STATUS_OK)
@@ -199,19 +203,20 @@ static enum status work_names_read(const struct run_info *info, struct arena *ar
 
 /* ---- to names -------------------------------------------------------------------------------- */
 
-static bool begins(const char *name, const char *with)
+static bool profiler_json_begins(const char *name, const char *with)
 {
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-static struct named_work by_name(const char *name)
+static struct named_work profiler_json_by_name(const char *name)
 {
     struct named_work work = {.name = name, .class = WORK_CLASS_KERNEL};
-    if (begins(name, "Memcpy"))
+    if (profiler_json_begins(name, "Memcpy"))
         work.class = WORK_CLASS_COPY;
-    else if (begins(name, "ncclDevKernel") || begins(name, "ncclKernel"))
+    else if (profiler_json_begins(name, "ncclDevKernel") ||
+             profiler_json_begins(name, "ncclKernel"))
         work.class = WORK_CLASS_COLLECTIVE;
-    else if (begins(name, "send ") || begins(name, "receive "))
+    else if (profiler_json_begins(name, "send ") || profiler_json_begins(name, "receive "))
         work.class = WORK_CLASS_MESSAGE;
     return work;
 }
@@ -220,7 +225,7 @@ static struct named_work by_name(const char *name)
 static struct named_work work_names_find(const struct work_names *names, const char *name)
 {
     const uint32_t found = work_names_number(names, name, bare_length(name));
-    return found != TABLE_NONE ? names->items[found] : by_name(name);
+    return found != TABLE_NONE ? names->items[found] : profiler_json_by_name(name);
 }
 
 /* ---- preparation ----------------------------------------------------------------------------- */
@@ -264,7 +269,8 @@ static inline int profiler_host_pid(const struct profiler_writer *writer, int ra
     return writer->ranks + rank;
 }
 
-static bool is_shown(const struct profiler_writer *writer, const struct trace_agent *agent)
+static bool profiler_json_is_shown(const struct profiler_writer *writer,
+                                   const struct trace_agent *agent)
 {
     const struct profiler_json_options *options = writer->options;
     return (!options->one_rank || agent->rank == options->rank) &&
@@ -360,8 +366,8 @@ static void put_span_row(struct profiler_writer *writer, const struct trace_span
 
 /* ---- names of processes and rows ------------------------------------------------------------- */
 
-static void write_name(struct profiler_writer *writer, const char *kind, int pid, int tid,
-                       const char *name)
+static void profiler_json_write_name(struct profiler_writer *writer, const char *kind, int pid,
+                                     int tid, const char *name)
 {
     profiler_begin_event(writer, "M", NULL, kind);
     profiler_put_row(writer, pid, tid);
@@ -387,44 +393,45 @@ static bool has_agents(const struct profiler_writer *writer, int rank, bool stre
     for (size_t a = 0; a < writer->trace->agent_count; a++) {
         const struct trace_agent *agent = &writer->trace->agents[a];
         if (agent->rank == rank && (agent->kind == TRACE_STREAM) == streams &&
-            is_shown(writer, agent))
+            profiler_json_is_shown(writer, agent))
             return true;
     }
     return false;
 }
 
-static void write_processes(struct profiler_writer *writer)
+static void profiler_json_write_processes(struct profiler_writer *writer)
 {
     char name[64];
     for (int rank = 0; rank < writer->ranks; rank++) {
         if (has_agents(writer, rank, false)) {
             snprintf(name, sizeof name, "rank %d host", rank);
-            write_name(writer, "process_name", profiler_host_pid(writer, rank), 0, name);
+            profiler_json_write_name(writer, "process_name", profiler_host_pid(writer, rank), 0,
+                                     name);
             write_order(writer, "process_sort_index", profiler_host_pid(writer, rank), 0, 2 * rank);
-            write_name(writer, "thread_name", profiler_host_pid(writer, rank), STEPS_ROW,
-                       "iterations");
+            profiler_json_write_name(writer, "thread_name", profiler_host_pid(writer, rank),
+                                     STEPS_ROW, "iterations");
         }
         if (has_agents(writer, rank, true)) {
             snprintf(name, sizeof name, "rank %d device", rank);
-            write_name(writer, "process_name", rank, 0, name);
+            profiler_json_write_name(writer, "process_name", rank, 0, name);
             write_order(writer, "process_sort_index", rank, 0, 2 * rank + 1);
         }
     }
 }
 
-static void write_rows(struct profiler_writer *writer)
+static void profiler_json_write_rows(struct profiler_writer *writer)
 {
     char name[NAME_TEXT];
     for (size_t a = 0; a < writer->trace->agent_count; a++) {
         const struct trace_agent *agent = &writer->trace->agents[a];
         const int pid = pid_of(writer, agent), tid = writer->rows[a];
-        if (!is_shown(writer, agent))
+        if (!profiler_json_is_shown(writer, agent))
             continue;
         if (agent->kind == TRACE_STREAM)
             snprintf(name, sizeof name, "stream %d %s", tid, agent->name);
         else
             snprintf(name, sizeof name, "%s", agent->name);
-        write_name(writer, "thread_name", pid, tid, name);
+        profiler_json_write_name(writer, "thread_name", pid, tid, name);
         write_order(writer, "thread_sort_index", pid, tid, agent->position);
     }
 }
@@ -551,7 +558,7 @@ static void write_work(struct profiler_writer *writer, int span)
 /* ---- work of threads, waits ------------------------------------------------------------------ */
 
 /* A call that a profiler recorded, "cudaStreamSynchronize"; no task of ours. */
-static bool is_call(const char *task)
+static bool profiler_json_is_call(const char *task)
 {
     return strncmp(task, "cuda", 4) == 0 || strncmp(task, "hip", 3) == 0;
 }
@@ -576,7 +583,7 @@ static void write_host_work(struct profiler_writer *writer, const struct trace_s
 
 static void write_wait(struct profiler_writer *writer, const struct trace_span *span)
 {
-    const bool call = span->task && is_call(span->task);
+    const bool call = span->task && profiler_json_is_call(span->task);
     profiler_begin_event(writer, "X", call ? "cuda_runtime" : "wait",
                          call          ? span->task
                          : span->cause ? span->cause
@@ -587,32 +594,32 @@ static void write_wait(struct profiler_writer *writer, const struct trace_span *
     profiler_end_event(writer);
 }
 
-static void write_spans(struct profiler_writer *writer)
+static void profiler_json_write_spans(struct profiler_writer *writer)
 {
     for (size_t i = 0; i < writer->trace->span_count; i++) {
         const struct trace_span *span = &writer->trace->spans[i];
-        if (!is_shown(writer, &writer->trace->agents[span->agent]))
+        if (!profiler_json_is_shown(writer, &writer->trace->agents[span->agent]))
             continue;
         switch (span->kind) {
         case SPAN_DEVICE: write_work(writer, (int)i); break;
         case SPAN_WAIT: write_wait(writer, span); break;
         case SPAN_PASS: write_host_work(writer, span); break;
         case SPAN_HOST:
-            if (!span->task || !is_call(span->task))
+            if (!span->task || !profiler_json_is_call(span->task))
                 write_host_work(writer, span);
             break;
         }
     }
 }
 
-static void write_dependences(struct profiler_writer *writer)
+static void profiler_json_write_dependences(struct profiler_writer *writer)
 {
     const struct trace *trace = writer->trace;
     for (size_t i = 0; i < trace->edge_count; i++) {
         const struct trace_edge *edge = &trace->edges[i];
         if (edge->kind != EDGE_DEPENDENCE ||
-            !is_shown(writer, profiler_agent_of(writer, edge->from)) ||
-            !is_shown(writer, profiler_agent_of(writer, edge->to)))
+            !profiler_json_is_shown(writer, profiler_agent_of(writer, edge->from)) ||
+            !profiler_json_is_shown(writer, profiler_agent_of(writer, edge->to)))
             continue;
         write_flow(writer, "dependence", (int64_t)i, "s", edge->from,
                    trace->spans[edge->from].start_ns);
@@ -646,8 +653,9 @@ static int64_t host_end(const struct profiler_writer *writer, int rank)
     return end_ns;
 }
 
-static void write_step(struct profiler_writer *writer, const struct trace_iteration *iteration,
-                       int64_t start_ns, int64_t end_ns)
+static void profiler_json_write_step(struct profiler_writer *writer,
+                                     const struct trace_iteration *iteration, int64_t start_ns,
+                                     int64_t end_ns)
 {
     char name[64];
     snprintf(name, sizeof name, "ProfilerStep#%" PRId64, iteration->number);
@@ -677,8 +685,9 @@ static bool find_starts(struct profiler_writer *writer, const struct trace_itera
 }
 
 /* Iterations overlap; steps do not. */
-static enum status write_steps(struct profiler_writer *writer, const struct trace_iteration *first,
-                               size_t count, struct diag *diag)
+static enum status profiler_json_write_steps(struct profiler_writer *writer,
+                                             const struct trace_iteration *first, size_t count,
+                                             struct diag *diag)
 {
     int64_t *starts = ARENA_ARRAY(&writer->arena, count, int64_t);
     if (!starts)
@@ -686,8 +695,8 @@ static enum status write_steps(struct profiler_writer *writer, const struct trac
     if (!find_starts(writer, first, count, starts))
         return STATUS_OK;
     for (size_t i = 0; i < count; i++)
-        write_step(writer, &first[i], starts[i],
-                   i + 1 < count ? starts[i + 1] : host_end(writer, first->rank));
+        profiler_json_write_step(writer, &first[i], starts[i],
+                                 i + 1 < count ? starts[i + 1] : host_end(writer, first->rank));
     return STATUS_OK;
 }
 
@@ -752,7 +761,7 @@ static enum status profiler_write_iterations(struct profiler_writer *writer, str
             first->start_ns > last_ns)
             continue;
         if (has_launches(writer, first->rank))
-            status = write_steps(writer, first, count, diag);
+            status = profiler_json_write_steps(writer, first, count, diag);
         if (count == iterations_of(trace, first->rank))
             write_counts(writer, first, count);
     }
@@ -767,7 +776,7 @@ static int64_t base_time_ns(const struct trace *trace)
     return start && start->value > 0 && start->value < 9e18 ? (int64_t)start->value : 0;
 }
 
-static void write_head(struct profiler_writer *writer)
+static void profiler_json_write_head(struct profiler_writer *writer)
 {
     const struct trace *trace = writer->trace;
     fputs("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\",", writer->out);
@@ -779,20 +788,20 @@ static void write_head(struct profiler_writer *writer)
             base_time_ns(trace));
 }
 
-static enum status write_all(struct profiler_writer *writer, struct diag *diag)
+static enum status profiler_json_write_all(struct profiler_writer *writer, struct diag *diag)
 {
-    write_head(writer);
-    write_processes(writer);
-    write_rows(writer);
+    profiler_json_write_head(writer);
+    profiler_json_write_processes(writer);
+    profiler_json_write_rows(writer);
     enum status status = profiler_write_iterations(writer, diag);
-    write_spans(writer);
+    profiler_json_write_spans(writer);
     if (!writer->options->no_dependences)
-        write_dependences(writer);
+        profiler_json_write_dependences(writer);
     fputs("]}\n", writer->out);
     return status;
 }
 
-static enum status prepare(struct profiler_writer *writer, struct diag *diag)
+static enum status profiler_json_prepare(struct profiler_writer *writer, struct diag *diag)
 {
     enum status status =
         work_names_read(&writer->trace->info, &writer->arena, &writer->names, diag);
@@ -818,9 +827,9 @@ enum status profiler_json_write(const struct trace *trace,
         return diag_error(diag, STATUS_INPUT, "nothing to write: the run has no work");
     arena_init(&writer.arena, 0);
     json_open(&writer.json, out);
-    enum status status = prepare(&writer, diag);
+    enum status status = profiler_json_prepare(&writer, diag);
     if (status == STATUS_OK)
-        status = write_all(&writer, diag);
+        status = profiler_json_write_all(&writer, diag);
     arena_fini(&writer.arena);
     return status;
 }

@@ -45,7 +45,7 @@ static const struct color colors[PALETTES][CHART_KINDS] = {
 /* The last chunk of a rank is so much nearer to white: no nearer, or a dark sheet takes it for a ground. */
 #define CHUNK_SHARE 0.45
 
-static int blend(int a, int b, double share)
+static int schedule_boxes_blend(int a, int b, double share)
 {
     return (int)(a + (b - a) * share + 0.5);
 }
@@ -69,17 +69,19 @@ void palette_fill(enum palette palette, enum chart_kind kind, int chunk, int chu
     enum { WHITE = 0xff };
     const struct color base = colors[palette][kind];
     double share = chunks > 1 && chunk > 0 ? CHUNK_SHARE * chunk / (chunks - 1) : 0;
-    write_color((struct color){blend(base.r, WHITE, share), blend(base.g, WHITE, share),
-                               blend(base.b, WHITE, share)},
+    write_color((struct color){schedule_boxes_blend(base.r, WHITE, share),
+                               schedule_boxes_blend(base.g, WHITE, share),
+                               schedule_boxes_blend(base.b, WHITE, share)},
                 out);
 }
 
 void palette_border(const char *fill, char out[PALETTE_COLOR])
 {
     const struct color base = read_color(fill);
-    write_color(
-        (struct color){blend(base.r, 0, 0.35), blend(base.g, 0, 0.35), blend(base.b, 0, 0.35)},
-        out);
+    write_color((struct color){schedule_boxes_blend(base.r, 0, 0.35),
+                               schedule_boxes_blend(base.g, 0, 0.35),
+                               schedule_boxes_blend(base.b, 0, 0.35)},
+                out);
 }
 
 const char *palette_ink(const char *fill)
@@ -112,7 +114,7 @@ static void label_of(const struct chart_pass *pass, char *out, size_t size)
         snprintf(out, size, "%d", pass->microbatch);
 }
 
-static const char *words_of(enum chart_kind kind)
+static const char *schedule_boxes_words_of(enum chart_kind kind)
 {
 #define X(name, words) words,
     static const char *const words[] = {CHART_KIND_LIST(X)};
@@ -136,7 +138,8 @@ static void tooltip_of(const struct sheet *sheet, int rank, const struct chart_p
         snprintf(which + used, sizeof which - used, ", %s %d",
                  sheet->chart->copies ? "copy" : "chunk", pass->chunk);
     }
-    snprintf(out, size, "rank %d: %s%s, %s to %s", rank, words_of(pass->kind), which, start, end);
+    snprintf(out, size, "rank %d: %s%s, %s to %s", rank, schedule_boxes_words_of(pass->kind), which,
+             start, end);
 }
 
 /* The largest font in which the longest number of the step fits; 0: none. */
@@ -203,18 +206,19 @@ static void draw_pass(const struct sheet *sheet, int rank, const struct chart_pa
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Passes behind one another that are too narrow, together. */
-struct block {
+struct schedule_boxes_block {
     int64_t start_ns, end_ns;
     int64_t busy_ns[CHART_KINDS];
     int first[CHART_KINDS], last[CHART_KINDS]; /* microbatches; -1: none of the kind */
 };
 
-static bool is_narrow(const struct sheet *sheet, const struct chart_pass *pass)
+static bool schedule_boxes_is_narrow(const struct sheet *sheet, const struct chart_pass *pass)
 {
     return sheet_x(sheet, pass->end_ns) - sheet_x(sheet, pass->start_ns) < sheet->narrow;
 }
 
-static void add_part(struct block *block, enum chart_kind kind, int microbatch, int64_t ns)
+static void schedule_boxes_add_part(struct schedule_boxes_block *block, enum chart_kind kind,
+                                    int microbatch, int64_t ns)
 {
     if (block->first[kind] < 0 || microbatch < block->first[kind])
         block->first[kind] = microbatch;
@@ -223,20 +227,21 @@ static void add_part(struct block *block, enum chart_kind kind, int microbatch, 
     block->busy_ns[kind] += ns;
 }
 
-static void add_pass(struct block *block, const struct chart_pass *pass)
+static void schedule_boxes_add_pass(struct schedule_boxes_block *block,
+                                    const struct chart_pass *pass)
 {
-    add_part(block, pass->kind, pass->microbatch, pass->end_ns - pass->start_ns);
+    schedule_boxes_add_part(block, pass->kind, pass->microbatch, pass->end_ns - pass->start_ns);
     block->end_ns = pass->end_ns;
 }
 
-static void open_block(struct block *block, int64_t start_ns)
+static void schedule_boxes_open_block(struct schedule_boxes_block *block, int64_t start_ns)
 {
-    *block = (struct block){.start_ns = start_ns, .end_ns = start_ns};
+    *block = (struct schedule_boxes_block){.start_ns = start_ns, .end_ns = start_ns};
     for (int k = 0; k < CHART_KINDS; k++)
         block->first[k] = block->last[k] = -1;
 }
 
-static bool has_kinds_of(const struct block *a, const struct block *b)
+static bool has_kinds_of(const struct schedule_boxes_block *a, const struct schedule_boxes_block *b)
 {
     for (int k = 0; k < CHART_KINDS; k++)
         if (b->first[k] >= 0 && a->first[k] < 0)
@@ -245,7 +250,9 @@ static bool has_kinds_of(const struct block *a, const struct block *b)
 }
 
 /* A short rest, as at the end, needs the same kinds only. */
-static bool are_alike(const struct sheet *sheet, const struct block *a, const struct block *b)
+static bool schedule_boxes_are_alike(const struct sheet *sheet,
+                                     const struct schedule_boxes_block *a,
+                                     const struct schedule_boxes_block *b)
 {
     double a_ns = (double)(a->end_ns - a->start_ns), b_ns = (double)(b->end_ns - b->start_ns);
     if (sheet_x(sheet, b->start_ns) - sheet_x(sheet, a->end_ns) > NEAR)
@@ -258,12 +265,13 @@ static bool are_alike(const struct sheet *sheet, const struct block *a, const st
     return true;
 }
 
-static void join(struct block *a, const struct block *b)
+static void schedule_boxes_join(struct schedule_boxes_block *a,
+                                const struct schedule_boxes_block *b)
 {
     for (int k = 0; k < CHART_KINDS; k++)
         if (b->first[k] >= 0) {
-            add_part(a, (enum chart_kind)k, b->first[k], b->busy_ns[k]);
-            add_part(a, (enum chart_kind)k, b->last[k], 0);
+            schedule_boxes_add_part(a, (enum chart_kind)k, b->first[k], b->busy_ns[k]);
+            schedule_boxes_add_part(a, (enum chart_kind)k, b->last[k], 0);
         }
     a->end_ns = b->end_ns;
 }
@@ -275,8 +283,8 @@ static const char *letters_of(enum chart_kind kind)
 }
 
 /* The microbatches of each kind, where there is room: "F 64-511  B 0-447". */
-static void label_block(const struct sheet *sheet, int rank, const struct block *block, double x,
-                        double width)
+static void label_block(const struct sheet *sheet, int rank,
+                        const struct schedule_boxes_block *block, double x, double width)
 {
     char text[160] = "";
     size_t used = 0;
@@ -296,7 +304,8 @@ static void label_block(const struct sheet *sheet, int rank, const struct block 
 }
 
 /* A band for each kind, as high as its share of the time; what is left is the bubble beneath. */
-static void draw_block(const struct sheet *sheet, int rank, const struct block *block)
+static void schedule_boxes_draw_block(const struct sheet *sheet, int rank,
+                                      const struct schedule_boxes_block *block)
 {
     double x = sheet_x(sheet, block->start_ns), y = sheet_y(sheet, rank);
     double width = sheet_x(sheet, block->end_ns) - x;
@@ -316,17 +325,17 @@ static void draw_block(const struct sheet *sheet, int rank, const struct block *
 /* ---- a rank ---------------------------------------------------------------------------------- */
 
 /* Passes from `*i` on that belong to one block: narrow, near one another, not much wider than BLOCK. */
-static void take_block(const struct sheet *sheet, const struct chart_rank *rank, size_t *i,
-                       struct block *out)
+static void schedule_boxes_take_block(const struct sheet *sheet, const struct chart_rank *rank,
+                                      size_t *i, struct schedule_boxes_block *out)
 {
-    open_block(out, rank->passes[*i].start_ns);
-    while (*i < rank->count && is_narrow(sheet, &rank->passes[*i])) {
+    schedule_boxes_open_block(out, rank->passes[*i].start_ns);
+    while (*i < rank->count && schedule_boxes_is_narrow(sheet, &rank->passes[*i])) {
         const struct chart_pass *pass = &rank->passes[*i];
         double end = sheet_x(sheet, out->end_ns);
         if (sheet_x(sheet, pass->start_ns) - end > NEAR ||
             end - sheet_x(sheet, out->start_ns) >= BLOCK)
             return;
-        add_pass(out, pass);
+        schedule_boxes_add_pass(out, pass);
         (*i)++;
     }
 }
@@ -334,26 +343,26 @@ static void take_block(const struct sheet *sheet, const struct chart_rank *rank,
 void sheet_passes(const struct sheet *sheet, int r)
 {
     const struct chart_rank *rank = &sheet->chart->ranks[r];
-    struct block last;
+    struct schedule_boxes_block last;
     bool open = false;
     for (size_t i = 0; i < rank->count;) {
-        struct block next;
-        if (!is_narrow(sheet, &rank->passes[i])) {
+        struct schedule_boxes_block next;
+        if (!schedule_boxes_is_narrow(sheet, &rank->passes[i])) {
             draw_pass(sheet, r, &rank->passes[i++]);
             continue;
         }
-        take_block(sheet, rank, &i, &next);
-        if (open && are_alike(sheet, &last, &next)) {
-            join(&last, &next);
+        schedule_boxes_take_block(sheet, rank, &i, &next);
+        if (open && schedule_boxes_are_alike(sheet, &last, &next)) {
+            schedule_boxes_join(&last, &next);
             continue;
         }
         if (open)
-            draw_block(sheet, r, &last);
+            schedule_boxes_draw_block(sheet, r, &last);
         last = next;
         open = true;
     }
     if (open)
-        draw_block(sheet, r, &last);
+        schedule_boxes_draw_block(sheet, r, &last);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -379,7 +388,7 @@ static int find_peak(const struct chart *chart)
     return peak;
 }
 
-static void show_bytes(const struct chart *chart, double bytes, char out[UNITS_TEXT])
+static void schedule_boxes_show_bytes(const struct chart *chart, double bytes, char out[UNITS_TEXT])
 {
     if (chart->activation)
         snprintf(out, UNITS_TEXT, "%.3g", bytes / (double)chart->activation);
@@ -400,7 +409,7 @@ static double curve_pen(bool peak)
     return peak ? 1.6 : 0.9;
 }
 
-static double y_of(const struct sheet *sheet, double bytes, double top)
+static double schedule_boxes_y_of(const struct sheet *sheet, double bytes, double top)
 {
     return sheet->memory_top + sheet->memory_height * (1 - bytes / top);
 }
@@ -410,7 +419,7 @@ static size_t trace_curve(const struct sheet *sheet, const struct chart_rank *ra
                           struct draw_point *out)
 {
     size_t count = 0;
-    double y = y_of(sheet, (double)rank->levels[0].bytes, top);
+    double y = schedule_boxes_y_of(sheet, (double)rank->levels[0].bytes, top);
     out[count++] = (struct draw_point){SHEET_LEFT, y};
     for (size_t i = 1; i < rank->level_count; i++) {
         double x = sheet_x(sheet, rank->levels[i].time_ns);
@@ -420,7 +429,7 @@ static size_t trace_curve(const struct sheet *sheet, const struct chart_rank *ra
             bytes = rank->levels[i].bytes > bytes ? rank->levels[i].bytes : bytes;
         }
         out[count++] = (struct draw_point){x, y};
-        y = y_of(sheet, (double)bytes, top);
+        y = schedule_boxes_y_of(sheet, (double)bytes, top);
         out[count++] = (struct draw_point){x, y};
     }
     out[count++] = (struct draw_point){SHEET_LEFT + sheet->grid_width, y};
@@ -451,7 +460,7 @@ static void draw_curve(const struct sheet *sheet, int r, double top, bool peak)
 }
 
 /* A few ranks at even distances, the first and the last among them. */
-static bool is_shown(const struct chart *chart, int rank)
+static bool schedule_boxes_is_shown(const struct chart *chart, int rank)
 {
     int last = chart->rank_count - 1;
     if (chart->rank_count <= CURVES)
@@ -468,7 +477,7 @@ static void draw_curves(const struct sheet *sheet, double top, int peak)
     draw_curve(sheet, peak, top, true);
     for (int r = 0; r < sheet->chart->rank_count; r++) {
         char color[PALETTE_COLOR], text[32];
-        bool shown = is_shown(sheet->chart, r);
+        bool shown = schedule_boxes_is_shown(sheet->chart, r);
         if (!shown && r != peak)
             continue;
         if (shown && r != peak)
@@ -484,12 +493,12 @@ static void draw_curves(const struct sheet *sheet, double top, int peak)
 }
 
 /* A limit far above would flatten the curves: it is told instead. */
-static void draw_limit(const struct sheet *sheet, double top)
+static void schedule_boxes_draw_limit(const struct sheet *sheet, double top)
 {
     const struct chart *chart = sheet->chart;
     char bytes[UNITS_TEXT], text[64];
-    double y = y_of(sheet, (double)chart->limit_bytes, top);
-    show_bytes(chart, (double)chart->limit_bytes, bytes);
+    double y = schedule_boxes_y_of(sheet, (double)chart->limit_bytes, top);
+    schedule_boxes_show_bytes(chart, (double)chart->limit_bytes, bytes);
     snprintf(text, sizeof text, "limit %s", bytes);
     if ((double)chart->limit_bytes > top)
         y = sheet->memory_top - 6;
@@ -512,10 +521,11 @@ static void draw_peak(const struct sheet *sheet, int peak, double top)
     size_t at = 0;
     while (rank->levels[at].bytes < most)
         at++;
-    double x = sheet_x(sheet, rank->levels[at].time_ns), y = y_of(sheet, (double)most, top);
-    show_bytes(sheet->chart, (double)most, bytes);
+    double x = sheet_x(sheet, rank->levels[at].time_ns),
+           y = schedule_boxes_y_of(sheet, (double)most, top);
+    schedule_boxes_show_bytes(sheet->chart, (double)most, bytes);
     snprintf(text, sizeof text, "%s", bytes);
-    double limit = y_of(sheet, (double)sheet->chart->limit_bytes, top);
+    double limit = schedule_boxes_y_of(sheet, (double)sheet->chart->limit_bytes, top);
     bool beneath = sheet->chart->limit_bytes > 0 && y - limit < 2 * LABEL && y > limit - 1;
     bool right = x < SHEET_LEFT + sheet->grid_width - 80;
     sheet_text(sheet, x + (right ? 2 : -2), y + (beneath ? LABEL : -LABEL),
@@ -536,7 +546,7 @@ void sheet_memory(const struct sheet *sheet)
     sheet_line(sheet, (struct draw_point){SHEET_LEFT, base},
                (struct draw_point){SHEET_LEFT + sheet->grid_width, base}, SHEET_GREY, 0.6);
     if (limit > 0)
-        draw_limit(sheet, top);
+        schedule_boxes_draw_limit(sheet, top);
     draw_peak(sheet, peak, top);
     sheet_text(sheet, SHEET_LEFT - 6, base, DRAW_RIGHT, SHEET_FONT - 2, SHEET_INK, "0");
     sheet_text(sheet, SHEET_LEFT - 6, sheet->memory_top + sheet->memory_height / 2, DRAW_RIGHT,

@@ -142,7 +142,7 @@ static double find_step(double all)
     return step;
 }
 
-static void draw_axis(const struct sheet *sheet)
+static void schedule_picture_draw_axis(const struct sheet *sheet)
 {
     const struct chart *chart = sheet->chart;
     double bottom = sheet_bottom(sheet) + 3, unit = chart->unit_ns ? (double)chart->unit_ns : 1;
@@ -210,7 +210,7 @@ static void draw_messages(const struct sheet *sheet)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static void draw_title(const struct sheet *sheet)
+static void schedule_picture_draw_title(const struct sheet *sheet)
 {
     const struct chart *chart = sheet->chart;
     char step[UNITS_TEXT], text[240];
@@ -232,7 +232,7 @@ static void draw_title(const struct sheet *sheet)
                text);
 }
 
-static bool has_kind(const struct chart *chart, enum chart_kind kind)
+static bool schedule_picture_has_kind(const struct chart *chart, enum chart_kind kind)
 {
     for (int r = 0; r < chart->rank_count; r++)
         for (size_t i = 0; i < chart->ranks[r].count; i++)
@@ -303,7 +303,7 @@ static void draw_keys(const struct sheet *sheet)
     };
     double x = SHEET_LEFT, y = sheet->head + TITLE + 34;
     for (int k = 0; k < CHART_KINDS; k++)
-        if (has_kind(sheet->chart, (enum chart_kind)k))
+        if (schedule_picture_has_kind(sheet->chart, (enum chart_kind)k))
             x = draw_key(sheet, x, y, (enum chart_kind)k, words[k]);
     if (sheet->chart->chunks > 1 && sheet->narrow <= 0) /* blocks have no shades */
         x = draw_shades(sheet, x, y);
@@ -319,7 +319,7 @@ static void draw_keys(const struct sheet *sheet)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-struct request {
+struct schedule_picture_request {
     const struct chart *charts;
     size_t count;
     const struct schedule_picture_options *options;
@@ -329,17 +329,17 @@ static void draw_chart(const struct sheet *sheet)
 {
     draw_ground(sheet);
     draw_messages(sheet);
-    draw_title(sheet);
+    schedule_picture_draw_title(sheet);
     draw_keys(sheet);
     draw_ranks(sheet);
     for (int r = 0; r < sheet->chart->rank_count; r++)
         sheet_passes(sheet, r);
-    draw_axis(sheet);
+    schedule_picture_draw_axis(sheet);
     sheet_memory(sheet);
 }
 
 /* As wide as the passes of the charts need. */
-static double find_width(const struct request *request, int64_t end_ns)
+static double find_width(const struct schedule_picture_request *request, int64_t end_ns)
 {
     double wanted = LEAST_WIDTH, sides = SHEET_LEFT + SHEET_RIGHT;
     if (request->options->width_pt > 0)
@@ -349,7 +349,8 @@ static double find_width(const struct request *request, int64_t end_ns)
     return fmin(wanted, MOST_WIDTH);
 }
 
-static bool make_sheets(const struct request *request, struct arena *arena, struct sheet **out)
+static bool make_sheets(const struct schedule_picture_request *request, struct arena *arena,
+                        struct sheet **out)
 {
     struct sheet *sheets = ARENA_ARRAY(arena, request->count, struct sheet);
     double head = 0;
@@ -370,8 +371,9 @@ static bool make_sheets(const struct request *request, struct arena *arena, stru
     return sheets != NULL;
 }
 
-static enum status draw_sheets(const struct request *request, const struct draw_target *target,
-                               struct arena *arena, char **data, size_t *bytes, struct diag *diag)
+static enum status draw_sheets(const struct schedule_picture_request *request,
+                               const struct draw_target *target, struct arena *arena, char **data,
+                               size_t *bytes, struct diag *diag)
 {
     struct sheet *sheets;
     struct drawing *drawing;
@@ -391,8 +393,8 @@ static enum status draw_sheets(const struct request *request, const struct draw_
     return status;
 }
 
-static enum status draw_body_of(void *context, const struct draw_target *target, char **data,
-                                size_t *bytes, struct diag *diag)
+static enum status schedule_picture_draw_body_of(void *context, const struct draw_target *target,
+                                                 char **data, size_t *bytes, struct diag *diag)
 {
     struct arena arena;
     arena_init(&arena, 0);
@@ -406,10 +408,10 @@ enum status schedule_picture_render(const struct chart *charts, size_t count,
                                     const struct draw_target *target, struct diag *diag)
 {
     struct schedule_picture_options shown = *options;
-    struct request request = {charts, count, &shown};
+    struct schedule_picture_request request = {charts, count, &shown};
     if (target->look.grey)
         shown.palette = PALETTE_GREY;
     if (target->look.scale > 0)
         shown.width_pt /= target->look.scale;
-    return draw_picture(target, draw_body_of, &request, diag);
+    return draw_picture(target, schedule_picture_draw_body_of, &request, diag);
 }

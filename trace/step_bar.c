@@ -8,7 +8,7 @@
 #include "base/columns.h"
 #include "base/printable.h"
 
-static struct step_part *find(struct step_bar *bar, const char *name)
+static struct step_part *step_bar_find(struct step_bar *bar, const char *name)
 {
     for (size_t i = 0; i < bar->count; i++)
         if (strcmp(bar->parts[i].name, name) == 0)
@@ -18,10 +18,10 @@ static struct step_part *find(struct step_bar *bar, const char *name)
 
 void step_bar_add(struct step_bar *bar, const char *name, double share)
 {
-    struct step_part *part = find(bar, name);
+    struct step_part *part = step_bar_find(bar, name);
     if (!part && bar->count >= STEP_BAR_PARTS - 1) {
         name = "others";
-        part = find(bar, name);
+        part = step_bar_find(bar, name);
     }
     if (!part) {
         part = &bar->parts[bar->count++];

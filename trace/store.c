@@ -233,7 +233,7 @@ static void free_store(struct store *store)
 }
 
 /* To SQLite the empty name, ":..." and "file:..." are other things than a file. */
-static enum status check_name(const char *path, struct diag *diag)
+static enum status store_check_name(const char *path, struct diag *diag)
 {
     if (!*path)
         return diag_error(diag, STATUS_SYSTEM, "cannot open trace store: its name is empty");
@@ -245,7 +245,7 @@ static enum status check_name(const char *path, struct diag *diag)
 }
 
 /* SQLite would read and write devices and pipes as if they were files. Of what else is none it says so. */
-static enum status check_kind(const char *path, bool create, struct diag *diag)
+static enum status store_check_kind(const char *path, bool create, struct diag *diag)
 {
     struct stat about;
     if (stat(path, &about) == 0 &&
@@ -279,9 +279,9 @@ static void remove_empty(const char *path)
 
 enum status store_open(const char *path, bool create, struct store **out, struct diag *diag)
 {
-    enum status status = check_name(path, diag);
+    enum status status = store_check_name(path, diag);
     if (status == STATUS_OK)
-        status = check_kind(path, create, diag);
+        status = store_check_kind(path, create, diag);
     if (status != STATUS_OK)
         return status;
     struct store *store = calloc(1, sizeof *store);
@@ -342,8 +342,8 @@ enum status store_close(struct store *store, struct diag *diag)
  * of their texts until it is full, or until somebody commits or reads.
  */
 
-static enum status flush(struct store *store, struct batch *batch, const struct batch_kind *kind,
-                         struct diag *diag)
+static enum status flush(struct store *store, struct store_sql_batch *batch,
+                         const struct batch_kind *kind, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int rows = batch->rows;
@@ -359,8 +359,8 @@ static enum status flush(struct store *store, struct batch *batch, const struct 
 }
 
 /* Room for the row's texts; false: they are too long for any batch. */
-static bool has_room(const struct batch *batch, const struct batch_kind *kind,
-                     const struct value *row)
+static bool store_has_room(const struct store_sql_batch *batch, const struct batch_kind *kind,
+                           const struct store_sql_value *row)
 {
     size_t bytes = 0;
     for (int i = 0; i < kind->columns; i++)
@@ -368,10 +368,11 @@ static bool has_room(const struct batch *batch, const struct batch_kind *kind,
     return bytes <= sizeof batch->text - batch->used;
 }
 
-static void keep(struct batch *batch, const struct batch_kind *kind, const struct value *row)
+static void store_keep(struct store_sql_batch *batch, const struct batch_kind *kind,
+                       const struct store_sql_value *row)
 {
     for (int i = 0; i < kind->columns; i++) {
-        struct value *value = &batch->values[batch->rows * kind->columns + i];
+        struct store_sql_value *value = &batch->values[batch->rows * kind->columns + i];
         *value = row[i];
         if (value->type != VALUE_TEXT)
             continue;
@@ -384,16 +385,16 @@ static void keep(struct batch *batch, const struct batch_kind *kind, const struc
 }
 
 static enum status sql_insert_later(struct store *store, enum batch_table table,
-                                    const struct value *row, struct diag *diag)
+                                    const struct store_sql_value *row, struct diag *diag)
 {
-    struct batch *batch = &store->batches[table];
+    struct store_sql_batch *batch = &store->batches[table];
     const struct batch_kind *kind = &batch_kinds[table];
     enum status status = STATUS_OK;
-    if (!has_room(batch, kind, row))
+    if (!store_has_room(batch, kind, row))
         status = flush(store, batch, kind, diag);
-    if (status || !has_room(batch, kind, row))
+    if (status || !store_has_room(batch, kind, row))
         return status ? status : sql_insert(store, kind->one, row, NULL, diag);
-    keep(batch, kind, row);
+    store_keep(batch, kind, row);
     return batch->rows < BATCH_ROWS ? STATUS_OK : flush(store, batch, kind, diag);
 }
 
@@ -420,7 +421,7 @@ static enum status report_failure(const struct store *store, struct diag *diag)
 }
 
 /* Report a failed write and give up the batch it belonged to. */
-static enum status write_error(struct store *store, struct diag *diag)
+static enum status store_write_error(struct store *store, struct diag *diag)
 {
     store->failed_status = sql_error(store, "write to", &store->failure);
     store->failed = true;
@@ -431,14 +432,14 @@ static enum status write_error(struct store *store, struct diag *diag)
     return report_failure(store, diag);
 }
 
-static enum status commit(struct store *store, struct diag *diag)
+static enum status store_commit(struct store *store, struct diag *diag)
 {
     if (store->failed)
         return report_failure(store, diag);
     if (!store->in_transaction)
         return STATUS_OK;
     if (!sql_execute(store, STATEMENT_COMMIT, NULL))
-        return write_error(store, diag);
+        return store_write_error(store, diag);
     store->in_transaction = false;
     store->rows = 0;
     store->run = 0;
@@ -449,7 +450,7 @@ static enum status commit(struct store *store, struct diag *diag)
 enum status store_flush(struct store *store, struct diag *diag)
 {
     enum status status = store->failed ? STATUS_OK : sql_flush_batches(store, diag);
-    return status ? status : commit(store, diag);
+    return status ? status : store_commit(store, diag);
 }
 
 static enum status refuse_row(struct store *store, int64_t run, struct diag *diag)
@@ -465,13 +466,13 @@ static enum status refuse_row(struct store *store, int64_t run, struct diag *dia
 }
 
 /* A row of this run: is it there? */
-static enum status check_run(struct store *store, int64_t run, struct diag *diag)
+static enum status store_check_run(struct store *store, int64_t run, struct diag *diag)
 {
-    const struct value values[] = {value_int(run)};
+    const struct store_sql_value values[] = {value_int(run)};
     sqlite3_stmt *statement = sql_prepare(store, STATEMENT_RUN_IS_THERE);
     int code = statement && sql_bind(statement, values) ? sqlite3_step(statement) : SQLITE_ERROR;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        return write_error(store, diag);
+        return store_write_error(store, diag);
     (void)sqlite3_reset(statement);
     if (code == SQLITE_DONE)
         return refuse_row(store, run, diag);
@@ -479,12 +480,12 @@ static enum status check_run(struct store *store, int64_t run, struct diag *diag
     return STATUS_OK;
 }
 
-static enum status begin(struct store *store, struct diag *diag)
+static enum status store_begin(struct store *store, struct diag *diag)
 {
     if (store->failed)
         return report_failure(store, diag);
     if (!store->in_transaction && !sql_execute(store, STATEMENT_BEGIN, NULL))
-        return write_error(store, diag);
+        return store_write_error(store, diag);
     store->in_transaction = true;
     return STATUS_OK;
 }
@@ -492,31 +493,31 @@ static enum status begin(struct store *store, struct diag *diag)
 /* Open the transaction where none is open, and see that the run is there. */
 static enum status sql_begin(struct store *store, int64_t run, struct diag *diag)
 {
-    enum status status = begin(store, diag);
-    return status || run == store->run ? status : check_run(store, run, diag);
+    enum status status = store_begin(store, diag);
+    return status || run == store->run ? status : store_check_run(store, run, diag);
 }
 
-enum status sql_number(struct store *store, enum statement statement, const struct value *values,
-                       int64_t *out, struct diag *diag)
+enum status sql_number(struct store *store, enum statement statement,
+                       const struct store_sql_value *values, int64_t *out, struct diag *diag)
 {
     sqlite3_stmt *prepared = sql_prepare(store, statement);
     if (!prepared || !sql_bind(prepared, values) || sqlite3_step(prepared) != SQLITE_ROW)
-        return write_error(store, diag);
+        return store_write_error(store, diag);
     *out = sqlite3_column_int64(prepared, 0);
     (void)sqlite3_reset(prepared);
     return STATUS_OK;
 }
 
-enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
-                       int64_t *out_id, struct diag *diag)
+enum status sql_insert(struct store *store, enum statement statement,
+                       const struct store_sql_value *values, int64_t *out_id, struct diag *diag)
 {
     enum status status = statement == STATEMENT_BEGIN_RUN
-                             ? begin(store, diag)
+                             ? store_begin(store, diag)
                              : sql_begin(store, values[0].integer, diag);
     if (status)
         return status;
     if (!sql_execute(store, statement, values))
-        return write_error(store, diag);
+        return store_write_error(store, diag);
     int64_t id = sqlite3_last_insert_rowid(store->db);
     if (++store->rows >= STORE_BATCH_ROWS) {
         store->rows = 0;
@@ -537,7 +538,7 @@ enum status store_make_durable(struct store *store, struct diag *diag)
 enum status store_begin_run(struct store *store, const struct run_info *info, int64_t *out_run,
                             struct diag *diag)
 {
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_string(run_kind_text(info->kind)),
         value_string(info->plan_name),
         value_string(info->plan_text),
@@ -557,7 +558,7 @@ enum status store_begin_run(struct store *store, const struct run_info *info, in
 enum status store_add_agent(struct store *store, int64_t run, const struct trace_agent *agent,
                             int64_t *out_agent, struct diag *diag)
 {
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_int(run),
         value_int(agent->rank),
         value_string(trace_agent_kind_text(agent->kind)),
@@ -584,7 +585,7 @@ enum status store_add_span(struct store *store, int64_t run, int64_t agent,
     enum status status = next_span(store, run, &id, diag);
     if (status)
         return status;
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_int(run),
         value_int(id),
         value_int(agent),
@@ -605,7 +606,7 @@ enum status store_add_span(struct store *store, int64_t run, int64_t agent,
 enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, int64_t to_span,
                            enum edge_kind kind, struct diag *diag)
 {
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_int(run),
         value_int(from_span),
         value_int(to_span),
@@ -617,7 +618,7 @@ enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, 
 enum status store_add_iteration(struct store *store, int64_t run,
                                 const struct trace_iteration *iteration, struct diag *diag)
 {
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_int(run),
         value_int(iteration->rank),
         value_int(iteration->number),
@@ -636,21 +637,22 @@ enum status store_add_step(struct store *store, int64_t run, const struct trace_
 enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,
                            struct diag *diag)
 {
-    const struct value values[] = {value_int(run), value_string(key), value_real(value)};
+    const struct store_sql_value values[] = {value_int(run), value_string(key), value_real(value)};
     return sql_insert(store, STATEMENT_ADD_STAT, values, NULL, diag);
 }
 
 enum status store_set_iterations(struct store *store, int64_t run, int64_t iterations,
                                  struct diag *diag)
 {
-    const struct value values[] = {value_int(run), value_int(iterations)};
+    const struct store_sql_value values[] = {value_int(run), value_int(iterations)};
     return sql_insert(store, STATEMENT_SET_ITERATIONS, values, NULL, diag);
 }
 
 enum status store_end_run(struct store *store, int64_t run, enum run_finished finished,
                           int64_t duration_ns, struct diag *diag)
 {
-    const struct value values[] = {value_int(run), value_int(finished), value_int(duration_ns)};
+    const struct store_sql_value values[] = {value_int(run), value_int(finished),
+                                             value_int(duration_ns)};
     enum status status = sql_insert(store, STATEMENT_END_RUN, values, NULL, diag);
     return status == STATUS_OK ? store_flush(store, diag) : status;
 }
@@ -658,8 +660,8 @@ enum status store_end_run(struct store *store, int64_t run, enum run_finished fi
 /* ---- writing a trace ------------------------------------------------------------------------- */
 
 /* Agents, spans, edges and the ledger; `ids` has room for the ids of all agents and then of all spans. */
-static enum status write_spans(struct store *store, int64_t run, const struct trace *trace,
-                               int64_t *ids, struct diag *diag)
+static enum status store_write_spans(struct store *store, int64_t run, const struct trace *trace,
+                                     int64_t *ids, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int64_t *agent_ids = ids, *span_ids = ids + trace->agent_count;
@@ -703,7 +705,7 @@ enum status store_write_trace(struct store *store, const struct trace *trace, in
         return diag_no_memory(diag);
     enum status status = store_begin_run(store, &trace->info, &run, diag);
     if (status == STATUS_OK)
-        status = write_spans(store, run, trace, ids, diag);
+        status = store_write_spans(store, run, trace, ids, diag);
     if (status == STATUS_OK)
         status = write_facts(store, run, trace, diag);
     if (status == STATUS_OK)
@@ -721,7 +723,7 @@ enum status store_write_trace(struct store *store, const struct trace *trace, in
 enum status store_add_idle(struct store *store, int64_t run, int64_t agent,
                            const struct trace_idle *line, struct diag *diag)
 {
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_int(run),
         value_int(agent),
         value_string(line->cause),
@@ -769,7 +771,7 @@ enum status sql_load_ledger(struct store *store, const int64_t *agent_ids, struc
 {
     if (!store_has_ledgers(store))
         return STATUS_OK;
-    const struct value values[] = {value_int(trace->run)};
+    const struct store_sql_value values[] = {value_int(trace->run)};
     struct query query = sql_query(store, STATEMENT_IDLES, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query))

@@ -39,7 +39,8 @@ DEFINE_FIND(find_edge_kind, EDGE_KIND_LIST)
 #undef X
 
 /* The row of LIST_RUNS; its texts are SQLite's until the next row. */
-static enum status read_run(const struct query *query, struct store_run *out, struct diag *diag)
+static enum status store_load_read_run(const struct query *query, struct store_run *out,
+                                       struct diag *diag)
 {
     int kind = find_run_kind(sql_string(query, 1));
     int driver = find_run_driver(sql_string(query, 4));
@@ -75,11 +76,11 @@ enum status store_list_runs(struct store *store, void (*visit)(const struct stor
                             void *context, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    const struct value values[] = {value_text(NULL)};
+    const struct store_sql_value values[] = {value_text(NULL)};
     struct query query = sql_query(store, STATEMENT_LIST_RUNS, values);
     while (status == STATUS_OK && sql_next(&query)) {
         struct store_run run;
-        status = read_run(&query, &run, diag);
+        status = store_load_read_run(&query, &run, diag);
         if (status == STATUS_OK)
             visit(&run, context);
     }
@@ -126,12 +127,12 @@ enum status store_load_info(struct store *store, int64_t run, struct arena *aren
                             struct trace *out, struct diag *diag)
 {
     struct store_run found = {.id = -1};
-    const struct value values[] = {value_int(run)};
+    const struct store_sql_value values[] = {value_int(run)};
     struct query query = sql_query(store, STATEMENT_LIST_RUNS, values);
     enum status status = STATUS_OK;
     trace_init(out, arena);
     if (sql_next(&query)) {
-        status = read_run(&query, &found, diag);
+        status = store_load_read_run(&query, &found, diag);
         if (status == STATUS_OK && !trace_set_info(out, &found.info))
             status = diag_no_memory(diag);
     }
@@ -162,9 +163,9 @@ static enum status load_agent(struct load *load, const struct query *query, stru
     return STATUS_OK;
 }
 
-static enum status load_agents(struct load *load, struct diag *diag)
+static enum status store_load_agents(struct load *load, struct diag *diag)
 {
-    const struct value values[] = {value_int(load->trace->run)};
+    const struct store_sql_value values[] = {value_int(load->trace->run)};
     struct query query = sql_query(load->store, STATEMENT_AGENTS, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query))
@@ -175,7 +176,7 @@ static enum status load_agents(struct load *load, struct diag *diag)
 /* The lowest iteration; -1: there is none. */
 static enum status first_iteration(const struct load *load, int64_t *out, struct diag *diag)
 {
-    const struct value values[] = {value_int(load->trace->run)};
+    const struct store_sql_value values[] = {value_int(load->trace->run)};
     struct query query = sql_query(load->store, STATEMENT_FIRST_ITERATION, values);
     int64_t first = sql_next(&query) ? sql_iteration(&query, 0) : -1;
     enum status status = sql_end(&query, STATUS_OK, diag);
@@ -206,8 +207,8 @@ static enum status find_window(struct load *load, int64_t from, int64_t to, stru
     enum status status = choose_iterations(load, from, to, diag);
     if (status != STATUS_OK || !load->part)
         return status;
-    const struct value values[] = {value_int(load->trace->run), value_int(load->first),
-                                   value_int(load->last)};
+    const struct store_sql_value values[] = {value_int(load->trace->run), value_int(load->first),
+                                             value_int(load->last)};
     struct query query = sql_query(load->store, STATEMENT_WINDOW, values);
     bool found = sql_next(&query) && sql_text(&query, 0);
     if (found) {
@@ -258,13 +259,14 @@ static enum status load_span(struct load *load, int agent, const struct query *q
 }
 
 /* Where the first span begins that reaches into the window: an index has beginnings, not ends. */
-static enum status reach(const struct load *load, int64_t agent, int64_t *out_ns, struct diag *diag)
+static enum status store_load_reach(const struct load *load, int64_t agent, int64_t *out_ns,
+                                    struct diag *diag)
 {
     *out_ns = load->start_ns;
     if (load->start_ns == INT64_MIN)
         return STATUS_OK;
-    const struct value values[] = {value_int(agent), value_int(load->start_ns),
-                                   value_int(STORE_OVERLAP)};
+    const struct store_sql_value values[] = {value_int(agent), value_int(load->start_ns),
+                                             value_int(STORE_OVERLAP)};
     struct query query = sql_query(load->store, STATEMENT_REACHES, values);
     if (sql_next(&query) && sql_text(&query, 0))
         *out_ns = sql_int(&query, 0);
@@ -276,11 +278,12 @@ static enum status load_spans(struct load *load, struct diag *diag)
     enum status status = STATUS_OK;
     for (size_t i = 0; i < load->trace->agent_count && status == STATUS_OK; i++) {
         int64_t from_ns;
-        status = reach(load, load->agent_ids[i], &from_ns, diag);
+        status = store_load_reach(load, load->agent_ids[i], &from_ns, diag);
         if (status != STATUS_OK)
             break;
-        const struct value values[] = {value_int(load->agent_ids[i]), value_int(load->start_ns),
-                                       value_int(load->end_ns), value_int(from_ns)};
+        const struct store_sql_value values[] = {value_int(load->agent_ids[i]),
+                                                 value_int(load->start_ns), value_int(load->end_ns),
+                                                 value_int(from_ns)};
         struct query query = sql_query(load->store, STATEMENT_SPANS, values);
         while (status == STATUS_OK && sql_next(&query))
             status = load_span(load, (int)i, &query, diag);
@@ -289,7 +292,7 @@ static enum status load_spans(struct load *load, struct diag *diag)
     return status;
 }
 
-static int compare_ids(const void *left, const void *right)
+static int store_load_compare_ids(const void *left, const void *right)
 {
     const struct id_index *a = left, *b = right;
     return compare_i64(a->id, b->id);
@@ -303,7 +306,7 @@ static int find_span(const struct load *load, int64_t id)
 }
 
 /* Edges whose two ends were loaded. */
-static enum status add_edges(struct load *load, struct query *query, struct diag *diag)
+static enum status store_load_add_edges(struct load *load, struct query *query, struct diag *diag)
 {
     struct trace *trace = load->trace;
     enum status status = STATUS_OK;
@@ -327,16 +330,17 @@ static enum status load_edges(struct load *load, struct diag *diag)
         load->store->version < SCHEMA_WITH_BLOCKS ? STATEMENT_OLD_EDGES_FROM : STATEMENT_EDGES_FROM;
     enum status status = STATUS_OK;
     if (spans)
-        qsort(load->spans, spans, sizeof *load->spans, compare_ids);
+        qsort(load->spans, spans, sizeof *load->spans, store_load_compare_ids);
     if (!load->part) {
-        const struct value values[] = {value_int(load->trace->run)};
+        const struct store_sql_value values[] = {value_int(load->trace->run)};
         struct query query = sql_query(load->store, STATEMENT_EDGES, values);
-        return add_edges(load, &query, diag);
+        return store_load_add_edges(load, &query, diag);
     }
     for (size_t i = 0; i < spans && status == STATUS_OK; i++) {
-        const struct value values[] = {value_int(load->trace->run), value_int(load->spans[i].id)};
+        const struct store_sql_value values[] = {value_int(load->trace->run),
+                                                 value_int(load->spans[i].id)};
         struct query query = sql_query(load->store, edges_from, values);
-        status = add_edges(load, &query, diag);
+        status = store_load_add_edges(load, &query, diag);
     }
     return status;
 }
@@ -371,7 +375,7 @@ static void find_iterations(struct load *load)
 
 static enum status load_iterations(struct load *load, struct diag *diag)
 {
-    const struct value all[] = {value_int(load->trace->run)};
+    const struct store_sql_value all[] = {value_int(load->trace->run)};
     enum status status = STATUS_OK;
     if (load->by_time)
         find_iterations(load);
@@ -380,8 +384,8 @@ static enum status load_iterations(struct load *load, struct diag *diag)
         return add_iterations(load, &query, diag);
     }
     for (int rank = 0; rank < load->trace->info.ranks && status == STATUS_OK; rank++) {
-        const struct value values[] = {value_int(load->trace->run), value_int(rank),
-                                       value_int(load->first), value_int(load->last)};
+        const struct store_sql_value values[] = {value_int(load->trace->run), value_int(rank),
+                                                 value_int(load->first), value_int(load->last)};
         struct query query = sql_query(load->store, STATEMENT_ITERATIONS_OF, values);
         status = add_iterations(load, &query, diag);
     }
@@ -390,7 +394,7 @@ static enum status load_iterations(struct load *load, struct diag *diag)
 
 static enum status load_stats(struct load *load, struct diag *diag)
 {
-    const struct value values[] = {value_int(load->trace->run)};
+    const struct store_sql_value values[] = {value_int(load->trace->run)};
     struct query query = sql_query(load->store, STATEMENT_STATS, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
@@ -412,7 +416,7 @@ static enum status begin_load(struct store *store, int64_t run, struct arena *ar
 /* The part that is chosen; frees what only loading needs. */
 static enum status load_part(struct load *load, struct diag *diag)
 {
-    enum status status = load_agents(load, diag);
+    enum status status = store_load_agents(load, diag);
     if (status == STATUS_OK)
         status = load_spans(load, diag);
     if (status == STATUS_OK)
@@ -473,7 +477,7 @@ enum status store_load_steps(struct store *store, struct trace *trace, struct di
 enum status store_load_first_steps(struct store *store, struct trace *trace, int64_t most,
                                    struct diag *diag)
 {
-    const struct value values[] = {value_int(trace->run), value_int(most)};
+    const struct store_sql_value values[] = {value_int(trace->run), value_int(most)};
     struct query query = sql_query(store, STATEMENT_STEPS, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
@@ -508,15 +512,15 @@ enum status store_load_first_steps(struct store *store, struct trace *trace, int
 static enum status add_move(struct store *store, int64_t run, size_t seq,
                             const struct trace_move *move, struct diag *diag)
 {
-    const struct value values[] = {value_int(run), value_int((int64_t)seq), value_int(move->agent),
-                                   value_int(move->choice)};
+    const struct store_sql_value values[] = {value_int(run), value_int((int64_t)seq),
+                                             value_int(move->agent), value_int(move->choice)};
     return sql_insert(store, STATEMENT_ADD_MOVE, values, NULL, diag);
 }
 
-static enum status add_blocked(struct store *store, int64_t run, size_t seq,
-                               const struct trace_blocked *blocked, struct diag *diag)
+static enum status store_load_add_blocked(struct store *store, int64_t run, size_t seq,
+                                          const struct trace_blocked *blocked, struct diag *diag)
 {
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_int(run),
         value_int((int64_t)seq),
         value_int(blocked->rank),
@@ -531,7 +535,7 @@ static enum status add_blocked(struct store *store, int64_t run, size_t seq,
 enum status store_add_witness(struct store *store, int64_t run, const struct trace_witness *witness,
                               struct diag *diag)
 {
-    const struct value values[] = {
+    const struct store_sql_value values[] = {
         value_int(run),
         value_string(witness->property),
         value_iteration(witness->iterations),
@@ -542,7 +546,7 @@ enum status store_add_witness(struct store *store, int64_t run, const struct tra
     for (size_t i = 0; i < witness->move_count && status == STATUS_OK; i++)
         status = add_move(store, run, i, &witness->moves[i], diag);
     for (size_t i = 0; i < witness->blocked_count && status == STATUS_OK; i++)
-        status = add_blocked(store, run, i, &witness->blocked[i], diag);
+        status = store_load_add_blocked(store, run, i, &witness->blocked[i], diag);
     return status == STATUS_OK ? store_flush(store, diag) : status;
 }
 
@@ -575,14 +579,14 @@ static enum status find_latest(struct witness_load *load, struct diag *diag)
     return status;
 }
 
-static bool is_small(int64_t number)
+static bool store_load_is_small(int64_t number)
 {
     return number >= 0 && number <= INT_MAX;
 }
 
 static enum status load_options(struct witness_load *load, struct diag *diag)
 {
-    const struct value values[] = {value_int(load->run)};
+    const struct store_sql_value values[] = {value_int(load->run)};
     struct query query = sql_query(load->store, STATEMENT_WITNESS, values);
     enum status status = STATUS_OK;
     bool found = sql_next(&query);
@@ -593,8 +597,8 @@ static enum status load_options(struct witness_load *load, struct diag *diag)
         load->out->max_depth = (int)sql_int(&query, 3);
         if (!load->out->property)
             status = diag_no_memory(diag);
-        else if (!is_small(sql_int(&query, 2)) || !is_small(sql_int(&query, 3)) ||
-                 load->out->iterations > INT32_MAX)
+        else if (!store_load_is_small(sql_int(&query, 2)) ||
+                 !store_load_is_small(sql_int(&query, 3)) || load->out->iterations > INT32_MAX)
             status = sql_damage(load->store, diag, "impossible options of witness",
                                 sql_string(&query, 0));
     }
@@ -611,12 +615,12 @@ static bool is_next(const struct query *query, size_t count)
 static enum status load_moves(struct witness_load *load, struct diag *diag)
 {
     struct trace_witness *out = load->out;
-    const struct value values[] = {value_int(load->run)};
+    const struct store_sql_value values[] = {value_int(load->run)};
     struct query query = sql_query(load->store, STATEMENT_MOVES, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
-        if (!is_next(&query, out->move_count) || !is_small(sql_int(&query, 1)) ||
-            !is_small(sql_int(&query, 2)))
+        if (!is_next(&query, out->move_count) || !store_load_is_small(sql_int(&query, 1)) ||
+            !store_load_is_small(sql_int(&query, 2)))
             status = sql_damage(load->store, diag, "impossible move", sql_string(&query, 0));
         else if (!ARENA_GROW(load->arena, out->moves, out->move_count, load->move_cap))
             status = diag_no_memory(diag);
@@ -631,7 +635,7 @@ static enum status load_moves(struct witness_load *load, struct diag *diag)
 static enum status load_blocked(struct witness_load *load, struct diag *diag)
 {
     struct trace_witness *out = load->out;
-    const struct value values[] = {value_int(load->run)};
+    const struct store_sql_value values[] = {value_int(load->run)};
     struct query query = sql_query(load->store, STATEMENT_BLOCKED, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
@@ -639,7 +643,7 @@ static enum status load_blocked(struct witness_load *load, struct diag *diag)
             .rank = (int)sql_quantity(&query, 1, QUANTITY_ANY_RANK, &status, diag),
             .agent = arena_strdup(load->arena, sql_string(&query, 2)),
             .waits_for = arena_strdup(load->arena, sql_string(&query, 3)),
-            .on = is_small(sql_iteration(&query, 4)) ? (int)sql_int(&query, 4) : -1,
+            .on = store_load_is_small(sql_iteration(&query, 4)) ? (int)sql_int(&query, 4) : -1,
             .in_cycle = sql_int(&query, 5) != 0,
         };
         if (status != STATUS_OK)

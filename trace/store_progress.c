@@ -12,8 +12,9 @@
 
 /* ---- finding a run --------------------------------------------------------------------------- */
 
-static enum status add_agent(const struct query *query, struct arena *arena,
-                             struct progress_run *run, size_t *cap, struct diag *diag)
+static enum status store_progress_add_agent(const struct query *query, struct arena *arena,
+                                            struct progress_run *run, size_t *cap,
+                                            struct diag *diag)
 {
     enum status status = STATUS_OK;
     struct progress_agent agent = {
@@ -33,20 +34,20 @@ static enum status add_agent(const struct query *query, struct arena *arena,
     return STATUS_OK;
 }
 
-static enum status load_agents(struct store *store, struct arena *arena, struct progress_run *run,
-                               struct diag *diag)
+static enum status store_progress_load_agents(struct store *store, struct arena *arena,
+                                              struct progress_run *run, struct diag *diag)
 {
     size_t cap = 0;
     enum status status = STATUS_OK;
-    const struct value values[] = {value_int(run->run)};
+    const struct store_sql_value values[] = {value_int(run->run)};
     struct query query = sql_query(store, STATEMENT_AGENTS, values);
     while (status == STATUS_OK && sql_next(&query))
-        status = add_agent(&query, arena, run, &cap, diag);
+        status = store_progress_add_agent(&query, arena, run, &cap, diag);
     return sql_end(&query, status, diag);
 }
 
 /* Ids rise in the order in which a run has its agents: by kind and position. */
-static int by_rank(const void *left, const void *right)
+static int store_progress_by_rank(const void *left, const void *right)
 {
     const struct progress_agent *a = left, *b = right;
     return compare_then(compare_int(a->rank, b->rank), compare_i64(a->id, b->id));
@@ -60,7 +61,7 @@ static enum status choose_agents(struct progress_run *run, struct arena *arena, 
     if (!run->ranks)
         return diag_no_memory(diag);
     if (run->agent_count > 0)
-        qsort(run->agents, run->agent_count, sizeof *run->agents, by_rank);
+        qsort(run->agents, run->agent_count, sizeof *run->agents, store_progress_by_rank);
     for (size_t i = 0; i < run->agent_count; i++) {
         if (i == 0 || run->agents[i].rank != run->agents[i - 1].rank)
             run->ranks[run->rank_count++] = run->agents[i].rank;
@@ -75,7 +76,7 @@ static enum status choose_agents(struct progress_run *run, struct arena *arena, 
 
 static enum status find_start(struct store *store, struct progress_run *run, struct diag *diag)
 {
-    const struct value values[] = {value_int(run->run)};
+    const struct store_sql_value values[] = {value_int(run->run)};
     struct query query = sql_query(store, STATEMENT_STATS, values);
     run->start_unix_ns = -1;
     while (sql_next(&query))
@@ -97,7 +98,7 @@ enum status progress_find(struct store *store, int64_t run, struct arena *arena,
     if (status != STATUS_OK)
         return status;
     found.info = described.info;
-    status = load_agents(store, arena, &found, diag);
+    status = store_progress_load_agents(store, arena, &found, diag);
     if (status == STATUS_OK)
         status = choose_agents(&found, arena, diag);
     if (status == STATUS_OK)
@@ -109,10 +110,10 @@ enum status progress_find(struct store *store, int64_t run, struct arena *arena,
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static enum status read_state(struct store *store, int64_t run, struct run_progress *out,
-                              struct diag *diag)
+static enum status store_progress_read_state(struct store *store, int64_t run,
+                                             struct run_progress *out, struct diag *diag)
 {
-    const struct value values[] = {value_int(run)};
+    const struct store_sql_value values[] = {value_int(run)};
     struct query query = sql_query(store, STATEMENT_RUN_STATE, values);
     enum status status = STATUS_OK;
     bool found = sql_next(&query);
@@ -136,7 +137,7 @@ static enum status count_iterations(struct store *store, int64_t run, int rank, 
                                     struct diag *diag)
 {
     enum status status = STATUS_OK;
-    const struct value values[] = {value_int(run), value_int(rank)};
+    const struct store_sql_value values[] = {value_int(run), value_int(rank)};
     struct query query = sql_query(store, STATEMENT_ITERATIONS_DONE, values);
     int64_t first = -1, last = -2;
     if (sql_next(&query)) {
@@ -154,7 +155,7 @@ static enum status mean_iteration(struct store *store, int64_t run, int rank, in
                                   struct run_progress *out, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    const struct value values[] = {value_int(run), value_int(rank), value_int(most)};
+    const struct store_sql_value values[] = {value_int(run), value_int(rank), value_int(most)};
     struct query query = sql_query(store, STATEMENT_LAST_ITERATIONS, values);
     int64_t count = 0, least = INT64_MAX, greatest = INT64_MIN;
     for (; status == STATUS_OK && sql_next(&query); count++) {
@@ -190,7 +191,7 @@ static enum status read_newest(struct store *store, int64_t agent, int64_t *newe
                                struct diag *diag)
 {
     enum status status = STATUS_OK;
-    const struct value values[] = {value_int(agent)};
+    const struct store_sql_value values[] = {value_int(agent)};
     struct query query = sql_query(store, STATEMENT_NEWEST_END, values);
     int64_t end_ns = 0;
     if (sql_next(&query))
@@ -199,8 +200,8 @@ static enum status read_newest(struct store *store, int64_t agent, int64_t *newe
     return sql_end(&query, status, diag);
 }
 
-static enum status add_task(const struct query *query, struct arena *arena,
-                            struct progress_work *work, struct diag *diag)
+static enum status store_progress_add_task(const struct query *query, struct arena *arena,
+                                           struct progress_work *work, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int64_t busy_ns = sql_quantity(query, 1, QUANTITY_TIME, &status, diag);
@@ -218,11 +219,12 @@ static enum status read_work(struct store *store, const struct progress_agent *a
 {
     enum status status = STATUS_OK;
     enum span_kind kind = agent->kind == TRACE_STREAM ? SPAN_DEVICE : SPAN_HOST;
-    const struct value values[] = {value_int(agent->id), value_int(out->from_ns),
-                                   value_int(out->to_ns), value_string(span_kind_text(kind))};
+    const struct store_sql_value values[] = {value_int(agent->id), value_int(out->from_ns),
+                                             value_int(out->to_ns),
+                                             value_string(span_kind_text(kind))};
     struct query query = sql_query(store, STATEMENT_BUSY, values);
     while (status == STATUS_OK && sql_next(&query))
-        status = add_task(&query, arena, work, diag);
+        status = store_progress_add_task(&query, arena, work, diag);
     return sql_end(&query, status, diag);
 }
 
@@ -235,7 +237,7 @@ enum status progress_read(struct store *store, const struct progress_run *run, i
                                    ARENA_ARRAY(arena, run->agent_count + 1, struct progress_work)};
     if (!now.work)
         return diag_no_memory(diag);
-    enum status status = read_state(store, run->run, &now, diag);
+    enum status status = store_progress_read_state(store, run->run, &now, diag);
     if (status == STATUS_OK)
         status = read_iterations(store, run, all ? -1 : PROGRESS_ITERATIONS, &now, diag);
     for (size_t i = 0; i < run->agent_count && status == STATUS_OK; i++)

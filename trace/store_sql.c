@@ -47,7 +47,7 @@ sqlite3_stmt *sql_prepare(struct store *store, enum statement statement)
     return *prepared;
 }
 
-bool sql_bind(sqlite3_stmt *statement, const struct value *values)
+bool sql_bind(sqlite3_stmt *statement, const struct store_sql_value *values)
 {
     int code = SQLITE_OK;
     for (int i = 0; i < sqlite3_bind_parameter_count(statement) && code == SQLITE_OK; i++) {
@@ -63,7 +63,8 @@ bool sql_bind(sqlite3_stmt *statement, const struct value *values)
     return code == SQLITE_OK;
 }
 
-bool sql_execute(struct store *store, enum statement statement, const struct value *values)
+bool sql_execute(struct store *store, enum statement statement,
+                 const struct store_sql_value *values)
 {
     sqlite3_stmt *prepared = sql_prepare(store, statement);
     if (!prepared || !sql_bind(prepared, values))
@@ -74,7 +75,8 @@ bool sql_execute(struct store *store, enum statement statement, const struct val
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct query sql_query(struct store *store, enum statement statement, const struct value *values)
+struct query sql_query(struct store *store, enum statement statement,
+                       const struct store_sql_value *values)
 {
     struct diag ignored; /* the next write or the end tells of it */
     diag_init(&ignored);
@@ -130,7 +132,7 @@ int64_t sql_quantity(const struct query *query, int column, enum quantity quanti
 }
 
 /* SQLite gives NULL for a text that it has no memory for, too: sql_end tells. */
-static const char *column_text(const struct query *query, int column)
+static const char *store_sql_column_text(const struct query *query, int column)
 {
     bool null = sqlite3_column_type(query->statement, column) == SQLITE_NULL;
     const char *text = null ? NULL : (const char *)sqlite3_column_text(query->statement, column);
@@ -141,12 +143,12 @@ static const char *column_text(const struct query *query, int column)
 
 const char *sql_text(const struct query *query, int column)
 {
-    return printable_text(&query->store->shown, column_text(query, column), false);
+    return printable_text(&query->store->shown, store_sql_column_text(query, column), false);
 }
 
 const char *sql_lines(const struct query *query, int column)
 {
-    const char *text = column_text(query, column);
+    const char *text = store_sql_column_text(query, column);
     const char *shown = printable_text(&query->store->shown, text, true);
     return shown ? shown : "";
 }

@@ -119,7 +119,7 @@ enum statement { STATEMENT_LIST(X) STATEMENT_COUNT };
 #undef X
 
 /* The value of a parameter; texts must live until the statement is stepped. */
-struct value {
+struct store_sql_value {
     enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT } type;
     int64_t integer;
     double real;
@@ -134,10 +134,10 @@ struct batch_kind {
     int columns;
 };
 extern const struct batch_kind batch_kinds[BATCH_TABLES];
-struct batch {
+struct store_sql_batch {
     int rows;
     size_t used; /* of `text` */
-    struct value values[BATCH_ROWS * BATCH_COLUMNS];
+    struct store_sql_value values[BATCH_ROWS * BATCH_COLUMNS];
     char text[BATCH_TEXT];
 };
 
@@ -174,33 +174,34 @@ struct store {
     int64_t run;        /* known to be there in this transaction; 0: none */
     struct arena shown; /* texts of a query that had to be made printable */
     int64_t next_span;  /* its id, known in this transaction; 0: not known */
-    struct batch batches[BATCH_TABLES];
+    struct store_sql_batch batches[BATCH_TABLES];
     struct step_blocks steps;
 };
 
-static inline struct value value_int(int64_t integer)
+static inline struct store_sql_value value_int(int64_t integer)
 {
-    return (struct value){.type = VALUE_INT, .integer = integer};
+    return (struct store_sql_value){.type = VALUE_INT, .integer = integer};
 }
 
 /* NULL for -1: no iteration. */
-static inline struct value value_iteration(int64_t iteration)
+static inline struct store_sql_value value_iteration(int64_t iteration)
 {
-    return (struct value){.type = iteration < 0 ? VALUE_NULL : VALUE_INT, .integer = iteration};
+    return (struct store_sql_value){.type = iteration < 0 ? VALUE_NULL : VALUE_INT,
+                                    .integer = iteration};
 }
 
-static inline struct value value_real(double real)
+static inline struct store_sql_value value_real(double real)
 {
-    return (struct value){.type = VALUE_REAL, .real = real};
+    return (struct store_sql_value){.type = VALUE_REAL, .real = real};
 }
 
-static inline struct value value_text(const char *text)
+static inline struct store_sql_value value_text(const char *text)
 {
-    return (struct value){.type = text ? VALUE_TEXT : VALUE_NULL, .text = text};
+    return (struct store_sql_value){.type = text ? VALUE_TEXT : VALUE_NULL, .text = text};
 }
 
 /* For texts that are never NULL in the store. */
-static inline struct value value_string(const char *text)
+static inline struct store_sql_value value_string(const char *text)
 {
     return value_text(text ? text : "");
 }
@@ -212,15 +213,15 @@ enum status sql_error(struct store *store, const char *what, struct diag *diag);
 sqlite3_stmt *sql_prepare(struct store *store, enum statement statement);
 
 /* Bind `values`, as many as the statement has parameters. */
-bool sql_bind(sqlite3_stmt *statement, const struct value *values);
+bool sql_bind(sqlite3_stmt *statement, const struct store_sql_value *values);
 
 /* The number in the one row of the result. */
-enum status sql_number(struct store *store, enum statement statement, const struct value *values,
-                       int64_t *out, struct diag *diag);
+enum status sql_number(struct store *store, enum statement statement,
+                       const struct store_sql_value *values, int64_t *out, struct diag *diag);
 /* Write one row, which begins with its run; `out_id` (may be NULL) is its rowid. Opens the transaction where none is open and
    commits a full batch. */
-enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
-                       int64_t *out_id, struct diag *diag);
+enum status sql_insert(struct store *store, enum statement statement,
+                       const struct store_sql_value *values, int64_t *out_id, struct diag *diag);
 /* The same for a row of a table that gets many: it goes in with others, at the latest when the store is flushed or read. */
 enum status sql_flush_batches(struct store *store, struct diag *diag);
 /* A step likewise. */
@@ -258,7 +259,8 @@ struct query {
     int code;
 };
 
-struct query sql_query(struct store *store, enum statement statement, const struct value *values);
+struct query sql_query(struct store *store, enum statement statement,
+                       const struct store_sql_value *values);
 bool sql_next(struct query *query);
 /* `status` is that of handling the rows. */
 enum status sql_end(struct query *query, enum status status, struct diag *diag);
@@ -292,6 +294,7 @@ enum status sql_load_ledger(struct store *store, const int64_t *agent_ids, struc
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Run a statement that gives no rows. */
-bool sql_execute(struct store *store, enum statement statement, const struct value *values);
+bool sql_execute(struct store *store, enum statement statement,
+                 const struct store_sql_value *values);
 
 #endif

@@ -26,29 +26,31 @@ static uint64_t hash_text(const char *text)
     return text ? hash_bytes(text, strlen(text)) : 0;
 }
 
-static uint64_t hash_of(const struct trace_step *step)
+static uint64_t store_steps_hash_of(const struct trace_step *step)
 {
     const uint64_t parts[] = {hash_text(step->agent), hash_text(step->op), hash_text(step->task),
                               (uint64_t)step->rank};
     return hash_words(parts, sizeof parts / sizeof *parts);
 }
 
-static bool same_text(const char *a, const char *b)
+static bool store_steps_same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_word(const struct step_word *word, const struct trace_step *step)
+static bool store_steps_same_word(const struct step_word *word, const struct trace_step *step)
 {
-    return word->rank == step->rank && same_text(word->agent, step->agent) &&
-           same_text(word->op, step->op) && same_text(word->task, step->task);
+    return word->rank == step->rank && store_steps_same_text(word->agent, step->agent) &&
+           store_steps_same_text(word->op, step->op) &&
+           store_steps_same_text(word->task, step->task);
 }
 
-static enum status add_word(struct store *store, uint64_t hash, const struct trace_step *step,
-                            int64_t *out, struct diag *diag)
+static enum status store_steps_add_word(struct store *store, uint64_t hash,
+                                        const struct trace_step *step, int64_t *out,
+                                        struct diag *diag)
 {
     struct step_blocks *blocks = &store->steps;
-    const struct value row[] = {
+    const struct store_sql_value row[] = {
         value_int(blocks->run),    value_int(blocks->next_word), value_int(step->rank),
         value_string(step->agent), value_string(step->op),       value_text(step->task),
     };
@@ -68,14 +70,15 @@ static enum status add_word(struct store *store, uint64_t hash, const struct tra
     return sql_insert(store, STATEMENT_ADD_STEP_WORD, row, NULL, diag);
 }
 
-static enum status word_of(struct store *store, const struct trace_step *step, int64_t *out,
-                           struct diag *diag)
+static enum status store_steps_word_of(struct store *store, const struct trace_step *step,
+                                       int64_t *out, struct diag *diag)
 {
     const struct step_blocks *blocks = &store->steps;
-    const uint64_t hash = hash_of(step);
-    const uint32_t found = TABLE_FIND(&blocks->table, hash, i, same_word(&blocks->words[i], step));
+    const uint64_t hash = store_steps_hash_of(step);
+    const uint32_t found =
+        TABLE_FIND(&blocks->table, hash, i, store_steps_same_word(&blocks->words[i], step));
     if (found == TABLE_NONE)
-        return add_word(store, hash, step, out, diag);
+        return store_steps_add_word(store, hash, step, out, diag);
     *out = blocks->words[found].number;
     return STATUS_OK;
 }
@@ -134,19 +137,20 @@ static void print_numbers(const struct kept_step *steps, int count, const struct
     *out = '\0';
 }
 
-static enum status write_steps(struct store *store, int64_t seq, const struct kept_step *steps,
-                               int count, struct diag *diag)
+static enum status store_steps_write_steps(struct store *store, int64_t seq,
+                                           const struct kept_step *steps, int count,
+                                           struct diag *diag)
 {
     char numbers[STEP_BLOCK * (NUMBER_TEXT + 1) + 2];
     struct bounds bounds;
     if (!find_bounds(steps, count, &bounds) && count > 1) {
-        enum status status = write_steps(store, seq, steps, count / 2, diag);
+        enum status status = store_steps_write_steps(store, seq, steps, count / 2, diag);
         return status ? status
-                      : write_steps(store, seq + count / 2, steps + count / 2, count - count / 2,
-                                    diag);
+                      : store_steps_write_steps(store, seq + count / 2, steps + count / 2,
+                                                count - count / 2, diag);
     }
     print_numbers(steps, count, &bounds, numbers);
-    const struct value row[] = {
+    const struct store_sql_value row[] = {
         value_int(store->steps.run),
         value_int(seq),
         value_int((int64_t)bounds.words),
@@ -163,7 +167,8 @@ enum status sql_flush_steps(struct store *store, struct diag *diag)
     struct step_blocks *blocks = &store->steps;
     int count = blocks->count;
     blocks->count = 0;
-    return count ? write_steps(store, blocks->seq, blocks->steps, count, diag) : STATUS_OK;
+    return count ? store_steps_write_steps(store, blocks->seq, blocks->steps, count, diag)
+                 : STATUS_OK;
 }
 
 /* ---- a step ----------------------------------------------------------------------------------- */
@@ -171,7 +176,7 @@ enum status sql_flush_steps(struct store *store, struct diag *diag)
 /* Steps of another run than before. Words that an earlier user of the store wrote for it stay as they are. */
 static enum status begin_steps(struct store *store, int64_t run, struct diag *diag)
 {
-    const struct value values[] = {value_int(run)};
+    const struct store_sql_value values[] = {value_int(run)};
     sql_free_steps(store);
     store->steps.run = run;
     return sql_number(store, STATEMENT_NEXT_STEP_WORD, values, &store->steps.next_word, diag);
@@ -188,7 +193,7 @@ enum status sql_add_step(struct store *store, int64_t run, const struct trace_st
     if (!status && run != blocks->run)
         status = begin_steps(store, run, diag);
     if (!status)
-        status = word_of(store, step, &word, diag);
+        status = store_steps_word_of(store, step, &word, diag);
     if (status)
         return status;
     if (blocks->count == 0)
@@ -200,7 +205,7 @@ enum status sql_add_step(struct store *store, int64_t run, const struct trace_st
 
 /* ---- steps of an older store ------------------------------------------------------------------ */
 
-static const char *column_text(const struct query *query, int column)
+static const char *store_steps_column_text(const struct query *query, int column)
 {
     return (const char *)sqlite3_column_text(query->statement, column);
 }
@@ -213,9 +218,9 @@ static enum status move_rows(struct store *store, struct diag *diag)
         const struct trace_step step = {
             .seq = sql_int(&query, 1),
             .rank = (int)sql_quantity(&query, 2, QUANTITY_ANY_RANK, &status, diag),
-            .agent = column_text(&query, 3),
-            .op = column_text(&query, 4),
-            .task = column_text(&query, 5),
+            .agent = store_steps_column_text(&query, 3),
+            .op = store_steps_column_text(&query, 4),
+            .task = store_steps_column_text(&query, 5),
             .iteration = sql_quantity(&query, 6, QUANTITY_ITERATION, &status, diag),
             .time_ns = sql_quantity(&query, 7, QUANTITY_TIME, &status, diag),
         };

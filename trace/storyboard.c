@@ -58,15 +58,15 @@ enum column_kind {
 };
 
 /* Steps first .. last. */
-struct column {
+struct storyboard_column {
     enum column_kind kind;
     int64_t first, last;
     size_t length, times;
     int agent; /* of a run */
 };
 
-struct columns {
-    struct column *items;
+struct storyboard_own_columns {
+    struct storyboard_column *items;
     int64_t *of_step; /* the column of each step */
     int64_t count;
 };
@@ -86,7 +86,7 @@ struct folding {
     uint64_t *keys; /* of each step; those that are to stay by themselves are like no other */
     bool *alone;
     int *thread_of; /* the agent of a step; -1: no thread's */
-    struct columns *out;
+    struct storyboard_own_columns *out;
 };
 
 /* The words of a step; NULL: they were not loaded. */
@@ -144,15 +144,15 @@ static bool read_steps(struct folding *folding, struct arena *arena)
 
 /* ---- the columns ----------------------------------------------------------------------------- */
 
-static void add_column(struct columns *out, struct column column)
+static void add_column(struct storyboard_own_columns *out, struct storyboard_column column)
 {
     out->items[out->count++] = column;
 }
 
-static void add_steps(struct columns *out, int64_t first, int64_t end)
+static void storyboard_add_steps(struct storyboard_own_columns *out, int64_t first, int64_t end)
 {
     for (int64_t step = first; step < end; step++)
-        add_column(out, (struct column){.first = step, .last = step});
+        add_column(out, (struct storyboard_column){.first = step, .last = step});
 }
 
 /* A stretch of steps that comes several times in a row is told once. */
@@ -169,22 +169,22 @@ static bool fold_repeats(struct folding *folding, struct arena *arena)
     for (size_t f = 0; f < count; f++) {
         int64_t once = (int64_t)(found[f].first + found[f].length);
         int64_t end = (int64_t)(found[f].first + found[f].times * found[f].length);
-        add_steps(folding->out, step, once);
-        add_column(folding->out, (struct column){.kind = COLUMN_REPEAT,
-                                                 .first = once,
-                                                 .last = end - 1,
-                                                 .length = found[f].length,
-                                                 .times = found[f].times - 1});
+        storyboard_add_steps(folding->out, step, once);
+        add_column(folding->out, (struct storyboard_column){.kind = COLUMN_REPEAT,
+                                                            .first = once,
+                                                            .last = end - 1,
+                                                            .length = found[f].length,
+                                                            .times = found[f].times - 1});
         step = end;
     }
-    add_steps(folding->out, step, folding->steps);
+    storyboard_add_steps(folding->out, step, folding->steps);
     return true;
 }
 
 /* Column `at` and the next one are steps of one thread. */
-static bool goes_on(const struct folding *folding, int64_t at)
+static bool storyboard_goes_on(const struct folding *folding, int64_t at)
 {
-    const struct column *column = &folding->out->items[at];
+    const struct storyboard_column *column = &folding->out->items[at];
     if (at + 1 >= folding->out->count || column[0].kind != COLUMN_STEP ||
         column[1].kind != COLUMN_STEP || column[1].last >= folding->steps - WHOLE_END)
         return false;
@@ -196,26 +196,26 @@ static bool goes_on(const struct folding *folding, int64_t at)
 
 static void fold_runs(struct folding *folding)
 {
-    struct column *items = folding->out->items;
+    struct storyboard_column *items = folding->out->items;
     int64_t kept = 0;
     for (int64_t at = 0; at < folding->out->count;) {
         int64_t last = at;
-        while (goes_on(folding, last))
+        while (storyboard_goes_on(folding, last))
             last++;
         if (last - at + 1 < LEAST_RUN) {
             items[kept++] = items[at++];
             continue;
         }
-        items[kept++] = (struct column){.kind = COLUMN_RUN,
-                                        .first = items[at].first,
-                                        .last = items[last].last,
-                                        .agent = folding->thread_of[items[at].first]};
+        items[kept++] = (struct storyboard_column){.kind = COLUMN_RUN,
+                                                   .first = items[at].first,
+                                                   .last = items[last].last,
+                                                   .agent = folding->thread_of[items[at].first]};
         at = last + 1;
     }
     folding->out->count = kept;
 }
 
-static bool has_alone(const struct folding *folding, const struct column *column)
+static bool has_alone(const struct folding *folding, const struct storyboard_column *column)
 {
     for (int64_t step = column->first; step <= column->last; step++)
         if (folding->alone[step])
@@ -225,11 +225,11 @@ static bool has_alone(const struct folding *folding, const struct column *column
 
 static void leave_out_middle(struct folding *folding)
 {
-    struct column *items = folding->out->items;
+    struct storyboard_column *items = folding->out->items;
     int64_t kept = FIRST_SHOWN, end = folding->out->count - LAST_SHOWN;
     for (int64_t at = FIRST_SHOWN; at < folding->out->count; at++) {
         bool shown = at >= end || has_alone(folding, &items[at]);
-        struct column *before = &items[kept - 1];
+        struct storyboard_column *before = &items[kept - 1];
         if (!shown && before->kind == COLUMN_LEFT_OUT) {
             before->last = items[at].last;
             continue;
@@ -243,12 +243,13 @@ static void leave_out_middle(struct folding *folding)
 }
 
 /* The columns of a witness of `steps` steps, in memory of the arena. False: out of memory. */
-static bool columns_choose(struct columns *out, const struct trace *trace, int64_t steps,
-                           struct arena *arena)
+static bool columns_choose(struct storyboard_own_columns *out, const struct trace *trace,
+                           int64_t steps, struct arena *arena)
 {
     struct folding folding = {.trace = trace, .steps = steps, .out = out};
-    *out = (struct columns){.items = ARENA_ARRAY(arena, (size_t)steps + 1, struct column),
-                            .of_step = ARENA_ARRAY(arena, (size_t)steps + 1, int64_t)};
+    *out = (struct storyboard_own_columns){
+        .items = ARENA_ARRAY(arena, (size_t)steps + 1, struct storyboard_column),
+        .of_step = ARENA_ARRAY(arena, (size_t)steps + 1, int64_t)};
     if (!out->items || !out->of_step || !read_steps(&folding, arena) ||
         !fold_repeats(&folding, arena))
         return false;
@@ -288,7 +289,7 @@ static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[]
                   pale_fill[] = "#fdf1ef", grey_arrow[] = "#999999", culprit_fill[] = "#d9513f",
                   plain_fill[] = "#e4e4e4", fold_fill[] = "#f3f1e6", plain_border[] = "#9c9c9c";
 
-struct board {
+struct storyboard_board {
     const struct trace *trace;
     struct arena arena; /* of this picture */
     struct drawing *drawing;
@@ -296,7 +297,7 @@ struct board {
     struct colors colors; /* of names, as in other pictures of the plan */
     bool *on_stream;      /* by the number of a name: work on a stream has it */
     int64_t steps;
-    struct columns columns;
+    struct storyboard_own_columns columns;
     int64_t bands, band_columns; /* as many in each band, or fewer in the last */
     size_t arcs;
     double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt;
@@ -306,7 +307,8 @@ struct board {
 
 /* ---- agents and steps ------------------------------------------------------------------------ */
 
-static bool is_blocked(const struct board *board, const struct trace_span *span)
+static bool storyboard_is_blocked(const struct storyboard_board *board,
+                                  const struct trace_span *span)
 {
     return span->kind == SPAN_WAIT && span->start_ns >= board->steps;
 }
@@ -332,14 +334,14 @@ static const struct lanes_style style = {
     .least_gutter_pt = 56,
 };
 
-static int find_color(const struct board *board, const char *name)
+static int find_color(const struct storyboard_board *board, const char *name)
 {
     const int found = colors_find(&board->colors, name);
     return found >= 0 && board->on_stream[found] ? board->colors.items[found].color : -1;
 }
 
 /* Each subject of work on a stream has a colour, also on threads that name it. */
-static bool choose_colors(struct board *board)
+static bool choose_colors(struct storyboard_board *board)
 {
     colors_init(&board->colors, &board->arena);
     if (!colors_add_run(&board->colors, board->trace))
@@ -356,7 +358,7 @@ static bool choose_colors(struct board *board)
 /* ---- where it stands ------------------------------------------------------------------------- */
 
 /* The place at which a column begins in a band; those of other bands are at its ends. */
-static double x_of(const struct board *board, int64_t band, int64_t column)
+static double storyboard_x_of(const struct storyboard_board *board, int64_t band, int64_t column)
 {
     int64_t first = band * board->band_columns, left = board->columns.count - first;
     int64_t count = left < board->band_columns ? left : board->band_columns;
@@ -365,35 +367,38 @@ static double x_of(const struct board *board, int64_t band, int64_t column)
 }
 
 /* The first column of a span, and the one behind its last. */
-static int64_t start_of(const struct board *board, const struct trace_span *span)
+static int64_t storyboard_start_of(const struct storyboard_board *board,
+                                   const struct trace_span *span)
 {
     return span->start_ns < board->steps ? board->columns.of_step[span->start_ns]
                                          : board->columns.count;
 }
 
-static int64_t end_of(const struct board *board, const struct trace_span *span)
+static int64_t storyboard_end_of(const struct storyboard_board *board,
+                                 const struct trace_span *span)
 {
     int64_t last = span->end_ns < board->steps ? span->end_ns : board->steps;
-    return last > span->start_ns ? board->columns.of_step[last - 1] + 1 : start_of(board, span);
+    return last > span->start_ns ? board->columns.of_step[last - 1] + 1
+                                 : storyboard_start_of(board, span);
 }
 
-static bool shows(const struct board *board, int64_t band, int agent)
+static bool shows(const struct storyboard_board *board, int64_t band, int agent)
 {
     return board->rows[band].of_agent[agent] >= 0;
 }
 
-static double y_of(const struct board *board, int64_t band, int agent)
+static double storyboard_y_of(const struct storyboard_board *board, int64_t band, int agent)
 {
     return lanes_of(&board->rows[band], agent)->y_pt;
 }
 
-static double band_height(const struct board *board, int64_t band)
+static double band_height(const struct storyboard_board *board, int64_t band)
 {
     return board->rows[band].bottom_pt - board->rows[band].top_pt;
 }
 
 /* "rank 1", where there are several. */
-static const char **name_ranks(struct board *board)
+static const char **storyboard_name_ranks(struct storyboard_board *board)
 {
     const struct trace *trace = board->trace;
     int last = 0;
@@ -411,7 +416,7 @@ static const char **name_ranks(struct board *board)
 }
 
 /* The agent has a row in this band. */
-static void add_row(struct board *board, int64_t band, int agent)
+static void storyboard_add_row(struct storyboard_board *board, int64_t band, int agent)
 {
     struct lanes *rows = &board->rows[band];
     if (rows->of_agent[agent] < 0) {
@@ -421,9 +426,9 @@ static void add_row(struct board *board, int64_t band, int agent)
 }
 
 /* The bands in which a span begins and ends; a span that goes through a band has no row there. */
-static bool choose_rows(struct board *board)
+static bool choose_rows(struct storyboard_board *board)
 {
-    const char **headings = name_ranks(board);
+    const char **headings = storyboard_name_ranks(board);
     board->rows = ARENA_ARRAY(&board->arena, (size_t)board->bands, struct lanes);
     for (int64_t band = 0; board->rows && band < board->bands; band++) {
         if (!lanes_open(&board->rows[band], board->trace, &style, &board->arena))
@@ -432,16 +437,18 @@ static bool choose_rows(struct board *board)
     }
     for (size_t i = 0; board->rows && i < board->trace->span_count; i++) {
         const struct trace_span *span = &board->trace->spans[i];
-        int64_t last = board->bands - 1, start = start_of(board, span) / board->band_columns;
-        int64_t end = (end_of(board, span) - 1) / board->band_columns;
-        if (!is_blocked(board, span))
-            add_row(board, end < start ? start : end, span->agent);
-        add_row(board, start < last && !is_blocked(board, span) ? start : last, span->agent);
+        int64_t last = board->bands - 1,
+                start = storyboard_start_of(board, span) / board->band_columns;
+        int64_t end = (storyboard_end_of(board, span) - 1) / board->band_columns;
+        if (!storyboard_is_blocked(board, span))
+            storyboard_add_row(board, end < start ? start : end, span->agent);
+        storyboard_add_row(
+            board, start < last && !storyboard_is_blocked(board, span) ? start : last, span->agent);
     }
     return board->rows && !board->arena.failed;
 }
 
-static void place_rows(struct board *board)
+static void place_rows(struct storyboard_board *board)
 {
     double top_pt = MARGIN + HEAD_HEIGHT, gutter_pt = 0;
     for (int64_t band = 0; band < board->bands; band++) {
@@ -453,7 +460,7 @@ static void place_rows(struct board *board)
     board->left_pt = MARGIN + gutter_pt + style.name_gap_pt;
 }
 
-static int64_t count_steps(const struct trace *trace)
+static int64_t storyboard_count_steps(const struct trace *trace)
 {
     int64_t last = 0;
     for (size_t i = 0; i < trace->span_count; i++)
@@ -472,9 +479,9 @@ static enum status too_large(int64_t steps, struct diag *diag)
 
 /* A column for each step, a name for each agent in each band, a box for each span in each of its bands: counted
    before anything is placed, for a store may name any number of steps. */
-static enum status check_size(const struct trace *trace, struct diag *diag)
+static enum status storyboard_check_size(const struct trace *trace, struct diag *diag)
 {
-    int64_t steps = count_steps(trace);
+    int64_t steps = storyboard_count_steps(trace);
     if (steps > MAX_SHAPES)
         return too_large(steps, diag);
     int64_t bands = steps / BAND_STEPS + 1;
@@ -489,17 +496,17 @@ static enum status check_size(const struct trace *trace, struct diag *diag)
     return shapes > MAX_SHAPES ? too_large(steps, diag) : STATUS_OK;
 }
 
-static bool measure(struct board *board)
+static bool storyboard_measure(struct storyboard_board *board)
 {
     bool blocked = false;
-    board->steps = count_steps(board->trace);
+    board->steps = storyboard_count_steps(board->trace);
     board->nodes = ARENA_ARRAY(&board->arena, board->trace->span_count + 1, struct draw_node *);
     if (!board->nodes ||
         !columns_choose(&board->columns, board->trace, board->steps, &board->arena))
         return false;
     int64_t last = board->columns.count;
     for (size_t i = 0; i < board->trace->span_count; i++)
-        blocked |= is_blocked(board, &board->trace->spans[i]);
+        blocked |= storyboard_is_blocked(board, &board->trace->spans[i]);
     for (size_t i = 0; i < board->trace->edge_count; i++)
         board->arcs += is_arc(&board->trace->edges[i]);
     board->bands = last <= BAND_STEPS + BAND_SLACK ? 1 : (last + BAND_STEPS - 1) / BAND_STEPS;
@@ -508,9 +515,9 @@ static bool measure(struct board *board)
     if (!choose_rows(board))
         return false;
     place_rows(board);
-    board->blocked_pt = x_of(board, board->bands - 1, last);
+    board->blocked_pt = storyboard_x_of(board, board->bands - 1, last);
     board->arcs_pt = board->blocked_pt + (blocked ? BLOCKED_WIDTH : 0);
-    board->width_pt = fmax(x_of(board, 0, last) + 2 * MARGIN,
+    board->width_pt = fmax(storyboard_x_of(board, 0, last) + 2 * MARGIN,
                            board->arcs_pt + (double)board->arcs * ARC_LANE + 2 * MARGIN);
     const char *note = board->trace->info.note;
     board->width_pt = fmax(board->width_pt, SHEET_MIN);
@@ -522,7 +529,8 @@ static bool measure(struct board *board)
 /* ---- words ----------------------------------------------------------------------------------- */
 
 /* `text`, or as much of its beginning as fits. */
-static const char *cut(struct board *board, const char *text, double width_pt, double font_pt)
+static const char *storyboard_cut(struct storyboard_board *board, const char *text, double width_pt,
+                                  double font_pt)
 {
     size_t length = strlen(text);
     if (draw_text_width(text, font_pt) <= width_pt)
@@ -547,13 +555,14 @@ static char *break_line(char *line, char *gap, double width_pt, double font_pt)
 }
 
 /* A word may be wider than the line. */
-static const char *cut_lines(struct board *board, const char *text, double width_pt, double font_pt)
+static const char *cut_lines(struct storyboard_board *board, const char *text, double width_pt,
+                             double font_pt)
 {
     const char *out = "";
     while (text && out && *text) {
         size_t length = strcspn(text, "\n");
         const char *line = arena_strndup(&board->arena, text, length);
-        const char *kept = line ? cut(board, line, width_pt, font_pt) : NULL;
+        const char *kept = line ? storyboard_cut(board, line, width_pt, font_pt) : NULL;
         out = arena_printf(&board->arena, "%s%s%s", out, *out ? "\n" : "", kept ? kept : "");
         text += length + (text[length] == '\n');
     }
@@ -561,7 +570,8 @@ static const char *cut_lines(struct board *board, const char *text, double width
 }
 
 /* Lines of whole words, at most LINES; the rest of the text is cut off. */
-static const char *wrap(struct board *board, const char *text, double width_pt, double font_pt)
+static const char *storyboard_wrap(struct storyboard_board *board, const char *text,
+                                   double width_pt, double font_pt)
 {
     char *out = arena_strdup(&board->arena, text), *line = out, *gap = NULL;
     int lines = 1;
@@ -581,7 +591,7 @@ static const char *wrap(struct board *board, const char *text, double width_pt, 
     return out ? cut_lines(board, out, width_pt, font_pt) : NULL;
 }
 
-static const char *subject(struct board *board, const struct trace_span *span)
+static const char *subject(struct storyboard_board *board, const struct trace_span *span)
 {
     const char *task = span->task ? span->task : "";
     return span->iteration >= 0 ? arena_printf(&board->arena, "%s %" PRId64, task, span->iteration)
@@ -589,14 +599,15 @@ static const char *subject(struct board *board, const struct trace_span *span)
 }
 
 /* A thread's label is its operation, a stream's only the subject of its work. */
-static const char *work_label(struct board *board, const struct trace_span *span, double width_pt)
+static const char *storyboard_work_label(struct storyboard_board *board,
+                                         const struct trace_span *span, double width_pt)
 {
     const struct trace_step *step = columns_step(board->trace, span->start_ns);
     const char *what = span->kind != SPAN_DEVICE && step ? step->op : subject(board, span);
-    return what ? wrap(board, what, width_pt, LABEL_FONT) : NULL;
+    return what ? storyboard_wrap(board, what, width_pt, LABEL_FONT) : NULL;
 }
 
-static const char *tooltip(struct board *board, const struct trace_span *span)
+static const char *storyboard_tooltip(struct storyboard_board *board, const struct trace_span *span)
 {
     const struct trace_agent *agent = &board->trace->agents[span->agent];
     const struct trace_step *step = columns_step(board->trace, span->start_ns);
@@ -611,7 +622,7 @@ static const char *tooltip(struct board *board, const struct trace_span *span)
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-static void draw_title(struct board *board, const char *title)
+static void storyboard_draw_title(struct storyboard_board *board, const char *title)
 {
     const struct run_info *info = &board->trace->info;
     const char *driver =
@@ -634,7 +645,8 @@ static void draw_title(struct board *board, const char *title)
 }
 
 /* "the same 20 steps, 3 times more", over all rows. */
-static void draw_fold(struct board *board, const struct column *column, int64_t band, double x)
+static void draw_fold(struct storyboard_board *board, const struct storyboard_column *column,
+                      int64_t band, double x)
 {
     const char *words = column->kind == COLUMN_REPEAT
                             ? arena_printf(&board->arena, "the same %zu step%s, %zu time%s more",
@@ -650,14 +662,15 @@ static void draw_fold(struct board *board, const struct column *column, int64_t 
                            .tooltip = words};
     draw_box(board->drawing, &box);
     box.height_pt = ROW_HEIGHT;
-    box.label = words ? wrap(board, words, board->step_pt - 6, LABEL_FONT) : NULL;
+    box.label = words ? storyboard_wrap(board, words, board->step_pt - 6, LABEL_FONT) : NULL;
     box.text_color = text_grey;
     box.font_pt = LABEL_FONT;
     draw_box(board->drawing, &box);
 }
 
 /* "18 steps, then pushes x", in the row of their thread. */
-static void draw_run(struct board *board, const struct column *column, int64_t band, double x)
+static void storyboard_draw_run(struct storyboard_board *board,
+                                const struct storyboard_column *column, int64_t band, double x)
 {
     const struct trace *trace = board->trace;
     const struct trace_step *last = columns_step(trace, column->last);
@@ -671,33 +684,34 @@ static void draw_run(struct board *board, const struct column *column, int64_t b
                      column->first + 1, column->last + 1, trace->agents[agent].rank,
                      trace_agent_kind_text(trace->agents[agent].kind), trace->agents[agent].name,
                      first ? first->op : "", last ? last->op : "");
-    draw_box(board->drawing,
-             &(struct draw_box){.x_pt = x + 1,
-                                .y_pt = y_of(board, band, agent),
-                                .width_pt = board->step_pt - 1,
-                                .height_pt = ROW_HEIGHT,
-                                .fill = plain_fill,
-                                .border = plain_border,
-                                .label = words ? wrap(board, words, board->step_pt - 7, LABEL_FONT)
-                                               : NULL,
-                                .text_color = text_dark,
-                                .font_pt = LABEL_FONT,
-                                .tooltip = tip});
+    draw_box(
+        board->drawing,
+        &(struct draw_box){
+            .x_pt = x + 1,
+            .y_pt = storyboard_y_of(board, band, agent),
+            .width_pt = board->step_pt - 1,
+            .height_pt = ROW_HEIGHT,
+            .fill = plain_fill,
+            .border = plain_border,
+            .label = words ? storyboard_wrap(board, words, board->step_pt - 7, LABEL_FONT) : NULL,
+            .text_color = text_dark,
+            .font_pt = LABEL_FONT,
+            .tooltip = tip});
 }
 
 /* A number above a column, and a line where it begins. */
-static void draw_column(struct board *board, int64_t number)
+static void draw_column(struct storyboard_board *board, int64_t number)
 {
-    const struct column *column = &board->columns.items[number];
+    const struct storyboard_column *column = &board->columns.items[number];
     int64_t band = number / board->band_columns;
-    double x = x_of(board, band, number), y = board->rows[band].top_pt;
+    double x = storyboard_x_of(board, band, number), y = board->rows[band].top_pt;
     const char *prefix = number ? "" : column->last > column->first ? "steps " : "step ";
     const char *text = column->last > column->first
                            ? arena_printf(&board->arena, "%s%" PRId64 "-%" PRId64, prefix,
                                           column->first + 1, column->last + 1)
                            : arena_printf(&board->arena, "%s%" PRId64, prefix, column->first + 1);
     if (column->kind == COLUMN_RUN)
-        draw_run(board, column, band, x);
+        storyboard_draw_run(board, column, band, x);
     draw_box(board->drawing, &(struct draw_box){.x_pt = x,
                                                 .y_pt = y,
                                                 .width_pt = 1,
@@ -711,7 +725,7 @@ static void draw_column(struct board *board, int64_t number)
                                                   .font_pt = HEADER_FONT});
 }
 
-static void draw_columns(struct board *board)
+static void draw_columns(struct storyboard_board *board)
 {
     for (int64_t column = 0; column < board->columns.count; column++)
         draw_column(board, column);
@@ -722,17 +736,17 @@ static void draw_columns(struct board *board)
 }
 
 /* Above the boxes that go through them. */
-static void draw_folds(struct board *board)
+static void draw_folds(struct storyboard_board *board)
 {
     for (int64_t number = 0; number < board->columns.count; number++) {
-        const struct column *column = &board->columns.items[number];
+        const struct storyboard_column *column = &board->columns.items[number];
         int64_t band = number / board->band_columns;
         if (column->kind == COLUMN_REPEAT || column->kind == COLUMN_LEFT_OUT)
-            draw_fold(board, column, band, x_of(board, band, number));
+            draw_fold(board, column, band, storyboard_x_of(board, band, number));
     }
 }
 
-static bool in_cycle(const struct board *board, size_t span)
+static bool in_cycle(const struct storyboard_board *board, size_t span)
 {
     for (size_t i = 0; i < board->trace->edge_count; i++)
         if (board->trace->edges[i].kind == EDGE_CYCLE && board->trace->edges[i].from == (int)span)
@@ -740,37 +754,38 @@ static bool in_cycle(const struct board *board, size_t span)
     return false;
 }
 
-static void draw_blocked(struct board *board, size_t index)
+static void draw_blocked(struct storyboard_board *board, size_t index)
 {
     const struct trace_span *span = &board->trace->spans[index];
     bool cycle = in_cycle(board, index);
     const char *text =
-        span->cause ? wrap(board, span->cause, BLOCKED_WIDTH - 8, BLOCKED_FONT) : NULL;
-    board->nodes[index] = draw_box(
-        board->drawing, &(struct draw_box){.x_pt = board->blocked_pt,
-                                           .y_pt = y_of(board, board->bands - 1, span->agent),
-                                           .width_pt = BLOCKED_WIDTH,
-                                           .height_pt = ROW_HEIGHT,
-                                           .fill = cycle ? red_fill : pale_fill,
-                                           .border = cycle ? red : NULL,
-                                           .label = text,
-                                           .text_color = red_text,
-                                           .font_pt = BLOCKED_FONT,
-                                           .tooltip = tooltip(board, span)});
+        span->cause ? storyboard_wrap(board, span->cause, BLOCKED_WIDTH - 8, BLOCKED_FONT) : NULL;
+    board->nodes[index] =
+        draw_box(board->drawing,
+                 &(struct draw_box){.x_pt = board->blocked_pt,
+                                    .y_pt = storyboard_y_of(board, board->bands - 1, span->agent),
+                                    .width_pt = BLOCKED_WIDTH,
+                                    .height_pt = ROW_HEIGHT,
+                                    .fill = cycle ? red_fill : pale_fill,
+                                    .border = cycle ? red : NULL,
+                                    .label = text,
+                                    .text_color = red_text,
+                                    .font_pt = BLOCKED_FONT,
+                                    .tooltip = storyboard_tooltip(board, span)});
 }
 
 /* The step that violates a property, where no agent is blocked, is the last one. */
-static bool is_culprit(const struct board *board, const struct trace_span *span)
+static bool is_culprit(const struct storyboard_board *board, const struct trace_span *span)
 {
     return board->arcs_pt == board->blocked_pt && span->start_ns == board->steps - 1;
 }
 
 /* The part of a span that is in a band; the label is in the first. */
-static void draw_piece(struct board *board, size_t index, int64_t band, bool first)
+static void draw_piece(struct storyboard_board *board, size_t index, int64_t band, bool first)
 {
     const struct trace_span *span = &board->trace->spans[index];
-    double left = x_of(board, band, start_of(board, span)),
-           right = x_of(board, band, end_of(board, span));
+    double left = storyboard_x_of(board, band, storyboard_start_of(board, span)),
+           right = storyboard_x_of(board, band, storyboard_end_of(board, span));
     int color = span->task ? find_color(board, span->task) : -1;
     bool wait = span->kind == SPAN_WAIT, culprit = is_culprit(board, span);
     const char *border = color >= 0 ? draw_border(color) : plain_border;
@@ -778,56 +793,57 @@ static void draw_piece(struct board *board, size_t index, int64_t band, bool fir
                        : wait       ? pale_fill
                        : color >= 0 ? draw_fill(color)
                                     : plain_fill;
-    board->nodes[index] =
-        draw_box(board->drawing,
-                 &(struct draw_box){
-                     .x_pt = left + 1,
-                     .y_pt = y_of(board, band, span->agent),
-                     .width_pt = right - left - 1,
-                     .height_pt = ROW_HEIGHT,
-                     .fill = fill,
-                     .border = culprit ? red : border,
-                     .label = wait || !first ? NULL : work_label(board, span, right - left - 7),
-                     .text_color = culprit ? "#ffffff" : text_dark,
-                     .font_pt = LABEL_FONT,
-                     .tooltip = tooltip(board, span)});
+    board->nodes[index] = draw_box(
+        board->drawing,
+        &(struct draw_box){
+            .x_pt = left + 1,
+            .y_pt = storyboard_y_of(board, band, span->agent),
+            .width_pt = right - left - 1,
+            .height_pt = ROW_HEIGHT,
+            .fill = fill,
+            .border = culprit ? red : border,
+            .label = wait || !first ? NULL : storyboard_work_label(board, span, right - left - 7),
+            .text_color = culprit ? "#ffffff" : text_dark,
+            .font_pt = LABEL_FONT,
+            .tooltip = storyboard_tooltip(board, span)});
 }
 
-static void draw_span(struct board *board, size_t index)
+static void draw_span(struct storyboard_board *board, size_t index)
 {
     const struct trace_span *span = &board->trace->spans[index];
-    int64_t start = start_of(board, span), end = end_of(board, span);
+    int64_t start = storyboard_start_of(board, span), end = storyboard_end_of(board, span);
     int64_t first = start / board->band_columns;
     bool folded = start < board->columns.count && board->columns.items[start].kind != COLUMN_STEP &&
                   end == start + 1;
     for (int64_t band = first; band < board->bands && !folded; band++)
-        if (shows(board, band, span->agent) && x_of(board, band, end) > x_of(board, band, start))
+        if (shows(board, band, span->agent) &&
+            storyboard_x_of(board, band, end) > storyboard_x_of(board, band, start))
             draw_piece(board, index, band, band == first);
 }
 
 /* An arrow leaves in the lower half of its box and comes to the upper half of another. Those around
    the cycle are red and nearest. */
-static void draw_arc_of(struct board *board, const struct trace_edge *edge, int lane)
+static void draw_arc_of(struct storyboard_board *board, const struct trace_edge *edge, int lane)
 {
     const struct trace_span *from = &board->trace->spans[edge->from];
     const struct trace_span *to = &board->trace->spans[edge->to];
     bool cycle = edge->kind == EDGE_CYCLE;
     double shift = 3.0 * lane > ROW_HEIGHT / 3.0 ? ROW_HEIGHT / 3.0 : 3.0 * lane;
-    draw_arc(
-        board->drawing,
-        &(struct draw_arc){
-            .from = board->nodes[edge->from],
-            .to = board->nodes[edge->to],
-            .x_pt = board->arcs_pt,
-            .from_y_pt = y_of(board, board->bands - 1, from->agent) + ROW_HEIGHT * 0.62 + shift / 2,
-            .to_y_pt = y_of(board, board->bands - 1, to->agent) + ROW_HEIGHT * 0.38 - shift / 2,
-            .bulge_pt = MARGIN + lane * ARC_LANE,
-            .color = cycle ? red : grey_arrow,
-            .dashed = !cycle,
-            .pen_pt = cycle ? 1.4 : 0.7});
+    draw_arc(board->drawing,
+             &(struct draw_arc){.from = board->nodes[edge->from],
+                                .to = board->nodes[edge->to],
+                                .x_pt = board->arcs_pt,
+                                .from_y_pt = storyboard_y_of(board, board->bands - 1, from->agent) +
+                                             ROW_HEIGHT * 0.62 + shift / 2,
+                                .to_y_pt = storyboard_y_of(board, board->bands - 1, to->agent) +
+                                           ROW_HEIGHT * 0.38 - shift / 2,
+                                .bulge_pt = MARGIN + lane * ARC_LANE,
+                                .color = cycle ? red : grey_arrow,
+                                .dashed = !cycle,
+                                .pen_pt = cycle ? 1.4 : 0.7});
 }
 
-static void draw_arcs(struct board *board)
+static void draw_arcs(struct storyboard_board *board)
 {
     int lane = 0;
     for (int cycle = 1; cycle >= 0; cycle--)
@@ -840,7 +856,7 @@ static void draw_arcs(struct board *board)
 }
 
 /* Two accesses without an order: a red arrow from one box to the other. */
-static void draw_races(struct board *board)
+static void draw_races(struct storyboard_board *board)
 {
     for (size_t i = 0; i < board->trace->edge_count; i++) {
         const struct trace_edge *edge = &board->trace->edges[i];
@@ -848,40 +864,44 @@ static void draw_races(struct board *board)
         const struct trace_span *to = &board->trace->spans[edge->to];
         if (edge->kind != EDGE_RACE || !board->nodes[edge->from] || !board->nodes[edge->to])
             continue;
-        int64_t from_band = start_of(board, from) / board->band_columns;
-        int64_t to_band = start_of(board, to) / board->band_columns;
-        bool down = y_of(board, from_band, from->agent) < y_of(board, to_band, to->agent);
+        int64_t from_band = storyboard_start_of(board, from) / board->band_columns;
+        int64_t to_band = storyboard_start_of(board, to) / board->band_columns;
+        bool down = storyboard_y_of(board, from_band, from->agent) <
+                    storyboard_y_of(board, to_band, to->agent);
         draw_arrow(
             board->drawing,
             &(struct draw_arrow){
                 .from = board->nodes[edge->from],
                 .to = board->nodes[edge->to],
-                .from_x_pt = x_of(board, from_band, start_of(board, from)) + board->step_pt / 2,
-                .from_y_pt = y_of(board, from_band, from->agent) + ROW_HEIGHT / 2.0,
-                .to_x_pt = x_of(board, to_band, start_of(board, to)) + board->step_pt / 2,
-                .to_y_pt = y_of(board, to_band, to->agent) + (down ? 0 : ROW_HEIGHT),
+                .from_x_pt = storyboard_x_of(board, from_band, storyboard_start_of(board, from)) +
+                             board->step_pt / 2,
+                .from_y_pt = storyboard_y_of(board, from_band, from->agent) + ROW_HEIGHT / 2.0,
+                .to_x_pt = storyboard_x_of(board, to_band, storyboard_start_of(board, to)) +
+                           board->step_pt / 2,
+                .to_y_pt = storyboard_y_of(board, to_band, to->agent) + (down ? 0 : ROW_HEIGHT),
                 .color = red});
     }
 }
 
-static enum status draw_all(void *context, const struct draw_target *target, char **data,
-                            size_t *bytes, struct diag *diag)
+static enum status storyboard_draw_all(void *context, const struct draw_target *target, char **data,
+                                       size_t *bytes, struct diag *diag)
 {
-    struct board *board = context;
+    struct storyboard_board *board = context;
     enum status status =
         draw_open_placed(target, board->width_pt, board->height_pt, &board->drawing, diag);
     if (status != STATUS_OK)
         return status;
-    draw_title(board, board->title);
+    storyboard_draw_title(board, board->title);
     for (int64_t band = 0; band < board->bands; band++)
-        lanes_draw(
-            &board->rows[band], board->drawing, board->left_pt,
-            band == board->bands - 1 ? board->arcs_pt : x_of(board, band, board->columns.count), 0);
+        lanes_draw(&board->rows[band], board->drawing, board->left_pt,
+                   band == board->bands - 1 ? board->arcs_pt
+                                            : storyboard_x_of(board, band, board->columns.count),
+                   0);
     draw_columns(board);
     for (int64_t band = 0; band < board->bands; band++)
         lanes_draw_headings(&board->rows[band], board->drawing, 0);
     for (size_t i = 0; i < board->trace->span_count; i++)
-        if (is_blocked(board, &board->trace->spans[i]))
+        if (storyboard_is_blocked(board, &board->trace->spans[i]))
             draw_blocked(board, i);
         else
             draw_span(board, i);
@@ -897,16 +917,16 @@ static enum status draw_all(void *context, const struct draw_target *target, cha
 enum status storyboard_render(const struct trace *trace, const char *title,
                               const struct draw_target *target, struct diag *diag)
 {
-    struct board board = {.trace = trace, .title = title};
+    struct storyboard_board board = {.trace = trace, .title = title};
     arena_init(&board.arena, 0);
     enum status status = STATUS_OK;
     if (trace->span_count == 0)
         status = diag_error(diag, STATUS_INPUT, "nothing to draw: the witness has no steps");
     else
-        status = check_size(trace, diag);
+        status = storyboard_check_size(trace, diag);
     if (status == STATUS_OK)
-        status = choose_colors(&board) && measure(&board)
-                     ? draw_picture(target, draw_all, &board, diag)
+        status = choose_colors(&board) && storyboard_measure(&board)
+                     ? draw_picture(target, storyboard_draw_all, &board, diag)
                      : diag_no_memory(diag);
     arena_fini(&board.arena);
     return status;

@@ -175,7 +175,7 @@ static void choose_style(struct view *view)
     }
 }
 
-static bool is_wanted(const struct view *view, const struct trace_agent *agent)
+static bool timeline_is_wanted(const struct view *view, const struct trace_agent *agent)
 {
     const struct timeline_options *options = view->options;
     return (agent->kind == TRACE_STREAM || !options->hide_threads) &&
@@ -190,7 +190,7 @@ static bool open_lanes(struct view *view)
     if (!lanes_open(&view->lanes, trace, &usual, view->arena) || !view->nodes)
         return false;
     for (size_t i = 0; i < trace->agent_count; i++) {
-        view->lanes.of_agent[i] = is_wanted(view, &trace->agents[i]) ? 0 : -1;
+        view->lanes.of_agent[i] = timeline_is_wanted(view, &trace->agents[i]) ? 0 : -1;
         if (trace->agents[i].rank >= view->rank_count)
             view->rank_count = trace->agents[i].rank + 1;
     }
@@ -264,7 +264,7 @@ static const char *subtitle_text(struct view *view)
     return text ? text : "";
 }
 
-static void draw_title(struct view *view)
+static void timeline_draw_title(struct view *view)
 {
     draw_text(view->drawing, &(struct draw_text){.x_pt = MARGIN,
                                                  .y_pt = view->head_pt + TITLE_FONT / 2.0,
@@ -307,7 +307,7 @@ static const char *tick_unit(const struct view *view, double *out_ns)
     return units[i].name;
 }
 
-static void draw_axis(struct view *view)
+static void timeline_draw_axis(struct view *view)
 {
     double unit_ns, width_pt = view->right_pt - view->left_pt;
     const char *unit = tick_unit(view, &unit_ns);
@@ -373,8 +373,8 @@ static void draw_edge_arrow(struct view *view, const struct trace_edge *edge)
 {
     const struct trace_span *from = &view->trace->spans[edge->from];
     const struct trace_span *to = &view->trace->spans[edge->to];
-    const struct lane *source = lanes_of(&view->lanes, from->agent);
-    const struct lane *target = lanes_of(&view->lanes, to->agent);
+    const struct lanes_lane *source = lanes_of(&view->lanes, from->agent);
+    const struct lanes_lane *target = lanes_of(&view->lanes, to->agent);
     double from_width = view_x(view, from->end_ns) - view_x(view, from->start_ns);
     double to_width = view_x(view, to->end_ns) - view_x(view, to->start_ns);
     bool down = source->y_pt < target->y_pt;
@@ -404,7 +404,7 @@ static void draw_arrows(struct view *view)
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
-struct picture {
+struct timeline_picture {
     struct arena arena;
     struct timeline_key key;
     struct view *views;
@@ -412,7 +412,7 @@ struct picture {
     double width_pt, height_pt;
 };
 
-static enum status open_view(struct picture *picture, struct view *view, struct diag *diag)
+static enum status open_view(struct timeline_picture *picture, struct view *view, struct diag *diag)
 {
     enum status status = choose_window(view, diag);
     if (status != STATUS_OK)
@@ -425,7 +425,7 @@ static enum status open_view(struct picture *picture, struct view *view, struct 
 }
 
 /* All views have the longest one's scale, and lanes that begin at one place. */
-static enum status choose_scale(struct picture *picture, struct diag *diag)
+static enum status choose_scale(struct timeline_picture *picture, struct diag *diag)
 {
     int64_t range_ns = 1;
     double gutter_pt = 0;
@@ -450,7 +450,7 @@ static enum status choose_scale(struct picture *picture, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status measure(struct picture *picture, struct diag *diag)
+static enum status timeline_measure(struct timeline_picture *picture, struct diag *diag)
 {
     enum status status = STATUS_OK;
     double head_pt = MARGIN;
@@ -476,18 +476,18 @@ static enum status measure(struct picture *picture, struct diag *diag)
 
 static void draw_view(struct view *view)
 {
-    draw_title(view);
+    timeline_draw_title(view);
     lanes_draw(&view->lanes, view->drawing, view->left_pt, view->right_pt, 0);
-    draw_axis(view);
+    timeline_draw_axis(view);
     lanes_draw_headings(&view->lanes, view->drawing, 0);
     timeline_boxes(view);
     draw_arrows(view);
 }
 
-static enum status draw_all(void *context, const struct draw_target *target, char **data,
-                            size_t *bytes, struct diag *diag)
+static enum status timeline_draw_all(void *context, const struct draw_target *target, char **data,
+                                     size_t *bytes, struct diag *diag)
 {
-    struct picture *picture = context;
+    struct timeline_picture *picture = context;
     struct drawing *drawing;
     enum status status =
         draw_open_placed(target, picture->width_pt, picture->height_pt, &drawing, diag);
@@ -520,7 +520,7 @@ const char *timeline_title(const struct timeline_options *options, const struct 
     return options->titles ? options->titles[at] : traces[at].info.plan_name;
 }
 
-static enum status draw_runs(struct picture *picture, const struct trace *traces,
+static enum status draw_runs(struct timeline_picture *picture, const struct trace *traces,
                              const struct timeline_options *options,
                              const struct draw_target *target, struct diag *diag)
 {
@@ -539,15 +539,15 @@ static enum status draw_runs(struct picture *picture, const struct trace *traces
                                           .arena = &picture->arena,
                                           .title = timeline_title(options, traces, i),
                                           .from_zero = picture->count > 1};
-    enum status status = measure(picture, diag);
-    return status == STATUS_OK ? draw_picture(target, draw_all, picture, diag) : status;
+    enum status status = timeline_measure(picture, diag);
+    return status == STATUS_OK ? draw_picture(target, timeline_draw_all, picture, diag) : status;
 }
 
 enum status timeline_render(const struct trace *traces, size_t count,
                             const struct timeline_options *options,
                             const struct draw_target *target, struct diag *diag)
 {
-    struct picture picture = {.count = count};
+    struct timeline_picture picture = {.count = count};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count; i++)
         if (traces[i].info.kind == RUN_WITNESS) {

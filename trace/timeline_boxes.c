@@ -28,8 +28,8 @@ static const char text_dark[] = "#222222", wait_text[] = "#a8453b", other_fill[]
 /* ---- labels ---------------------------------------------------------------------------------- */
 
 /* A label that may be used in a font of that size or smaller. */
-static bool fit(const char *text, double width_pt, double largest_pt, double smallest_pt,
-                double *out_font_pt)
+static bool timeline_boxes_fit(const char *text, double width_pt, double largest_pt,
+                               double smallest_pt, double *out_font_pt)
 {
     for (double font_pt = largest_pt; text && font_pt >= smallest_pt; font_pt--) {
         if (draw_text_width(text, font_pt) + 3 <= width_pt) {
@@ -41,8 +41,8 @@ static bool fit(const char *text, double width_pt, double largest_pt, double sma
 }
 
 /* "Forward 3", else "IDW 3", else "3", else NULL. Notes the use of a short name. */
-static const char *work_label(const struct view *view, const struct trace_span *span,
-                              double width_pt, double height_pt, double *out_font_pt)
+static const char *timeline_boxes_work_label(const struct view *view, const struct trace_span *span,
+                                             double width_pt, double height_pt, double *out_font_pt)
 {
     double largest_pt = fmin(9, height_pt - 5), smallest_pt = fmax(largest_pt - 1, 4);
     int task = view_task(view, span);
@@ -55,7 +55,8 @@ static const char *work_label(const struct view *view, const struct trace_span *
         if (label && span->iteration >= 0)
             label = arena_printf(view->arena, "%s%s%" PRId64, label, *label ? " " : "",
                                  span->iteration);
-        if (!label || !fit(label, width_pt, largest_pt, smallest_pt - (i == 2), out_font_pt))
+        if (!label ||
+            !timeline_boxes_fit(label, width_pt, largest_pt, smallest_pt - (i == 2), out_font_pt))
             continue;
         if (i == 1)
             note->short_used = true;
@@ -94,7 +95,7 @@ static const char *place_and_time(const struct view *view, int agent, int64_t st
                         exact_time(view, end_ns), exact_time(view, end_ns - start_ns));
 }
 
-static const char *tooltip(const struct view *view, const struct trace_span *span)
+static const char *timeline_boxes_tooltip(const struct view *view, const struct trace_span *span)
 {
     struct arena *arena = view->arena;
     const char *iteration =
@@ -115,13 +116,13 @@ static const char *tooltip(const struct view *view, const struct trace_span *spa
 
 static struct draw_box box_of(const struct view *view, const struct trace_span *span)
 {
-    const struct lane *lane = lanes_of(&view->lanes, span->agent);
+    const struct lanes_lane *lane = lanes_of(&view->lanes, span->agent);
     double left = view_x(view, span->start_ns);
     return (struct draw_box){.x_pt = left,
                              .y_pt = lane->y_pt,
                              .width_pt = view_x(view, span->end_ns) - left,
                              .height_pt = lane->height_pt,
-                             .tooltip = tooltip(view, span)};
+                             .tooltip = timeline_boxes_tooltip(view, span)};
 }
 
 static void draw_work(struct view *view, size_t index)
@@ -133,7 +134,7 @@ static void draw_work(struct view *view, size_t index)
     box.fill = task >= 0 ? draw_fill(color) : other_fill;
     box.border = box.width_pt >= 3 ? (task >= 0 ? draw_border(color) : "#888888") : NULL;
     box.text_color = text_dark;
-    box.label = work_label(view, span, box.width_pt, box.height_pt, &box.font_pt);
+    box.label = timeline_boxes_work_label(view, span, box.width_pt, box.height_pt, &box.font_pt);
     view->nodes[index] = draw_box(view->drawing, &box);
 }
 
@@ -146,7 +147,8 @@ static void draw_wait(struct view *view, size_t index, int64_t clear_ns, int64_t
     part.x_pt = view_x(view, clear_ns);
     part.width_pt = view_x(view, taken_ns) - part.x_pt;
     part.text_color = wait_text;
-    if (fit(span->cause, part.width_pt, fmin(7, box.height_pt - 3), 5, &part.font_pt))
+    if (timeline_boxes_fit(span->cause, part.width_pt, fmin(7, box.height_pt - 3), 5,
+                           &part.font_pt))
         part.label = span->cause;
     bool whole = part.width_pt + 1 >= box.width_pt;
     if (whole) {
@@ -162,26 +164,28 @@ static void draw_wait(struct view *view, size_t index, int64_t clear_ns, int64_t
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Narrow spans behind one another: the time of each name and kind of wait in them. */
-struct block {
+struct timeline_boxes_block {
     int agent;
     int64_t start_ns, end_ns, spans;
     int names[NAMED]; /* of the colours; -1: free */
     int64_t busy_ns[BANDS];
 };
 
-static bool is_narrow(const struct view *view, const struct trace_span *span)
+static bool timeline_boxes_is_narrow(const struct view *view, const struct trace_span *span)
 {
     return view_x(view, span->end_ns) - view_x(view, span->start_ns) < narrow_pt;
 }
 
-static void open_block(struct block *block, int agent, int64_t start_ns)
+static void timeline_boxes_open_block(struct timeline_boxes_block *block, int agent,
+                                      int64_t start_ns)
 {
-    *block = (struct block){.agent = agent, .start_ns = start_ns, .end_ns = start_ns};
+    *block =
+        (struct timeline_boxes_block){.agent = agent, .start_ns = start_ns, .end_ns = start_ns};
     for (int i = 0; i < NAMED; i++)
         block->names[i] = -1;
 }
 
-static int band_of(struct block *block, int name)
+static int band_of(struct timeline_boxes_block *block, int name)
 {
     for (int i = 0; i < NAMED && name >= 0; i++)
         if (block->names[i] == name || block->names[i] < 0) {
@@ -191,7 +195,8 @@ static int band_of(struct block *block, int name)
     return OTHERS;
 }
 
-static void add_span(const struct view *view, struct block *block, const struct trace_span *span)
+static void timeline_boxes_add_span(const struct view *view, struct timeline_boxes_block *block,
+                                    const struct trace_span *span)
 {
     int band = span->kind == SPAN_WAIT ? WAITS + timeline_look(view->trace, span)
                                        : band_of(block, view_task(view, span));
@@ -201,7 +206,8 @@ static void add_span(const struct view *view, struct block *block, const struct 
 }
 
 /* A band's share of the height; one that is narrower than a point takes its share of that point. */
-static double share_of(const struct view *view, const struct block *block, int band)
+static double timeline_boxes_share_of(const struct view *view,
+                                      const struct timeline_boxes_block *block, int band)
 {
     double point_ns = (double)view->range_ns / (view->right_pt - view->left_pt), all_ns = 0;
     for (int b = 0; b < BANDS; b++)
@@ -211,22 +217,25 @@ static double share_of(const struct view *view, const struct block *block, int b
 }
 
 /* The band of a name that may be without one in the block, 0: such a name. */
-static double share_of_name(const struct view *view, const struct block *block, int name)
+static double share_of_name(const struct view *view, const struct timeline_boxes_block *block,
+                            int name)
 {
     for (int band = 0; band < NAMED; band++)
         if (block->names[band] == name)
-            return share_of(view, block, band);
+            return timeline_boxes_share_of(view, block, band);
     return 0;
 }
 
 /* As far as can be seen: every band is as high as before. */
-static bool go_on(const struct view *view, const struct block *a, const struct block *b)
+static bool timeline_boxes_go_on(const struct view *view, const struct timeline_boxes_block *a,
+                                 const struct timeline_boxes_block *b)
 {
     static const double seen = 0.1;
     if (a->agent != b->agent || view_x(view, b->start_ns) - view_x(view, a->end_ns) > gap_pt)
         return false;
     for (int band = 0; band < BANDS; band++) {
-        double before = share_of(view, a, band), now = share_of(view, b, band);
+        double before = timeline_boxes_share_of(view, a, band),
+               now = timeline_boxes_share_of(view, b, band);
         if (band < NAMED && a->names[band] >= 0 &&
             fabs(before - share_of_name(view, b, a->names[band])) > seen)
             return false;
@@ -239,7 +248,8 @@ static bool go_on(const struct view *view, const struct block *a, const struct b
     return true;
 }
 
-static void join(struct block *a, const struct block *b)
+static void timeline_boxes_join(struct timeline_boxes_block *a,
+                                const struct timeline_boxes_block *b)
 {
     for (int band = 0; band < BANDS; band++)
         a->busy_ns[band < NAMED ? band_of(a, b->names[band]) : band] += b->busy_ns[band];
@@ -247,7 +257,8 @@ static void join(struct block *a, const struct block *b)
     a->spans += b->spans;
 }
 
-static const char *band_word(const struct view *view, const struct block *block, int band)
+static const char *band_word(const struct view *view, const struct timeline_boxes_block *block,
+                             int band)
 {
     return band >= WAITS    ? timeline_waits[band - WAITS].words
            : band == OTHERS ? "other work"
@@ -255,19 +266,20 @@ static const char *band_word(const struct view *view, const struct block *block,
 }
 
 /* "H2D 12%, Forward 40%; 31 works; rank 0 ..." */
-static const char *block_tooltip(const struct view *view, const struct block *block)
+static const char *block_tooltip(const struct view *view, const struct timeline_boxes_block *block)
 {
     const char *text = "";
     for (int band = 0; band < BANDS; band++)
         if (block->busy_ns[band] > 0)
             text = arena_printf(view->arena, "%s%s%s %.3g%%", text ? text : "",
                                 text && *text ? ", " : "", band_word(view, block, band),
-                                100 * share_of(view, block, band));
+                                100 * timeline_boxes_share_of(view, block, band));
     return arena_printf(view->arena, "%s; %" PRId64 " works merged; %s", text, block->spans,
                         place_and_time(view, block->agent, block->start_ns, block->end_ns));
 }
 
-static const char *band_fill(const struct view *view, const struct block *block, int band)
+static const char *band_fill(const struct view *view, const struct timeline_boxes_block *block,
+                             int band)
 {
     return band >= WAITS    ? timeline_waits[band - WAITS].fill
            : band == OTHERS ? other_fill
@@ -275,7 +287,7 @@ static const char *band_fill(const struct view *view, const struct block *block,
 }
 
 /* Names in the order of the legend, so that neighbours look alike. */
-static void sort_bands(struct block *block)
+static void sort_bands(struct timeline_boxes_block *block)
 {
     for (int i = 1; i < NAMED; i++)
         for (int k = i; k > 0 && block->names[k] >= 0 && block->names[k] < block->names[k - 1];
@@ -290,17 +302,17 @@ static void sort_bands(struct block *block)
 }
 
 /* From the bottom of the lane upwards. */
-static void draw_block(const struct view *view, struct block *block)
+static void timeline_boxes_draw_block(const struct view *view, struct timeline_boxes_block *block)
 {
     sort_bands(block);
-    const struct lane *lane = lanes_of(&view->lanes, block->agent);
+    const struct lanes_lane *lane = lanes_of(&view->lanes, block->agent);
     double x = view_x(view, block->start_ns), base = lane->y_pt + lane->height_pt;
     double width = fmax(view_x(view, block->end_ns) - x, 1);
     const char *words = block_tooltip(view, block);
     double share = 0;
     for (int band = 0; band < BANDS; band++) {
         double low = round(base - fmin(share, 1) * lane->height_pt);
-        share += share_of(view, block, band);
+        share += timeline_boxes_share_of(view, block, band);
         double high = round(base - fmin(share, 1) * lane->height_pt);
         if (low > high)
             draw_box(view->drawing, &(struct draw_box){.x_pt = x,
@@ -320,49 +332,51 @@ static const struct trace_span *span_at(const struct view *view, size_t at)
 }
 
 /* Narrow spans from `*at` on, until one is not, a gap comes or the block is wide enough. */
-static void take_block(const struct view *view, int agent, size_t *at, struct block *out)
+static void timeline_boxes_take_block(const struct view *view, int agent, size_t *at,
+                                      struct timeline_boxes_block *out)
 {
-    open_block(out, agent, span_at(view, *at)->start_ns);
+    timeline_boxes_open_block(out, agent, span_at(view, *at)->start_ns);
     double left = view_x(view, out->start_ns);
     for (; *at < view->first[agent + 1]; (*at)++) {
         const struct trace_span *span = span_at(view, *at);
         double x = view_x(view, span->start_ns);
         if (!view_has(view, span))
             continue;
-        if (!is_narrow(view, span) || x - left >= block_pt ||
+        if (!timeline_boxes_is_narrow(view, span) || x - left >= block_pt ||
             x - fmax(view_x(view, out->end_ns), left + 1) > gap_pt)
             return;
-        add_span(view, out, span);
+        timeline_boxes_add_span(view, out, span);
     }
 }
 
 static void draw_blocks(const struct view *view, int agent)
 {
-    struct block last;
+    struct timeline_boxes_block last;
     bool open = false;
     for (size_t at = view->first[agent]; at < view->first[agent + 1];) {
-        struct block next;
-        if (!view_has(view, span_at(view, at)) || !is_narrow(view, span_at(view, at))) {
+        struct timeline_boxes_block next;
+        if (!view_has(view, span_at(view, at)) ||
+            !timeline_boxes_is_narrow(view, span_at(view, at))) {
             at++;
             continue;
         }
-        take_block(view, agent, &at, &next);
-        if (open && go_on(view, &last, &next)) {
-            join(&last, &next);
+        timeline_boxes_take_block(view, agent, &at, &next);
+        if (open && timeline_boxes_go_on(view, &last, &next)) {
+            timeline_boxes_join(&last, &next);
             continue;
         }
         if (open)
-            draw_block(view, &last);
+            timeline_boxes_draw_block(view, &last);
         last = next;
         open = true;
     }
     if (open)
-        draw_block(view, &last);
+        timeline_boxes_draw_block(view, &last);
 }
 
 static bool has_box(const struct view *view, const struct trace_span *span)
 {
-    return view_has(view, span) && !is_narrow(view, span);
+    return view_has(view, span) && !timeline_boxes_is_narrow(view, span);
 }
 
 static bool is_work_box(const struct view *view, const struct trace_span *span)
@@ -424,8 +438,9 @@ void timeline_note(struct view *view)
         int task = view_task(view, span);
         if (task >= 0)
             key->notes[task].widest_pt = fmax(key->notes[task].widest_pt, fmax(width_pt, 0.01));
-        key->merged |= is_narrow(view, span);
-        (void)work_label(view, span, width_pt, view->lanes.items[index].height_pt, &font_pt);
+        key->merged |= timeline_boxes_is_narrow(view, span);
+        (void)timeline_boxes_work_label(view, span, width_pt, view->lanes.items[index].height_pt,
+                                        &font_pt);
     }
 }
 
@@ -467,7 +482,7 @@ bool timeline_order(struct view *view)
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-static bool is_shown(const struct view *view, size_t agent)
+static bool timeline_boxes_is_shown(const struct view *view, size_t agent)
 {
     return view->lanes.of_agent[agent] == 0;
 }
@@ -484,8 +499,8 @@ static const struct trace_span *next_work(const struct view *view, size_t agent,
 }
 
 /* To the eye: ends less than a point apart are the same. */
-static bool are_alike(const struct view *view, const struct trace_span *a,
-                      const struct trace_span *b)
+static bool timeline_boxes_are_alike(const struct view *view, const struct trace_span *a,
+                                     const struct trace_span *b)
 {
     return a->task == b->task && a->iteration == b->iteration &&
            fabs(view_x(view, a->start_ns) - view_x(view, b->start_ns)) < 1 &&
@@ -502,17 +517,17 @@ static bool do_the_same(const struct view *view, size_t a, size_t b)
         const struct trace_span *x = next_work(view, a, &at), *y = next_work(view, b, &bt);
         if (!x || !y)
             return !x && !y;
-        if (!are_alike(view, x, y))
+        if (!timeline_boxes_are_alike(view, x, y))
             return false;
     }
 }
 
 /* The shown agents of each rank, in the order of the trace. */
-struct members {
+struct timeline_boxes_members {
     size_t *agents, *first; /* first: per rank, and one behind the last */
 };
 
-static bool find_members(const struct view *view, struct members *out)
+static bool find_members(const struct view *view, struct timeline_boxes_members *out)
 {
     size_t ranks = (size_t)view->rank_count, count = view->trace->agent_count;
     size_t *next = ARENA_ARRAY(view->arena, ranks + 1, size_t);
@@ -521,18 +536,20 @@ static bool find_members(const struct view *view, struct members *out)
     if (!next || !out->agents || !out->first)
         return false;
     for (size_t a = 0; a < count; a++)
-        out->first[view->trace->agents[a].rank + 1] += is_shown(view, a);
+        out->first[view->trace->agents[a].rank + 1] += timeline_boxes_is_shown(view, a);
     for (size_t r = 0; r < ranks; r++) {
         out->first[r + 1] += out->first[r];
         next[r] = out->first[r];
     }
     for (size_t a = 0; a < count; a++)
-        if (is_shown(view, a))
+        if (timeline_boxes_is_shown(view, a))
             out->agents[next[view->trace->agents[a].rank]++] = a;
     return true;
 }
 
-static bool ranks_are_alike(const struct view *view, const struct members *members, int a, int b)
+static bool timeline_boxes_ranks_are_alike(const struct view *view,
+                                           const struct timeline_boxes_members *members, int a,
+                                           int b)
 {
     size_t count = members->first[a + 1] - members->first[a];
     if (count == 0 || count != members->first[b + 1] - members->first[b])
@@ -548,14 +565,14 @@ static bool ranks_are_alike(const struct view *view, const struct members *membe
 bool timeline_fold(struct view *view)
 {
     enum { MOST_GROUPS = 32 }; /* more would not be a picture anyway */
-    struct members members;
+    struct timeline_boxes_members members;
     int groups[MOST_GROUPS], count = 0;
     view->like = ARENA_ARRAY(view->arena, (size_t)view->rank_count + 1, int);
     if (!view->like || !find_members(view, &members))
         return false;
     for (int rank = 0; rank < view->rank_count; rank++) {
         int g = 0;
-        while (g < count && !ranks_are_alike(view, &members, groups[g], rank))
+        while (g < count && !timeline_boxes_ranks_are_alike(view, &members, groups[g], rank))
             g++;
         view->like[rank] = g < count ? groups[g] : rank;
         if (g == count && count < MOST_GROUPS)
@@ -621,7 +638,7 @@ int timeline_look(const struct trace *trace, const struct trace_span *span)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* "InputDistWait" is IDW, "all_to_all" is ata; NULL where that is too short. */
-static const char *shorten(struct arena *arena, const char *name)
+static const char *timeline_boxes_shorten(struct arena *arena, const char *name)
 {
     char initials[8];
     size_t count = 0;
@@ -648,10 +665,9 @@ bool timeline_names(struct timeline_key *key, const struct trace *trace)
         return false;
     key->notes = ARENA_ARRAY(key->arena, key->colors.count + 1, struct task_note);
     for (size_t i = 0; key->notes && i < key->colors.count; i++)
-        key->notes[i] =
-            i < before
-                ? old[i]
-                : (struct task_note){.short_name = shorten(key->arena, key->colors.items[i].name)};
+        key->notes[i] = i < before ? old[i]
+                                   : (struct task_note){.short_name = timeline_boxes_shorten(
+                                                            key->arena, key->colors.items[i].name)};
     return !key->arena->failed;
 }
 

@@ -79,7 +79,7 @@ const char *trace_intern(struct trace *trace, const char *text)
 }
 
 /* Replace *text by the trace's copy; NULL stays NULL. */
-static bool own(struct trace *trace, const char **text)
+static bool trace_own(struct trace *trace, const char **text)
 {
     if (!*text)
         return true;
@@ -117,7 +117,7 @@ int trace_add_agent(struct trace *trace, int rank, enum trace_agent_kind kind, c
                     int position)
 {
     struct trace_agent agent = {rank, kind, name, position};
-    if (!own(trace, &agent.name) || !GROW(trace, agent))
+    if (!trace_own(trace, &agent.name) || !GROW(trace, agent))
         return -1;
     trace->agents[trace->agent_count] = agent;
     return (int)trace->agent_count++;
@@ -128,7 +128,7 @@ int trace_add_span(struct trace *trace, const struct trace_span *span)
     assert(span->agent >= 0 && (size_t)span->agent < trace->agent_count);
     assert(span->start_ns <= span->end_ns);
     struct trace_span copy = *span;
-    if (!own(trace, &copy.task) || !own(trace, &copy.cause) || !GROW(trace, span))
+    if (!trace_own(trace, &copy.task) || !trace_own(trace, &copy.cause) || !GROW(trace, span))
         return -1;
     trace->spans[trace->span_count] = copy;
     return (int)trace->span_count++;
@@ -155,8 +155,8 @@ int trace_add_iteration(struct trace *trace, const struct trace_iteration *itera
 int trace_add_step(struct trace *trace, const struct trace_step *step)
 {
     struct trace_step copy = *step;
-    if (!own(trace, &copy.agent) || !own(trace, &copy.op) || !own(trace, &copy.task) ||
-        !GROW(trace, step))
+    if (!trace_own(trace, &copy.agent) || !trace_own(trace, &copy.op) ||
+        !trace_own(trace, &copy.task) || !GROW(trace, step))
         return -1;
     trace->steps[trace->step_count] = copy;
     return (int)trace->step_count++;
@@ -165,7 +165,7 @@ int trace_add_step(struct trace *trace, const struct trace_step *step)
 int trace_add_stat(struct trace *trace, const char *key, double value)
 {
     struct trace_stat stat = {key, value};
-    if (!own(trace, &stat.key) || !GROW(trace, stat))
+    if (!trace_own(trace, &stat.key) || !GROW(trace, stat))
         return -1;
     trace->stats[trace->stat_count] = stat;
     return (int)trace->stat_count++;
@@ -186,7 +186,7 @@ struct sort_key {
     int64_t start_ns, end_ns;
 };
 
-static int compare_keys(const void *left, const void *right)
+static int trace_compare_keys(const void *left, const void *right)
 {
     const struct sort_key *a = left, *b = right;
     return compare_then(compare_int(a->agent, b->agent),
@@ -195,7 +195,7 @@ static int compare_keys(const void *left, const void *right)
                                                   compare_int(a->index, b->index))));
 }
 
-static int compare_edges(const void *left, const void *right)
+static int trace_compare_edges(const void *left, const void *right)
 {
     const struct trace_edge *a = left, *b = right;
     return compare_then(
@@ -205,7 +205,7 @@ static int compare_edges(const void *left, const void *right)
 
 void trace_sort_edges(struct trace *trace)
 {
-    SORT(trace->edges, trace->edge_count, compare_edges);
+    SORT(trace->edges, trace->edge_count, trace_compare_edges);
 }
 
 /* With --enable-checks: numbers of agents and spans are there, texts and lines can be found. */
@@ -243,7 +243,7 @@ bool trace_sort(struct trace *trace)
             const struct trace_span *span = &trace->spans[i];
             keys[i] = (struct sort_key){span->agent, (int)i, span->start_ns, span->end_ns};
         }
-        qsort(keys, count, sizeof *keys, compare_keys);
+        qsort(keys, count, sizeof *keys, trace_compare_keys);
         memcpy(old, trace->spans, count * sizeof *old);
         for (size_t i = 0; i < count; i++) {
             trace->spans[i] = old[keys[i].index];

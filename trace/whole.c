@@ -64,7 +64,7 @@ static size_t without_line_ends(const char *data, size_t bytes)
     return bytes;
 }
 
-static bool ends_with(const char *data, size_t bytes, const char *end)
+static bool whole_ends_with(const char *data, size_t bytes, const char *end)
 {
     const size_t length = strlen(end);
     return bytes >= length && memcmp(data + bytes - length, end, length) == 0;
@@ -77,7 +77,7 @@ bool whole_pdf(const char *data, size_t bytes)
     char tail[TAIL + 1], *digits_end;
     bytes = without_line_ends(data, bytes);
     if (bytes < TAIL || memcmp(data, head, sizeof head - 1) != 0 ||
-        !ends_with(data, bytes, "%%EOF"))
+        !whole_ends_with(data, bytes, "%%EOF"))
         return false;
     memcpy(tail, data + bytes - TAIL, TAIL);
     tail[TAIL] = '\0';
@@ -91,5 +91,5 @@ bool whole_pdf(const char *data, size_t bytes)
 
 bool whole_svg(const char *data, size_t bytes)
 {
-    return ends_with(data, without_line_ends(data, bytes), "</svg>");
+    return whole_ends_with(data, without_line_ends(data, bytes), "</svg>");
 }

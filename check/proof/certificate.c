@@ -20,7 +20,7 @@ bool certificate_refuse(struct certificate *c, const char *format, ...)
     return false;
 }
 
-static bool is_space(char character)
+static bool certificate_is_space(char character)
 {
     return character == ' ' || character == '\n';
 }
@@ -28,10 +28,10 @@ static bool is_space(char character)
 /* The next word; empty at the end. */
 static size_t find_word(struct certificate *c)
 {
-    for (; c->at < c->end && is_space(*c->at); c->at++)
+    for (; c->at < c->end && certificate_is_space(*c->at); c->at++)
         c->line += *c->at == '\n';
     size_t length = 0;
-    while (c->at + length < c->end && !is_space(c->at[length]))
+    while (c->at + length < c->end && !certificate_is_space(c->at[length]))
         length++;
     return length;
 }

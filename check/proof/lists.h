@@ -6,15 +6,16 @@
 #include "base/arena.h"
 
 /* items[first[object]] to items[first[object + 1]] are those of one object, in order. */
-struct lists {
+struct lists_lists {
     int *first, *items;
 };
 
 /* A counting sort: keys[i] is the object of item i, -1: none. The arena tells whether memory was there. */
-static inline struct lists lists_by(struct arena *arena, const int *keys, size_t count, int objects)
+static inline struct lists_lists lists_by(struct arena *arena, const int *keys, size_t count,
+                                          int objects)
 {
-    struct lists lists = {ARENA_ARRAY(arena, (size_t)objects + 2, int),
-                          ARENA_ARRAY(arena, count + 1, int)};
+    struct lists_lists lists = {ARENA_ARRAY(arena, (size_t)objects + 2, int),
+                                ARENA_ARRAY(arena, count + 1, int)};
     for (size_t i = 0; !arena->failed && i < count; i++)
         lists.first[keys[i] + 2] += keys[i] >= 0;
     for (int object = 2; !arena->failed && object <= objects + 1; object++)

@@ -26,7 +26,7 @@
 #include "base/hash.h"
 #include "plan/text/print.h"
 
-static const struct kind {
+static const struct proof_own_kind {
     const char *key;
     proof_judge *judge;
     proof_cover *covers;
@@ -123,8 +123,8 @@ static void read_head(struct certificate *c, const struct plan *plan, uint64_t h
 }
 
 /* Programs without iterations: do the bytes that are held whatever happens fit? */
-static enum status check_memory(struct certificate *c, const struct plan *plan,
-                                const struct program *program, struct diag *diag)
+static enum status proof_check_memory(struct certificate *c, const struct plan *plan,
+                                      const struct program *program, struct diag *diag)
 {
     const char *sentence = NULL;
     enum status status = memory_tell(plan, program, &c->arena, &sentence, diag);
@@ -168,7 +168,7 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
         else if (out->proves & ~covers)
             certificate_refuse(&c, "it claims a property that such a certificate does not prove");
         else if (out->proves & 1u << PROPERTY_BOUND && program->tasks == 0)
-            status = check_memory(&c, plan, program, diag);
+            status = proof_check_memory(&c, plan, program, diag);
         if (status == STATUS_OK && !c.refused)
             out->good =
                 kinds[out->kind].judge(program, &c, out->proves) && certificate_expect(&c, "end");

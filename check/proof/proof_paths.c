@@ -41,7 +41,7 @@ static bool dependence_hop(struct structure *s, struct path *path, int64_t *hop)
 
 /* Tasks that one thread takes in some order are submitted in it, and done, being on one stream or of the host both. Work of the host
    on several streams orders nothing else: it leads no path on. */
-static bool share_queue(const struct structure *s, const struct path *path, int from)
+static bool proof_paths_share_queue(const struct structure *s, const struct path *path, int from)
 {
     const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
     bool hosts = structure_is_host(s, from) && structure_is_host(s, path->task);
@@ -59,7 +59,7 @@ static bool queue_hop(struct structure *s, struct path *path, int64_t *hop)
     const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
     *hop = a->stage - b->stage + (s->place[from] >= s->place[path->task]);
     *hop = *hop > 0 ? *hop : 0;
-    return share_queue(s, path, from);
+    return proof_paths_share_queue(s, path, from);
 }
 
 /* `first`, on which (X, i) depends, is submitted no later than the dependence that the certificate names of (Y, i + hop); or one
@@ -97,7 +97,7 @@ static bool fired_hop(struct structure *s, struct path *path, int64_t *hop)
     for (int k = 0; k < firsts->count; k++)
         if (!read_firing(s, &firsts->items[k], to, *hop))
             return false;
-    return share_queue(s, path, from);
+    return proof_paths_share_queue(s, path, from);
 }
 
 static bool read_hop(struct structure *s, struct path *path)

@@ -27,7 +27,7 @@ struct run_proof {
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
 
-static bool read_numbers(struct run_proof *proof)
+static bool proof_run_read_numbers(struct run_proof *proof)
 {
     const struct run_graph *g = proof->graph;
     const int64_t meetings = run_meeting(g, 0);
@@ -90,7 +90,7 @@ static void find_accesses(const struct program *p, int op, int buffer, bool *rea
 }
 
 /* A write comes behind all reads since the last one, or else behind that; a read behind the last write. */
-static bool read_buffer(struct run_proof *proof, int buffer)
+static bool proof_run_read_buffer(struct run_proof *proof, int buffer)
 {
     const struct program *p = proof->graph->program;
     int64_t last_number = -1;
@@ -138,12 +138,12 @@ static void count_accesses(struct run_proof *proof)
         }
 }
 
-static bool read_buffers(struct run_proof *proof)
+static bool proof_run_read_buffers(struct run_proof *proof)
 {
     bool good = true;
     count_accesses(proof);
     for (int b = 0; b < proof->graph->program->buffer_count && good; b++)
-        good = read_buffer(proof, b);
+        good = proof_run_read_buffer(proof, b);
     return good;
 }
 
@@ -177,6 +177,6 @@ bool proof_run(const struct program *p, struct certificate *c, unsigned proves)
     proof.left = ARENA_ARRAY(&c->arena, (size_t)p->buffer_count + 1, int);
     proof.open = ARENA_ARRAY(&c->arena, p->op_count + 1, int);
     bool ordered = proves & (1u << PROPERTY_RACE | 1u << PROPERTY_VALUE);
-    return !c->arena.failed && read_numbers(&proof) && numbers_grow(&proof) &&
-           (!ordered || read_buffers(&proof));
+    return !c->arena.failed && proof_run_read_numbers(&proof) && numbers_grow(&proof) &&
+           (!ordered || proof_run_read_buffers(&proof));
 }

@@ -30,7 +30,7 @@ struct set {
     struct agent_set tried;
 };
 
-static char *place_of(const struct set *set, size_t index)
+static char *proof_states_place_of(const struct set *set, size_t index)
 {
     return set->bytes + index * set->p->at.bytes;
 }
@@ -39,10 +39,10 @@ static char *place_of(const struct set *set, size_t index)
 static bool is_state(struct set *set, size_t index)
 {
     if (index == set->filled) {
-        memcpy(place_of(set, index), set->state->cells, set->p->at.bytes);
+        memcpy(proof_states_place_of(set, index), set->state->cells, set->p->at.bytes);
         set->filled++;
     }
-    return memcmp(place_of(set, index), set->state->cells, set->p->at.bytes) == 0;
+    return memcmp(proof_states_place_of(set, index), set->state->cells, set->p->at.bytes) == 0;
 }
 
 /* No step of the set may violate what is proved, and none is taken behind a mismatch, which ends a run. */
@@ -51,7 +51,7 @@ static bool read_step(struct set *set, size_t from, struct transition step)
     struct effect effect;
     const size_t most = set->filled < set->count ? set->filled + 1 : set->count;
     int64_t to;
-    memcpy(set->state->cells, place_of(set, from), set->p->at.bytes);
+    memcpy(set->state->cells, proof_states_place_of(set, from), set->p->at.bytes);
     machine_step(set->p, set->state, step, &effect);
     machine_canonical(set->p, set->state);
     if (effect.violated & (set->proves | 1u << PROPERTY_MISMATCH))
@@ -63,7 +63,7 @@ static bool read_step(struct set *set, size_t from, struct transition step)
 }
 
 /* A state where no step is possible is an end; after a fault every thread can still be woken. */
-static bool is_good(struct set *set, size_t index, int steps)
+static bool proof_states_is_good(struct set *set, size_t index, int steps)
 {
     const struct program *p = set->p;
     if (p->options.faults)
@@ -92,15 +92,15 @@ int proof_tried_steps(const struct program *p, const struct state *state, int se
 }
 
 /* The steps from a state, which is good. */
-static bool read_state(struct set *set, size_t index)
+static bool proof_states_read_state(struct set *set, size_t index)
 {
     int seed;
     if (!certificate_expect(set->c, "state") ||
         (set->reduced && !certificate_index(set->c, NULL, set->p->agent_count, &seed)))
         return false;
-    memcpy(set->state->cells, place_of(set, index), set->p->at.bytes);
+    memcpy(set->state->cells, proof_states_place_of(set, index), set->p->at.bytes);
     int all = machine_enabled(set->p, set->state, set->steps), count = all;
-    if (!is_good(set, index, all))
+    if (!proof_states_is_good(set, index, all))
         return false;
     if (set->reduced && all > 0)
         count = proof_tried_steps(set->p, set->state, seed, &set->tried, set->steps);
@@ -118,7 +118,7 @@ static bool read_states(struct set *set)
     machine_canonical(set->p, set->state);
     bool good = is_state(set, 0);
     for (size_t i = 0; i < set->count && good; i++)
-        good = i < set->filled ? read_state(set, i)
+        good = i < set->filled ? proof_states_read_state(set, i)
                                : certificate_refuse(set->c, "no step leads to state %zu", i);
     return good;
 }
@@ -160,7 +160,8 @@ unsigned proof_reduced_covers(const struct program *p)
     return p->options.faults ? 0 : proof_states_covers(p) & ~bound;
 }
 
-static bool judge(const struct program *p, struct certificate *c, unsigned proves, bool reduced)
+static bool proof_states_judge(const struct program *p, struct certificate *c, unsigned proves,
+                               bool reduced)
 {
     int64_t count, most = (int64_t)(PROOF_STATE_BYTES / p->at.bytes);
     if (proves & 1u << PROPERTY_MESSAGE && !read_partners(p, c))
@@ -182,7 +183,7 @@ static bool judge(const struct program *p, struct certificate *c, unsigned prove
 
 bool proof_states(const struct program *p, struct certificate *c, unsigned proves)
 {
-    return judge(p, c, proves, false);
+    return proof_states_judge(p, c, proves, false);
 }
 
 /* Values and the order of accesses are the same in all orders of independent steps only where no accesses race. */
@@ -191,5 +192,5 @@ bool proof_reduced(const struct program *p, struct certificate *c, unsigned prov
     const unsigned ordered = 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
     if (proves & ordered && p->access_count > 0 && !((proves | c->before) & 1u << PROPERTY_RACE))
         return certificate_refuse(c, "nothing proves that no accesses race");
-    return judge(p, c, proves, true);
+    return proof_states_judge(p, c, proves, true);
 }

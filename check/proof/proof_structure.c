@@ -24,7 +24,7 @@
 
 /* ---- the conditions that need no certificate ----------------------------------------------------- */
 
-static bool rules_are_plain(const struct program *p)
+static bool proof_structure_rules_are_plain(const struct program *p)
 {
     const struct pipeline *pipeline = &p->plan->pipeline;
     const struct machine_spec *machine = &p->plan->machine;
@@ -35,7 +35,7 @@ static bool rules_are_plain(const struct program *p)
            !machine->share_device && !machine->first_use_blocks;
 }
 
-static bool tasks_are_plain(const struct structure *s)
+static bool proof_structure_tasks_are_plain(const struct structure *s)
 {
     const struct program *p = s->p;
     int slots = p->plan->machine.sm_slots, callers = 0;
@@ -54,7 +54,7 @@ static bool tasks_are_plain(const struct structure *s)
 }
 
 /* All members of a communicator use it in the same tasks. */
-static bool members_agree(const struct structure *s, int *uses)
+static bool proof_structure_members_agree(const struct structure *s, int *uses)
 {
     const struct program *p = s->p;
     bool agree = true;
@@ -74,7 +74,7 @@ static bool members_agree(const struct structure *s, int *uses)
 
 /* Under the clock a number is a key: everything of a period lies before everything of the next, and in it queues and tickets
    come in the order of the numbers. Under data-flow it is a place in the iteration, of its own. */
-static bool read_numbers(struct structure *s)
+static bool proof_structure_read_numbers(struct structure *s)
 {
     for (int t = 0; t < s->p->tasks; t++)
         s->order[t] = -1;
@@ -126,7 +126,7 @@ static bool clock_calls_in_order(struct structure *s)
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
 /* Accesses on one stream are ordered; those of host work on one thread. */
-static bool same_place(const struct structure *s, int a, int b)
+static bool proof_structure_same_place(const struct structure *s, int a, int b)
 {
     if (structure_is_host(s, a) || structure_is_host(s, b))
         return structure_is_host(s, a) && structure_is_host(s, b) &&
@@ -176,7 +176,8 @@ static bool read_pair(struct structure *s, const struct touched *by, int lag, in
     s->fed[second] |= by->ways[first] & WRITES && there <= 0;
     s->fed[first] |= writes && back <= 0;
     bool ordered = shared ? there + back <= 1 : there <= 0 || back <= 0;
-    if (s->proves & 1u << PROPERTY_RACE && !ordered && !same_place(s, first, second))
+    if (s->proves & 1u << PROPERTY_RACE && !ordered &&
+        !proof_structure_same_place(s, first, second))
         return certificate_refuse(s->c, "tasks %d and %d may race on buffer %d", first, second,
                                   buffer);
     bool serial = writes ? is_serial(s, shared, lag, first, second, there, back)
@@ -185,7 +186,7 @@ static bool read_pair(struct structure *s, const struct touched *by, int lag, in
            certificate_refuse(s->c, "tasks %d and %d need not be in serial order", first, second);
 }
 
-static bool read_buffer(struct structure *s, const struct touched *by)
+static bool proof_structure_read_buffer(struct structure *s, const struct touched *by)
 {
     const int lag = lag_of(s, by), *tasks = by->tasks;
     memset(s->fed, 0, (size_t)s->p->tasks * sizeof *s->fed);
@@ -202,7 +203,7 @@ static bool read_buffer(struct structure *s, const struct touched *by)
     return true;
 }
 
-static bool read_buffers(struct structure *s)
+static bool proof_structure_read_buffers(struct structure *s)
 {
     const struct program *p = s->p;
     struct arena *arena = &s->c->arena;
@@ -221,7 +222,7 @@ static bool read_buffers(struct structure *s)
                 way[count] = w;
             }
         }
-    const struct lists lists = lists_by(arena, keys, count, (int)p->plan->buffer_count);
+    const struct lists_lists lists = lists_by(arena, keys, count, (int)p->plan->buffer_count);
     bool good = !arena->failed;
     for (; good && by.buffer < (int)p->plan->buffer_count; by.buffer++) {
         by.count = 0;
@@ -233,14 +234,14 @@ static bool read_buffers(struct structure *s)
             }
             by.ways[t] |= way[lists.items[i]];
         }
-        good = by.count == 0 || read_buffer(s, &by);
+        good = by.count == 0 || proof_structure_read_buffer(s, &by);
     }
     return good;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------- */
 
-static bool is_bounded(const struct program *p)
+static bool proof_structure_is_bounded(const struct program *p)
 {
     int64_t memory = machine_same_memory(&p->plan->machine);
     int64_t bytes = p->shared_bytes + p->most_in_flight * p->iteration_bytes;
@@ -248,23 +249,25 @@ static bool is_bounded(const struct program *p)
     return (memory == 0 || bytes <= memory) && (allowed == 0 || p->most_in_flight <= allowed);
 }
 
-static bool judge(struct structure *s)
+static bool proof_structure_judge(struct structure *s)
 {
     const unsigned accesses = 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
-    if (!rules_are_plain(s->p) || !tasks_are_plain(s) || !members_agree(s, s->list))
+    if (!proof_structure_rules_are_plain(s->p) || !proof_structure_tasks_are_plain(s) ||
+        !proof_structure_members_agree(s, s->list))
         return certificate_refuse(s->c, "the plan is not of the kind that structure proves");
     for (int k = 0; k < s->p->tasks; k++)
         s->place[s->p->order[0][k]] = k;
-    bool alive = read_numbers(s) && dependences_are_smaller(s) &&
+    bool alive = proof_structure_read_numbers(s) && dependences_are_smaller(s) &&
                  (structure_is_clock(s) ? clock_calls_in_order(s) : structure_read_traffic(s));
-    return alive && (!(s->proves & accesses) || read_buffers(s));
+    return alive && (!(s->proves & accesses) || proof_structure_read_buffers(s));
 }
 
 unsigned proof_structure_covers(const struct program *p)
 {
     if (p->tasks == 0)
         return 0;
-    unsigned never = 1u << PROPERTY_FAULTS | (is_bounded(p) ? 0 : 1u << PROPERTY_BOUND);
+    unsigned never =
+        1u << PROPERTY_FAULTS | (proof_structure_is_bounded(p) ? 0 : 1u << PROPERTY_BOUND);
     return ((1u << PROPERTY_COUNT) - 1) & ~never;
 }
 
@@ -278,5 +281,5 @@ bool proof_structure(const struct program *p, struct certificate *c, unsigned pr
     s.number = ARENA_ARRAY(&c->arena, room, int64_t);
     s.level = ARENA_ARRAY(&c->arena, room, int64_t);
     s.fed = ARENA_ARRAY(&c->arena, room, bool);
-    return !c->arena.failed && judge(&s);
+    return !c->arena.failed && proof_structure_judge(&s);
 }

@@ -36,7 +36,7 @@ static bool ops_are_good(const struct program *p, int *user)
     return true;
 }
 
-static bool judge(const struct program *p, struct certificate *c, int *user)
+static bool proof_teams_judge(const struct program *p, struct certificate *c, int *user)
 {
     const unsigned life = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_DRAIN | 1u << PROPERTY_MISMATCH;
     enum on_failure told = p->plan->on_failure;
@@ -65,5 +65,5 @@ bool proof_teams(const struct program *p, struct certificate *c, unsigned proves
 {
     (void)proves;
     int *user = ARENA_ARRAY(&c->arena, (size_t)p->flag_families + (size_t)p->queue_count + 1, int);
-    return user && judge(p, c, user);
+    return user && proof_teams_judge(p, c, user);
 }

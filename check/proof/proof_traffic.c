@@ -40,7 +40,7 @@ static bool is_called(const struct structure *s, int task, int comm)
 }
 
 /* The tasks of a communicator, by their numbers, come in this order. */
-static bool read_calls(struct structure *s, int comm, int *count)
+static bool proof_traffic_read_calls(struct structure *s, int comm, int *count)
 {
     *count = 0;
     for (int k = 0; k < s->p->tasks; k++)
@@ -52,7 +52,7 @@ static bool read_calls(struct structure *s, int comm, int *count)
 /* ---- forward ----------------------------------------------------------------------------------- */
 
 /* Does a worker wait for nothing that the device does, but for room in a stream? */
-static bool host_runs_ahead(const struct program *p)
+static bool proof_traffic_host_runs_ahead(const struct program *p)
 {
     bool ahead = true;
     for (size_t i = 0; i < p->op_count; i++)
@@ -128,7 +128,7 @@ static bool read_stream(struct structure *s, int stream)
 static bool read_comm(struct structure *s, int comm)
 {
     int count;
-    if (!read_calls(s, comm, &count))
+    if (!proof_traffic_read_calls(s, comm, &count))
         return false;
     for (int k = 0; count > 1 && k < count; k++)
         if (!is_level(s, s->list[k], s->list[(k + 1) % count], k + 1 == count))
@@ -155,7 +155,7 @@ static bool read_waits(struct structure *s)
 static bool read_forward(struct structure *s)
 {
     int64_t *pushes = ARENA_ARRAY(&s->c->arena, (size_t)s->p->stream_count + 1, int64_t);
-    if (!pushes || !host_runs_ahead(s->p) || !is_roomy(s->p, pushes))
+    if (!pushes || !proof_traffic_host_runs_ahead(s->p) || !is_roomy(s->p, pushes))
         return certificate_refuse(s->c, "a thread may wait for the device");
     certificate_number(s->c, NULL, 1, PLAN_MAX_TASKS * PLAN_MAX_DEPTH, &s->weight);
     for (int t = 0; t < s->p->tasks && certificate_expect(s->c, "level"); t++)
@@ -178,5 +178,5 @@ bool structure_read_traffic(struct structure *s)
         return false;
     if (certificate_accept(s->c, "forward"))
         return read_forward(s);
-    return read_calls(s, ALL, &count);
+    return proof_traffic_read_calls(s, ALL, &count);
 }

@@ -22,7 +22,7 @@ static const struct {
 };
 
 /* Does it use its operand in this way, at its call or at its stream? */
-static bool uses_so(const struct op *op, enum op_operand operand, unsigned uses)
+static bool run_graph_uses_so(const struct op *op, enum op_operand operand, unsigned uses)
 {
     return op_operand(op->kind) == operand &&
            (op_uses(op->kind, AT_CALL) | op_uses(op->kind, AT_STREAM)) & uses;
@@ -47,17 +47,17 @@ static bool is_plain(const struct op *op)
 
 enum { NEVER = -1, OFTEN = -2 };
 
-struct builder {
+struct run_graph_builder {
     struct run_graph *g;
     const struct program *p;
-    struct lists lists[USES];     /* operations by the object they use so */
-    int *last_push, *last_record; /* per stream, per event: so far in the walk */
-    int *caller;                  /* per body: the callback it belongs to, -1: none */
-    int *setter;                  /* per flag: the operation that sets it, NEVER or OFTEN */
-    int *meeting;                 /* per operation: that of a collective */
+    struct lists_lists lists[USES]; /* operations by the object they use so */
+    int *last_push, *last_record;   /* per stream, per event: so far in the walk */
+    int *caller;                    /* per body: the callback it belongs to, -1: none */
+    int *setter;                    /* per flag: the operation that sets it, NEVER or OFTEN */
+    int *meeting;                   /* per operation: that of a collective */
 };
 
-static void refuse(struct run_graph *g, const char *why)
+static void run_graph_refuse(struct run_graph *g, const char *why)
 {
     if (!g->refusal)
         g->refusal = why;
@@ -72,7 +72,7 @@ static int *no_items(struct run_graph *g, size_t count)
 }
 
 /* The object that an operation uses so; -1: none. */
-static int object_of(const struct program *p, const struct op *op, enum use use)
+static int run_graph_object_of(const struct program *p, const struct op *op, enum use use)
 {
     bool pushes = op_pushes(op->kind), calls = op_uses_comm(op->kind);
     switch (use) {
@@ -84,9 +84,9 @@ static int object_of(const struct program *p, const struct op *op, enum use use)
     case LOCK: return op_operand(op->kind) == OPERAND_LOCK ? op->object : -1;
     case EVENT: /* a wait for a load names a kernel */
         return op_operand(op->kind) == OPERAND_EVENT && op->sync != SYNC_LOAD ? op->object : -1;
-    case CALL: return op->kind == OP_COLLECTIVE ? object_of(p, op, MEMBER) : -1;
-    case PUT: return uses_so(op, OPERAND_QUEUE, GIVES) ? op->object : -1;
-    case GET: return uses_so(op, OPERAND_QUEUE, TAKES) ? op->object : -1;
+    case CALL: return op->kind == OP_COLLECTIVE ? run_graph_object_of(p, op, MEMBER) : -1;
+    case PUT: return run_graph_uses_so(op, OPERAND_QUEUE, GIVES) ? op->object : -1;
+    case GET: return run_graph_uses_so(op, OPERAND_QUEUE, TAKES) ? op->object : -1;
     case USES: break;
     }
     return -1;
@@ -102,7 +102,7 @@ static int object_count(const struct program *p, enum use use)
 
 /* ---- waits ------------------------------------------------------------------------------------- */
 
-static void add_wait(struct run_graph *g, int64_t event, int64_t awaited, bool known)
+static void run_graph_add_wait(struct run_graph *g, int64_t event, int64_t awaited, bool known)
 {
     if (arena_regrow(g->arena, (void **)&g->waits, g->count, &g->cap, sizeof *g->waits))
         g->waits[g->count++] = (struct run_wait){event, awaited, known};
@@ -111,20 +111,21 @@ static void add_wait(struct run_graph *g, int64_t event, int64_t awaited, bool k
 static void after(struct run_graph *g, int64_t event, int op, enum run_part part, bool known)
 {
     if (op >= 0)
-        add_wait(g, event, run_event(g, op, part), known);
+        run_graph_add_wait(g, event, run_event(g, op, part), known);
 }
 
 /* The users of an object come in order, from one body. */
-static void use_object(struct builder *b, enum use use, int object)
+static void run_graph_use_object(struct run_graph_builder *b, enum use use, int object)
 {
-    const struct lists *users = &b->lists[use];
+    const struct lists_lists *users = &b->lists[use];
     for (int i = users->first[object], last = -1; i < users->first[object + 1]; i++) {
         int op = users->items[i];
         if (last >= 0 && b->g->body[last] != b->g->body[op])
-            refuse(b->g, rules[use].several);
+            run_graph_refuse(b->g, rules[use].several);
         if (use == LOCK &&
             op_takes(b->p->ops[op].kind) != (last < 0 || op_gives(b->p->ops[last].kind)))
-            refuse(b->g, "a thread takes a lock that it holds, or releases one that it does not");
+            run_graph_refuse(
+                b->g, "a thread takes a lock that it holds, or releases one that it does not");
         if (rules[use].behind)
             after(b->g, run_event(b->g, op, RUN_START), last, rules[use].before, rules[use].known);
         last = op;
@@ -133,7 +134,7 @@ static void use_object(struct builder *b, enum use use, int object)
 
 /* An operation that only may wait is said to wait, and to learn nothing. With a stream or a device it knows what it waits
    for only if no other body pushes there. */
-static void add_sync(struct builder *b, int index, int64_t execution)
+static void run_graph_add_sync(struct run_graph_builder *b, int index, int64_t execution)
 {
     const struct program *p = b->p;
     const struct op *op = &p->ops[index];
@@ -149,7 +150,7 @@ static void add_sync(struct builder *b, int index, int64_t execution)
             continue;
         if (first < b->lists[STREAM].first[stream + 1] &&
             b->g->body[b->lists[STREAM].items[first]] != b->g->body[index])
-            refuse(b->g, "a thread waits for a stream that another one pushes to");
+            run_graph_refuse(b->g, "a thread waits for a stream that another one pushes to");
         if (!op_may_sync(op))
             after(b->g, execution, b->last_push[stream], RUN_DONE,
                   op->sync != SYNC_LOAD && !chosen);
@@ -157,41 +158,42 @@ static void add_sync(struct builder *b, int index, int64_t execution)
 }
 
 /* Add the waits of a thread, but for room in streams and queues. */
-static void add_host_wait(struct builder *b, int index, int64_t execution)
+static void add_host_wait(struct run_graph_builder *b, int index, int64_t execution)
 {
     const struct op *op = &b->p->ops[index];
     if (op_waits(op->kind) == WAITS_DEVICE) {
-        add_sync(b, index, execution);
-    } else if (uses_so(op, OPERAND_FLAG, TAKES)) {
+        run_graph_add_sync(b, index, execution);
+    } else if (run_graph_uses_so(op, OPERAND_FLAG, TAKES)) {
         int setter = b->setter[op->object];
         if (setter < 0)
-            refuse(b->g, setter == NEVER ? "a flag is never set" : "a flag is set more than once");
+            run_graph_refuse(b->g, setter == NEVER ? "a flag is never set"
+                                                   : "a flag is set more than once");
         after(b->g, execution, setter, RUN_EXECUTE, true);
     } else if (!is_plain(op)) {
-        refuse(b->g, op_operand(op->kind) == OPERAND_TURN
-                         ? "turns are taken with tickets"
-                         : "it has an operation that no certificate speaks of");
+        run_graph_refuse(b->g, op_operand(op->kind) == OPERAND_TURN
+                                   ? "turns are taken with tickets"
+                                   : "it has an operation that no certificate speaks of");
     }
 }
 
-static void add_device_waits(struct builder *b, int index)
+static void add_device_waits(struct run_graph_builder *b, int index)
 {
     const struct op *op = &b->p->ops[index];
     int64_t start = run_event(b->g, index, RUN_START), end = run_event(b->g, index, RUN_DONE);
     after(b->g, start, index, RUN_EXECUTE, true);
-    if (uses_so(op, OPERAND_EVENT, TAKES))
+    if (run_graph_uses_so(op, OPERAND_EVENT, TAKES))
         after(b->g, start, b->last_record[op->object], RUN_START, true);
     if (end != start)
-        add_wait(b->g, end, start, true);
+        run_graph_add_wait(b->g, end, start, true);
     if (op_role(op->kind) == ROLE_CALL && b->p->bodies[op->object].count > 0)
         after(b->g, end, b->p->bodies[op->object].first + b->p->bodies[op->object].count - 1,
               RUN_EXECUTE, true);
     b->last_push[op->stream] = index;
-    if (uses_so(op, OPERAND_EVENT, GIVES))
+    if (run_graph_uses_so(op, OPERAND_EVENT, GIVES))
         b->last_record[op->object] = index;
 }
 
-static void walk(struct builder *b)
+static void run_graph_walk(struct run_graph_builder *b)
 {
     for (int i = 0; i < (int)b->p->op_count; i++) {
         int64_t execution = run_event(b->g, i, RUN_EXECUTE);
@@ -206,8 +208,8 @@ static void walk(struct builder *b)
 }
 
 /* The k-th of a list waits for the k-th of the other, less `lag`. */
-static void add_nth(struct builder *b, enum use waiting, enum use awaited, int object, int lag,
-                    enum run_part part)
+static void add_nth(struct run_graph_builder *b, enum use waiting, enum use awaited, int object,
+                    int lag, enum run_part part)
 {
     const int *first = b->lists[waiting].first + object;
     for (int k = lag; k < first[1] - first[0]; k++)
@@ -217,7 +219,7 @@ static void add_nth(struct builder *b, enum use waiting, enum use awaited, int o
 }
 
 /* Room in a stream, items of a queue and room in it. */
-static void add_rooms(struct builder *b)
+static void add_rooms(struct run_graph_builder *b)
 {
     for (int s = 0; s < b->p->stream_count; s++)
         add_nth(b, STREAM, STREAM, s, b->p->streams[s].cap, RUN_DONE);
@@ -225,7 +227,7 @@ static void add_rooms(struct builder *b)
         const int *puts = b->lists[PUT].first + q, *gets = b->lists[GET].first + q;
         int left = puts[1] - puts[0] - (gets[1] - gets[0]);
         if (left < 0 || left > b->p->queue_caps[q]) {
-            refuse(b->g, "a put or a get of a queue has no partner");
+            run_graph_refuse(b->g, "a put or a get of a queue has no partner");
             continue;
         }
         add_nth(b, GET, PUT, q, 0, RUN_EXECUTE);
@@ -236,7 +238,7 @@ static void add_rooms(struct builder *b)
 /* ---- partners ---------------------------------------------------------------------------------- */
 
 /* The n-th collectives of all members of a communicator meet. */
-static void match_collectives(struct builder *b)
+static void match_collectives(struct run_graph_builder *b)
 {
     struct run_graph *g = b->g;
     for (int c = 0; c < b->p->comm_count; c++) {
@@ -244,7 +246,8 @@ static void match_collectives(struct builder *b)
         int count = first[1] - first[0];
         for (int m = 0; m < b->p->comms[c].count; m++) {
             if (first[m + 1] - first[m] != count)
-                refuse(g, "the members of a communicator call different numbers of collectives");
+                run_graph_refuse(
+                    g, "the members of a communicator call different numbers of collectives");
             for (int k = 0; k < first[m + 1] - first[m]; k++)
                 b->meeting[b->lists[CALL].items[first[m] + k]] =
                     k < count ? g->meeting_count + k : -1;
@@ -265,15 +268,15 @@ static void add_meetings(struct run_graph *g)
             for (int k = 0; k < ops[member].given->root_count; k++)
                 known |= ops[member].given->roots[k] == ops[member].member;
             after(g, run_meeting(g, m), member, RUN_START, known);
-            add_wait(g, run_event(g, member, RUN_DONE), run_meeting(g, m), true);
+            run_graph_add_wait(g, run_event(g, member, RUN_DONE), run_meeting(g, m), true);
             if (!op_same_collective(&ops[g->meetings.items[g->meetings.first[m]]], &ops[member]))
-                refuse(g, "operations that meet differ");
+                run_graph_refuse(g, "operations that meet differ");
         }
 }
 
 /* The n-th send and receive of a channel meet. The receiver learns from the sender, and under rendezvous the sender from the
    receiver. A send is met once only so many of its channel, it the last, are not received as may be on credit. */
-static void match_channel(struct builder *b, const int *owner, const int *sends,
+static void match_channel(struct run_graph_builder *b, const int *owner, const int *sends,
                           const int *receives, int count)
 {
     const struct part *parts = b->p->parts;
@@ -296,11 +299,11 @@ static void match_channel(struct builder *b, const int *owner, const int *sends,
                   RUN_START, rendezvous);
         if (send->tag != receive->tag ||
             (send->bytes != receive->bytes && send->bytes != 0 && receive->bytes != 0))
-            refuse(b->g, "operations that meet differ");
+            run_graph_refuse(b->g, "operations that meet differ");
     }
 }
 
-static void match_messages(struct builder *b)
+static void match_messages(struct run_graph_builder *b)
 {
     const struct program *p = b->p;
     int *owner = no_items(b->g, p->part_count), *send_keys = no_items(b->g, p->part_count),
@@ -311,13 +314,14 @@ static void match_messages(struct builder *b)
             (p->parts[part].send ? send_keys : receive_keys)[part] = p->parts[part].channel;
             owner[part] = (int)i;
         }
-    const struct lists sends = lists_by(b->g->arena, send_keys, p->part_count, p->channel_count),
-                       receives =
-                           lists_by(b->g->arena, receive_keys, p->part_count, p->channel_count);
+    const struct lists_lists sends =
+                                 lists_by(b->g->arena, send_keys, p->part_count, p->channel_count),
+                             receives = lists_by(b->g->arena, receive_keys, p->part_count,
+                                                 p->channel_count);
     for (int c = 0; !b->g->arena->failed && c < p->channel_count; c++) {
         int count = sends.first[c + 1] - sends.first[c];
         if (count != receives.first[c + 1] - receives.first[c])
-            refuse(b->g, "a message is sent or received without a partner");
+            run_graph_refuse(b->g, "a message is sent or received without a partner");
         else if (count > 0)
             match_channel(b, owner, sends.items + sends.first[c],
                           receives.items + receives.first[c], count);
@@ -326,7 +330,7 @@ static void match_messages(struct builder *b)
 
 /* ---- the whole --------------------------------------------------------------------------------- */
 
-static void find_bodies(struct builder *b)
+static void find_bodies(struct run_graph_builder *b)
 {
     const struct program *p = b->p;
     for (size_t k = 0; k < p->body_count; k++)
@@ -335,15 +339,15 @@ static void find_bodies(struct builder *b)
             b->g->body[op] = (int)k;
             if (op_role(p->ops[op].kind) == ROLE_CALL)
                 b->caller[object] = op;
-            if (uses_so(&p->ops[op], OPERAND_FLAG, GIVES))
+            if (run_graph_uses_so(&p->ops[op], OPERAND_FLAG, GIVES))
                 b->setter[object] = b->setter[object] == NEVER ? op : OFTEN;
             if (p->plan->machine.sm_slots > 0 && p->ops[op].sm > 0)
-                refuse(b->g, "work competes for residency slots");
+                run_graph_refuse(b->g, "work competes for residency slots");
         }
 }
 
 /* False: memory is exhausted. */
-static bool open_tables(struct builder *b)
+static bool run_graph_open_tables(struct run_graph_builder *b)
 {
     const struct program *p = b->p;
     int *keys = no_items(b->g, p->op_count);
@@ -355,7 +359,7 @@ static bool open_tables(struct builder *b)
     b->last_record = no_items(b->g, (size_t)p->event_families);
     for (int use = 0; use < USES; use++) {
         for (size_t i = 0; keys && i < p->op_count; i++)
-            keys[i] = object_of(p, &p->ops[i], (enum use)use);
+            keys[i] = run_graph_object_of(p, &p->ops[i], (enum use)use);
         b->lists[use] =
             lists_by(b->g->arena, keys, keys ? p->op_count : 0, object_count(p, (enum use)use));
     }
@@ -364,19 +368,19 @@ static bool open_tables(struct builder *b)
 
 bool run_graph_open(struct run_graph *g, const struct program *p, struct arena *arena)
 {
-    struct builder b = {.g = g, .p = p};
+    struct run_graph_builder b = {.g = g, .p = p};
     *g = (struct run_graph){.program = p, .arena = arena};
-    if (!open_tables(&b))
+    if (!run_graph_open_tables(&b))
         return false;
     find_bodies(&b);
     match_collectives(&b);
     match_messages(&b);
     if (arena->failed || g->refusal)
         return !arena->failed;
-    walk(&b);
+    run_graph_walk(&b);
     for (int use = 0; use < USES; use++)
         for (int object = 0; object < object_count(p, (enum use)use); object++)
-            use_object(&b, (enum use)use, object);
+            run_graph_use_object(&b, (enum use)use, object);
     add_rooms(&b);
     add_meetings(g);
     return !arena->failed;

@@ -33,7 +33,7 @@ struct run_graph {
     const char *refusal; /* why runs may differ, or partners are missing or differ; NULL: nothing */
     int *body;           /* per operation */
     int meeting_count;
-    struct lists meetings; /* members by meeting: the n-th collectives of a communicator */
+    struct lists_lists meetings; /* members by meeting: the n-th collectives of a communicator */
     struct run_wait *waits;
     size_t count, cap; /* of waits */
 };

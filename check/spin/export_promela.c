@@ -59,7 +59,7 @@ bool promela_is_pipeline(const struct model *m)
     return m->p->tasks > 0;
 }
 
-static bool has_kind(const struct program *p, enum op_kind kind)
+static bool export_promela_has_kind(const struct program *p, enum op_kind kind)
 {
     for (size_t i = 0; i < p->op_count; i++)
         if (p->ops[i].kind == kind)
@@ -179,7 +179,7 @@ static enum status check_iterations(const struct model *m, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status check_size(const struct model *m, struct diag *diag)
+static enum status export_promela_check_size(const struct model *m, struct diag *diag)
 {
     const struct program *p = m->p;
     enum status status = check_iterations(m, diag);
@@ -270,7 +270,7 @@ static void put_stream(const struct model *m, int stream)
 }
 
 /* complete_collective in machine.c. */
-static void put_comm(const struct model *m, int index)
+static void export_promela_put_comm(const struct model *m, int index)
 {
     const struct comm_desc *comm = &m->p->comms[index];
     bool used = false;
@@ -375,7 +375,7 @@ static void put_object_tables(const struct model *m)
         put_array(m, "bit", "flag", p->flag_families * p->slots);
     if (p->queue_count)
         put_array(m, "short", "queued", p->queue_count);
-    if (has_kind(p, OP_LOCK) || has_kind(p, OP_UNLOCK))
+    if (export_promela_has_kind(p, OP_LOCK) || export_promela_has_kind(p, OP_UNLOCK))
         put_array(m, "bit", "locked", p->lock_count);
     put_array(m, "short", "served", p->ranks);
     if (p->plan->machine.lazy_load)
@@ -478,9 +478,9 @@ enum status export_promela(const struct program *program, FILE *out, struct diag
     for (int rank = 0; program->tasks && rank < program->ranks; rank++)
         if (program->ends[rank] > m.iterations)
             m.iterations = program->ends[rank];
-    m.messages = has_kind(program, OP_GROUP);
-    m.matches = m.messages || has_kind(program, OP_COLLECTIVE);
-    enum status status = check_size(&m, diag);
+    m.messages = export_promela_has_kind(program, OP_GROUP);
+    m.matches = m.messages || export_promela_has_kind(program, OP_COLLECTIVE);
+    enum status status = export_promela_check_size(&m, diag);
     if (status != STATUS_OK)
         return status;
     put_preamble(&m);
@@ -495,6 +495,6 @@ enum status export_promela(const struct program *program, FILE *out, struct diag
     for (int stream = 0; stream < program->stream_count; stream++)
         put_stream(&m, stream);
     for (int comm = 0; comm < program->comm_count; comm++)
-        put_comm(&m, comm);
+        export_promela_put_comm(&m, comm);
     return STATUS_OK;
 }

@@ -32,7 +32,7 @@ int promela_collective_number(const struct program *p, const struct op *op)
     return first + 1;
 }
 
-static const char *object_name(const struct program *p, const struct op *op)
+static const char *promela_ops_object_name(const struct program *p, const struct op *op)
 {
     const char *name = program_object_name(p, op);
     if (name)
@@ -44,7 +44,7 @@ static const char *object_name(const struct program *p, const struct op *op)
 
 void promela_put_op_comment(const struct model *m, const struct op *op)
 {
-    const char *name = object_name(m->p, op);
+    const char *name = promela_ops_object_name(m->p, op);
     promela_put(m, " /* %s%s", op_key(op->kind), *name ? " " : "");
     promela_put_name(m, name);
     promela_put(m, " */");
@@ -155,7 +155,8 @@ static void put_device_idle(const struct model *m, int rank)
             promela_put(m, " && idle(%d)", s);
 }
 
-static bool is_awaited(const struct model *m, int thread, const struct op *op, int stream)
+static bool promela_ops_is_awaited(const struct model *m, int thread, const struct op *op,
+                                   int stream)
 {
     switch (op->sync) {
     case SYNC_EVENT: return true;
@@ -184,7 +185,7 @@ static void put_awaited(const struct model *m, int thread, const struct op *op, 
     const char *between = "";
     for (int k = p->awaited_by[thread]; k >= 0; k = p->awaited[k].next_of_thread) {
         int s = p->awaited[k].stream;
-        if (!is_awaited(m, thread, op, s))
+        if (!promela_ops_is_awaited(m, thread, op, s))
             continue;
         promela_put(m, "%s", between);
         if (!take)
@@ -279,8 +280,8 @@ static void put_ticket(const struct model *m, const struct op *op, int rank)
 /* ---- the host side: op_can_step and execute -------------------------------------------------- */
 
 /* Does it use its operand in this way at this moment? */
-static bool uses_so(const struct op *op, enum op_operand operand, enum op_moment moment,
-                    unsigned uses)
+static bool promela_ops_uses_so(const struct op *op, enum op_operand operand, enum op_moment moment,
+                                unsigned uses)
 {
     return op_operand(op->kind) == operand && op_uses(op->kind, moment) & uses;
 }
@@ -288,7 +289,7 @@ static bool uses_so(const struct op *op, enum op_operand operand, enum op_moment
 /* A push: "there is room -> push the item". One that looks for a record has a text of its own. */
 static void put_pushing_op(const struct model *m, const struct op *op, int rank)
 {
-    if (uses_so(op, OPERAND_EVENT, AT_CALL, LOOKS)) {
+    if (promela_ops_uses_so(op, OPERAND_EVENT, AT_CALL, LOOKS)) {
         put_wait(m, op, rank);
         return;
     }
@@ -296,7 +297,7 @@ static void put_pushing_op(const struct model *m, const struct op *op, int rank)
     promela_put(m, " -> ");
     if (op_uses_comm(op->kind))
         put_push_comm(m, op, rank);
-    else if (uses_so(op, OPERAND_EVENT, AT_CALL, SETS))
+    else if (promela_ops_uses_so(op, OPERAND_EVENT, AT_CALL, SETS))
         put_record(m, op);
     else
         put_push(m, op, "0", "0");
@@ -396,7 +397,7 @@ static void put_start_guard(const struct model *m, const struct op *op)
         promela_put(m, " && a == finished[%d]", promela_member(m->p, op));
     if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, " && b == started_any[%d]", stream->rank);
-    if (uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES))
+    if (promela_ops_uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES))
         promela_put(m, " && (a == 0 || popped[a - 1] > b)");
     promela_put(m, ")");
 }
@@ -416,7 +417,7 @@ static void put_start_effect(const struct model *m, const struct op *op)
 /* "items?N,... -> guard; effect", left open inside an atomic. */
 static void put_start(const struct model *m, const struct op *op)
 {
-    bool reads = op_uses_comm(op->kind) || uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES);
+    bool reads = op_uses_comm(op->kind) || promela_ops_uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES);
     promela_put(m, "    :: atomic { items_%d?%d,%s%s ->", op->stream, op_number(m->p, op),
                 promela_is_pipeline(m) ? "i," : "", reads ? "a,b" : "_,_");
     promela_put_op_comment(m, op);

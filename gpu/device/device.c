@@ -107,7 +107,7 @@ static struct diag *lend(struct lent *lent, struct diag *diag)
     return lent->diag;
 }
 
-static enum status give_back(struct lent *lent, enum status status)
+static enum status device_give_back(struct lent *lent, enum status status)
 {
     diag_fini(&lent->own);
     return status;
@@ -198,7 +198,7 @@ void device_world_abort(struct device_world *world, const char *why)
 enum status device_world_status(struct device_world *world, struct diag *diag)
 {
     struct lent lent;
-    return give_back(&lent, world->ops->world_status(world, lend(&lent, diag)));
+    return device_give_back(&lent, world->ops->world_status(world, lend(&lent, diag)));
 }
 
 void device_world_explain(struct device_world *world, struct diag *diag)
@@ -451,9 +451,10 @@ enum status device_graph_end(struct device *device, struct device_graph **out, s
 {
     struct lent lent;
     if (!device->capture)
-        return give_back(&lent, diag_error(lend(&lent, diag), STATUS_INPUT,
+        return device_give_back(&lent,
+                                diag_error(lend(&lent, diag), STATUS_INPUT,
                                            "rank %d: no graph is being captured", device->rank));
-    return give_back(&lent, device->ops->graph_end(device, out, lend(&lent, diag)));
+    return device_give_back(&lent, device->ops->graph_end(device, out, lend(&lent, diag)));
 }
 
 enum status device_graph_arm(struct device_graph *graph, int64_t *first, struct diag *diag)
@@ -496,36 +497,37 @@ size_t device_graph_stamps(const struct device_graph *graph)
 enum status device_event_query(struct device_event *event, bool *done, struct diag *diag)
 {
     struct lent lent;
-    return give_back(&lent, event->device->ops->event_query(event, done, lend(&lent, diag)));
+    return device_give_back(&lent, event->device->ops->event_query(event, done, lend(&lent, diag)));
 }
 
 enum status device_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag)
 {
     struct lent lent;
     if (stream->capture)
-        return give_back(&lent, refuse_captured(stream->device, lend(&lent, diag)));
-    return give_back(&lent,
-                     stream->device->ops->stream_sync(stream, deadline_ns, lend(&lent, diag)));
+        return device_give_back(&lent, refuse_captured(stream->device, lend(&lent, diag)));
+    return device_give_back(
+        &lent, stream->device->ops->stream_sync(stream, deadline_ns, lend(&lent, diag)));
 }
 
 enum status device_event_sync(struct device_event *event, int64_t deadline_ns, struct diag *diag)
 {
     struct lent lent;
-    return give_back(&lent, event->device->ops->event_sync(event, deadline_ns, lend(&lent, diag)));
+    return device_give_back(&lent,
+                            event->device->ops->event_sync(event, deadline_ns, lend(&lent, diag)));
 }
 
 enum status device_sync(struct device *device, int64_t deadline_ns, struct diag *diag)
 {
     struct lent lent;
     if (device->capture)
-        return give_back(&lent, refuse_captured(device, lend(&lent, diag)));
-    return give_back(&lent, device->ops->sync(device, deadline_ns, lend(&lent, diag)));
+        return device_give_back(&lent, refuse_captured(device, lend(&lent, diag)));
+    return device_give_back(&lent, device->ops->sync(device, deadline_ns, lend(&lent, diag)));
 }
 
 enum status device_collect(struct device *device, struct diag *diag)
 {
     struct lent lent;
-    return give_back(&lent, device->ops->collect(device, lend(&lent, diag)));
+    return device_give_back(&lent, device->ops->collect(device, lend(&lent, diag)));
 }
 
 enum status device_inject(struct device *device, int64_t number, enum status status,
@@ -534,8 +536,9 @@ enum status device_inject(struct device *device, int64_t number, enum status sta
     struct lent lent;
     struct diag *told = lend(&lent, diag);
     if (number < 0 || status == STATUS_OK)
-        return give_back(&lent, diag_error(told, STATUS_INPUT,
+        return device_give_back(&lent,
+                                diag_error(told, STATUS_INPUT,
                                            "an injected failure needs an operation number and a "
                                            "status that is one"));
-    return give_back(&lent, device->ops->inject(device, number, status, told));
+    return device_give_back(&lent, device->ops->inject(device, number, status, told));
 }

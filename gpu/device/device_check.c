@@ -51,7 +51,7 @@ struct check {
     struct diag *diag;
 };
 
-static enum status refuse(const struct check *check, const char *what)
+static enum status device_check_refuse(const struct check *check, const char *what)
 {
     char text[OP_TEXT];
     return diag_error(check->diag, STATUS_INPUT, "rank %d, %s: %s", check->device->rank,
@@ -65,7 +65,7 @@ static enum status check_ref(const struct check *check, const char *name, struct
     char text[OP_TEXT];
     int64_t bytes;
     if (count < 0 || size < 0 || __builtin_mul_overflow(count, size, &bytes))
-        return refuse(check, "a size is negative or too large");
+        return device_check_refuse(check, "a size is negative or too large");
     if (bytes == 0)
         return STATUS_OK;
     const struct device_buffer *buffer = ref.buffer;
@@ -85,7 +85,8 @@ static enum status check_ref(const struct check *check, const char *name, struct
     return STATUS_OK;
 }
 
-static bool overlap(struct device_ref a, int64_t a_bytes, struct device_ref b, int64_t b_bytes)
+static bool device_check_overlap(struct device_ref a, int64_t a_bytes, struct device_ref b,
+                                 int64_t b_bytes)
 {
     return a.buffer && a.buffer == b.buffer && a.offset < b.offset + (size_t)b_bytes &&
            b.offset < a.offset + (size_t)a_bytes;
@@ -98,9 +99,9 @@ static enum status check_matrix(const struct check *check, const char *name, str
     int64_t row_bytes;
     if (rows < 0 || columns < 0 ||
         __builtin_mul_overflow(columns, (int64_t)dtype_bytes(dtype), &row_bytes))
-        return refuse(check, "a size is negative or too large");
+        return device_check_refuse(check, "a size is negative or too large");
     if (ref.offset % (size_t)dtype_bytes(dtype) != 0)
-        return refuse(check, "an offset does not fall on an element");
+        return device_check_refuse(check, "an offset does not fall on an element");
     return check_ref(check, name, ref, false, rows, row_bytes);
 }
 
@@ -126,16 +127,16 @@ static enum status check_gemm(const struct check *check, const struct device_gem
     if (status)
         return status;
     int64_t size = dtype_bytes(gemm->dtype), c_bytes = gemm->m * gemm->n * size;
-    if (overlap(gemm->c, c_bytes, gemm->a, gemm->m * gemm->k * size) ||
-        overlap(gemm->c, c_bytes, gemm->b, gemm->k * gemm->n * size))
-        return refuse(check, "the result overlaps an operand");
+    if (device_check_overlap(gemm->c, c_bytes, gemm->a, gemm->m * gemm->k * size) ||
+        device_check_overlap(gemm->c, c_bytes, gemm->b, gemm->k * gemm->n * size))
+        return device_check_refuse(check, "the result overlaps an operand");
     return STATUS_OK;
 }
 
 static enum status check_gather(const struct check *check, const struct device_gather *gather)
 {
     if (gather->rows > 0 && (gather->table_rows < 1 || gather->table_rows > UINT32_MAX))
-        return refuse(check, "the table must have 1 to 4294967295 rows");
+        return device_check_refuse(check, "the table must have 1 to 4294967295 rows");
     enum status status =
         check_matrix(check, "table", gather->table, gather->table_rows, gather->dim, gather->dtype);
     if (!status)
@@ -176,15 +177,15 @@ static enum status check_fill(const struct check *check, const struct device_fil
     return status ? status : check_matrix(check, "out", fill->out, fill->elements, 1, fill->dtype);
 }
 
-static enum status check_copy(const struct check *check, const struct device_copy *copy)
+static enum status device_check_copy(const struct check *check, const struct device_copy *copy)
 {
     enum status status = check_ref(check, "the source", copy->from,
                                    copy->direction == DIRECTION_H2D, copy->bytes, 1);
     if (!status)
         status = check_ref(check, "the destination", copy->to, copy->direction == DIRECTION_D2H,
                            copy->bytes, 1);
-    if (!status && overlap(copy->from, copy->bytes, copy->to, copy->bytes))
-        status = refuse(check, "source and destination overlap");
+    if (!status && device_check_overlap(copy->from, copy->bytes, copy->to, copy->bytes))
+        status = device_check_refuse(check, "source and destination overlap");
     return status;
 }
 
@@ -199,13 +200,13 @@ static enum status check_side(const struct check *check, const char *name, struc
     return check_ref(check, name, ref, false, bytes, 1);
 }
 
-static enum status check_collective(const struct check *check,
-                                    const struct device_collective *collective)
+static enum status device_check_collective(const struct check *check,
+                                           const struct device_collective *collective)
 {
     const struct device_comm *comm = collective->comm;
     enum collective_kind kind = collective->kind;
     if (!comm || comm->device != check->device)
-        return refuse(check, "no communicator of this rank");
+        return device_check_refuse(check, "no communicator of this rank");
     int64_t unit = granule(kind, collective->number, comm->count), bytes = collective->bytes;
     if (bytes < 0 || bytes % unit != 0) {
         char text[OP_TEXT];
@@ -217,15 +218,16 @@ static enum status check_collective(const struct check *check,
     if ((kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER) &&
         (collective->send.offset % (size_t)number_bytes(collective->number) != 0 ||
          collective->recv.offset % (size_t)number_bytes(collective->number) != 0))
-        return refuse(check, "an offset does not fall on an element");
+        return device_check_refuse(check, "an offset does not fall on an element");
     bool sends = true;
     if (kind == COLLECTIVE_BROADCAST) {
         if (device_comm_place(comm, collective->root) < 0)
-            return refuse(check, "the root is no member of the communicator");
+            return device_check_refuse(check, "the root is no member of the communicator");
         sends = collective->root == check->device->rank;
     }
-    if (kind == COLLECTIVE_ALL_TO_ALL && overlap(collective->send, bytes, collective->recv, bytes))
-        return refuse(check, "all_to_all cannot work in place");
+    if (kind == COLLECTIVE_ALL_TO_ALL &&
+        device_check_overlap(collective->send, bytes, collective->recv, bytes))
+        return device_check_refuse(check, "all_to_all cannot work in place");
     enum status status = STATUS_OK;
     if (sends)
         status = check_side(check, "the send buffer", collective->send,
@@ -245,18 +247,19 @@ static enum status check_self(const struct check *check, const struct device_gro
     for (size_t i = 0; i < group->count; i++)
         if (group->parts[i].peer == check->device->rank)
             (*(group->parts[i].send ? &sends : &receives))++;
-    return sends == receives ? STATUS_OK
-                             : refuse(check, "sends to and receives from itself do not pair up");
+    return sends == receives
+               ? STATUS_OK
+               : device_check_refuse(check, "sends to and receives from itself do not pair up");
 }
 
 static enum status check_group(const struct check *check, const struct device_group *group)
 {
     if (!group->comm || group->comm->device != check->device)
-        return refuse(check, "no communicator of this rank");
+        return device_check_refuse(check, "no communicator of this rank");
     for (size_t i = 0; i < group->count; i++) {
         const struct device_p2p *part = &group->parts[i];
         if (device_comm_place(group->comm, part->peer) < 0)
-            return refuse(check, "a peer is no member of the communicator");
+            return device_check_refuse(check, "a peer is no member of the communicator");
         enum status status = check_ref(check, part->send ? "a send buffer" : "a receive buffer",
                                        part->data, false, part->bytes, 1);
         if (status)
@@ -269,10 +272,10 @@ static enum status check_event(const struct check *check)
 {
     const struct device_event *event = check->op->event;
     if (!event || event->device->world != check->device->world)
-        return refuse(check, "no event of this world");
+        return device_check_refuse(check, "no event of this world");
     return check->op->kind == DEVICE_OP_WAIT || event->device == check->device
                ? STATUS_OK
-               : refuse(check, "no event of this rank");
+               : device_check_refuse(check, "no event of this rank");
 }
 
 /* A captured stream refuses operations that wait during the push or hold a turn. */
@@ -280,24 +283,25 @@ static enum status check_captured(const struct check *check)
 {
     const struct device_op *op = check->op;
     if (op->turn.gate)
-        return refuse(check, "has its turn, which a graph cannot keep");
+        return device_check_refuse(check, "has its turn, which a graph cannot keep");
     if (op->kind == DEVICE_OP_DENSE)
-        return refuse(check, "reads its steps when it starts, which a graph does not keep");
+        return device_check_refuse(check,
+                                   "reads its steps when it starts, which a graph does not keep");
     if (op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
         (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
          op->copy.to.buffer->memory == MEMORY_PAGEABLE))
-        return refuse(check, "copies pageable memory, for which a graph cannot wait");
+        return device_check_refuse(check, "copies pageable memory, for which a graph cannot wait");
     return STATUS_OK;
 }
 
-static enum status check_kind(const struct check *check)
+static enum status device_check_kind(const struct check *check)
 {
     const struct device_op *op = check->op;
     int slots = check->device->world->config.sm_slots;
     if (op->sm < 0 || op->time_ns < 0)
-        return refuse(check, "negative slots or time");
+        return device_check_refuse(check, "negative slots or time");
     if (slots > 0 && op->sm > slots)
-        return refuse(check, "needs more residency slots than a rank has");
+        return device_check_refuse(check, "needs more residency slots than a rank has");
     switch (op->kind) {
     case DEVICE_OP_SPIN: return STATUS_OK;
     case DEVICE_OP_FILL: return check_fill(check, &op->fill);
@@ -305,21 +309,21 @@ static enum status check_kind(const struct check *check)
     case DEVICE_OP_GATHER: return check_gather(check, &op->gather);
     case DEVICE_OP_AXPY: return check_axpy(check, &op->axpy);
     case DEVICE_OP_DENSE: return check_dense(check, &op->dense);
-    case DEVICE_OP_COPY: return check_copy(check, &op->copy);
-    case DEVICE_OP_COLLECTIVE: return check_collective(check, &op->collective);
+    case DEVICE_OP_COPY: return device_check_copy(check, &op->copy);
+    case DEVICE_OP_COLLECTIVE: return device_check_collective(check, &op->collective);
     case DEVICE_OP_GROUP: return check_group(check, &op->group);
     case DEVICE_OP_RECORD:
     case DEVICE_OP_WAIT: return check_event(check);
     case DEVICE_OP_CALLBACK:
-        return op->callback.run ? STATUS_OK : refuse(check, "no function to call");
+        return op->callback.run ? STATUS_OK : device_check_refuse(check, "no function to call");
     }
-    return refuse(check, "unknown kind of operation");
+    return device_check_refuse(check, "unknown kind of operation");
 }
 
 enum status device_check_op(const struct device *device, const struct device_op *op, bool captured,
                             struct diag *diag)
 {
     const struct check check = {.device = device, .op = op, .diag = diag};
-    enum status status = check_kind(&check);
+    enum status status = device_check_kind(&check);
     return !status && captured ? check_captured(&check) : status;
 }

@@ -34,20 +34,21 @@ static int parties_of(const struct program *p, int agent)
 }
 
 /* Could the machine take this step now? */
-static bool is_possible(const struct program *p, const struct state *state, struct transition step)
+static bool gate_is_possible(const struct program *p, const struct state *state,
+                             struct transition step)
 {
     return step.agent > 0 && step.agent < p->agent_count &&
            machine_agent_enabled(p, state, step.agent) > 0;
 }
 
 /* Take the steps through the machine once: what it cannot do, no device shall be forced to. */
-static enum status list_turns(struct gate *gate, const struct program *p, struct state *state,
-                              const struct transition *steps, size_t count, struct diag *diag)
+static enum status gate_list_turns(struct gate *gate, const struct program *p, struct state *state,
+                                   const struct transition *steps, size_t count, struct diag *diag)
 {
     for (size_t i = 0; i < count; i++) {
         if (steps[i].agent == 0) /* the data loader */
             continue;
-        if (!is_possible(p, state, steps[i]))
+        if (!gate_is_possible(p, state, steps[i]))
             return diag_error(diag, STATUS_INPUT,
                               "the witness is no run of %s: its step %zu is not possible there",
                               p->plan->name, i + 1);
@@ -72,7 +73,7 @@ enum status gate_open(const struct program *program, const struct transition *st
     gate->turns = turns;
     pthread_mutex_init(&gate->lock, NULL); /* with default attributes these cannot fail */
     pthread_cond_init(&gate->moved, NULL);
-    enum status status = list_turns(gate, program, state, steps, count, diag);
+    enum status status = gate_list_turns(gate, program, state, steps, count, diag);
     machine_free(state);
     if (status)
         gate_close(gate);
@@ -93,7 +94,7 @@ void gate_close(struct gate *gate)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-static bool is_open(const struct gate *gate)
+static bool gate_is_open(const struct gate *gate)
 {
     return gate->released || gate->at == gate->count;
 }
@@ -101,7 +102,7 @@ static bool is_open(const struct gate *gate)
 void gate_wait(struct gate *gate, int agent)
 {
     pthread_mutex_lock(&gate->lock);
-    while (!is_open(gate) && gate->turns[gate->at].agent != agent)
+    while (!gate_is_open(gate) && gate->turns[gate->at].agent != agent)
         pthread_cond_wait(&gate->moved, &gate->lock);
     pthread_mutex_unlock(&gate->lock);
 }
@@ -111,7 +112,7 @@ void gate_pass(struct gate *gate, int agent)
     pthread_mutex_lock(&gate->lock);
     assert(gate->at <= gate->count);
     assert(gate->at == gate->count || gate->left < gate->turns[gate->at].parties);
-    if (!is_open(gate) && gate->turns[gate->at].agent == agent &&
+    if (!gate_is_open(gate) && gate->turns[gate->at].agent == agent &&
         ++gate->left == gate->turns[gate->at].parties) {
         gate->left = 0;
         gate->at++;

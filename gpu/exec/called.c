@@ -24,7 +24,7 @@
 #include <assert.h>
 
 /* The last operation of the task of either kind; NULL: there is none. */
-static const struct op *find(const struct program *p, const struct body *body, bool device)
+static const struct op *called_find(const struct program *p, const struct body *body, bool device)
 {
     const struct op *found = NULL;
     for (int i = 0; i < body->count; i++) {
@@ -113,8 +113,8 @@ void called_open(struct run *run)
 {
     const struct program *p = run->program;
     for (int body = 0; p->tasks && body < p->ranks * p->tasks; body++) {
-        const struct op *device = find(p, &p->bodies[body], true);
-        const struct op *op = device ? device : find(p, &p->bodies[body], false);
+        const struct op *device = called_find(p, &p->bodies[body], true);
+        const struct op *op = device ? device : called_find(p, &p->bodies[body], false);
         if (op)
             run->ops[op - p->ops].is_call = true;
     }

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-static bool has_turn(const struct run *run, const struct run_thread *worker)
+static bool choose_has_turn(const struct run *run, const struct run_thread *worker)
 {
     const struct program *p = run->program;
     const struct instance *first = &worker->queue[worker->queue_first];
@@ -23,11 +23,12 @@ static bool has_turn(const struct run *run, const struct run_thread *worker)
 
 static bool is_offered(const struct run *run, const struct run_thread *worker, int rank)
 {
-    return worker->rank == rank && worker->queue_count > 0 && worker->idle && has_turn(run, worker);
+    return worker->rank == rank && worker->queue_count > 0 && worker->idle &&
+           choose_has_turn(run, worker);
 }
 
 /* The older iteration first, of one iteration in the order of the plan. */
-static bool comes_before(const struct run_offer *a, const struct run_offer *b)
+static bool choose_comes_before(const struct run_offer *a, const struct run_offer *b)
 {
     return a->iteration != b->iteration ? a->iteration < b->iteration : a->task < b->task;
 }
@@ -43,7 +44,7 @@ static int list_offers(const struct run *run, int rank, struct run_offer *out)
         const struct instance *first = &worker->queue[worker->queue_first];
         const struct run_offer offer = {first->task, t, first->iteration};
         int place = count++;
-        for (; place > 0 && comes_before(&offer, &out[place - 1]); place--)
+        for (; place > 0 && choose_comes_before(&offer, &out[place - 1]); place--)
             out[place] = out[place - 1];
         out[place] = offer;
     }
@@ -64,7 +65,7 @@ void choose_changed(struct run *run, int rank)
 }
 
 /* Something else will ask again: a task under way that ends, or the oldest iteration, which is all submitted. */
-static bool may_wait(struct run *run, int rank)
+static bool choose_may_wait(struct run *run, int rank)
 {
     const int64_t oldest = policy_oldest(run->policy, rank);
     return run->ranks[rank].choice.running > 0 ||
@@ -72,7 +73,7 @@ static bool may_wait(struct run *run, int rank)
 }
 
 /* Without the lock; always false. */
-static bool refuse(struct run *run, int rank, int answer, const struct run_choice *choice)
+static bool choose_refuse(struct run *run, int rank, int answer, const struct run_choice *choice)
 {
     if (answer == RUN_WAITS)
         run_fail(run, STATUS_VIOLATED,
@@ -85,7 +86,7 @@ static bool refuse(struct run *run, int rank, int answer, const struct run_choic
 }
 
 /* Ask, and keep the answer. Entered and left with the lock held; false when the run has failed. */
-static bool ask(struct run_thread *self)
+static bool choose_ask(struct run_thread *self)
 {
     struct run *run = self->run;
     const struct run_chooser *chooser = run->config.chooser;
@@ -97,7 +98,7 @@ static bool ask(struct run_thread *self)
                                 .in_flight =
                                     (int)(policy_admitted(run->policy, self->rank) - oldest),
                                 .oldest = oldest,
-                                .may_wait = may_wait(run, self->rank)};
+                                .may_wait = choose_may_wait(run, self->rank)};
     assert(!state->asking && state->chosen == 0);
     state->asks = false;
     if (choice.count == 0)
@@ -107,7 +108,7 @@ static bool ask(struct run_thread *self)
     const int answer = chooser->choose(chooser->arg, self->rank, &choice);
     const bool good = (answer >= 0 && answer < choice.count) ||
                       (answer == RUN_WAITS && choice.may_wait) || run_stopped(run) ||
-                      refuse(run, self->rank, answer, &choice);
+                      choose_refuse(run, self->rank, answer, &choice);
     pthread_mutex_lock(&run->lock);
     assert(state->asking && state->chosen == 0); /* nobody else has asked meanwhile */
     state->asking = false;
@@ -129,7 +130,7 @@ bool choose_wait(struct run_thread *self)
     while (goes_on && !run_stopped(run) && choice->chosen != self->index + 1 &&
            (self->queue_count > 0 || !rank->driver_done)) {
         if (choice->asks && !choice->asking && choice->chosen == 0 && self->queue_count > 0)
-            goes_on = ask(self);
+            goes_on = choose_ask(self);
         else if (run_is_on_caller(run))
             return false;
         else

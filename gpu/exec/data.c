@@ -68,7 +68,7 @@ static void fit_work(const struct run *run, struct work *work)
         work->rows = min_i64(work->rows, max_i64(1, HOST_MAX_ELEMENTS / work->dim));
 }
 
-static bool same_work(const struct work *a, const struct work *b)
+static bool data_same_work(const struct work *a, const struct work *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->elements == b->elements &&
            a->rows == b->rows;
@@ -181,7 +181,7 @@ static void prepare_ops(struct run *run, struct diag *diag)
         run->ops[i].work = *op->given->work;
         if (op->kind == OP_LAUNCH)
             fit_work(run, &run->ops[i].work);
-        cut = cut || !same_work(&run->ops[i].work, op->given->work);
+        cut = cut || !data_same_work(&run->ops[i].work, op->given->work);
         other_type = other_type || run->ops[i].work.dtype != op->given->work->dtype;
         if (op->kind == OP_COPY || op->kind == OP_COLLECTIVE)
             run->ops[i].bytes = moved_bytes(run, op);
@@ -231,7 +231,7 @@ static enum status alloc_all(struct device *device, enum device_memory memory, s
     return status;
 }
 
-static bool is_used(const struct run *run, int buffer)
+static bool data_is_used(const struct run *run, int buffer)
 {
     for (size_t i = 0; i < run->program->access_count; i++)
         if (run->program->accesses[i].buffer == buffer)
@@ -246,7 +246,7 @@ static enum status open_buffers(struct run *run, struct diag *diag)
     for (int b = 0; b < p->buffer_count && !status; b++) {
         struct run_buffer *buffer = &run->buffers[b];
         int count = p->buffers[b].scope == SCOPE_ITERATION ? run->config.instances : 1;
-        if (is_used(run, b) && run_has(run, p->buffers[b].rank))
+        if (data_is_used(run, b) && run_has(run, p->buffers[b].rank))
             status = alloc_all(run->ranks[p->buffers[b].rank].device, MEMORY_DEVICE, buffer->bytes,
                                count, &buffer->instances, &buffer->count, diag);
     }

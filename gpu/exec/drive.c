@@ -23,12 +23,12 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
     atomic_store_explicit(&run->recorded[instance], false, memory_order_release);
 }
 
-static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
+static void drive_admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
 {
     const struct program *p = run->program;
     assert(run_iteration(run, rank, iteration)->submit_left == 0); /* its place is free */
-    *run_iteration(run, rank, iteration) =
-        (struct in_flight){.admitted_ns = now_ns, .submit_left = p->tasks, .record_left = p->tasks};
+    *run_iteration(run, rank, iteration) = (struct run_in_flight){
+        .admitted_ns = now_ns, .submit_left = p->tasks, .record_left = p->tasks};
     for (int task = 0; task < p->tasks; task++)
         if (p->plan->pipeline.slot_reset == SLOT_RESET_ADMIT)
             drive_arm_slot(run, rank, task, iteration);
@@ -49,7 +49,7 @@ static enum goal retire_goal(const struct run *run)
     return GOAL_DEVICE;
 }
 
-static bool host_side_done(const struct in_flight *state, enum goal goal)
+static bool host_side_done(const struct run_in_flight *state, enum goal goal)
 {
     switch (goal) {
     case GOAL_SUBMITTED: return state->submit_left == 0;
@@ -60,13 +60,13 @@ static bool host_side_done(const struct in_flight *state, enum goal goal)
 }
 
 /* make_room waits for all of it. */
-bool drive_is_ready(const struct run *run, const struct in_flight *state)
+bool drive_is_ready(const struct run *run, const struct run_in_flight *state)
 {
     return host_side_done(state, GOAL_DEVICE) || host_side_done(state, retire_goal(run));
 }
 
 /* "; rank 0, stream net: Exchange waits for rank 1": the first streams that have work. */
-static void note_streams(const struct run *run, char *text, size_t cap)
+static void drive_note_streams(const struct run *run, char *text, size_t cap)
 {
     enum { MOST = 3 };
     struct diag streams;
@@ -85,7 +85,7 @@ static bool late(struct run_thread *self, const char *what)
     struct run *run = self->run;
     char causes[sizeof run->failure_text] = "";
     waits_of_others(self, causes, sizeof causes);
-    note_streams(run, causes, sizeof causes);
+    drive_note_streams(run, causes, sizeof causes);
     run_fail(run, STATUS_LIMIT, "%s of rank %d did not finish in time%s", what, self->rank, causes);
     return false;
 }
@@ -122,7 +122,7 @@ static enum drive_wait await_goal(struct run_thread *self, int64_t iteration, en
                                   int64_t deadline_ns)
 {
     struct run *run = self->run;
-    struct in_flight *state = run_iteration(run, self->rank, iteration);
+    struct run_in_flight *state = run_iteration(run, self->rank, iteration);
     bool in_time = true;
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !host_side_done(state, goal))
@@ -166,7 +166,7 @@ static int64_t predecessor(const struct run *run, int64_t admitted)
 }
 
 /* `*room_for` is the last iteration for which there is known to be room. False when the run stopped. */
-static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_for)
+static bool drive_make_room(struct run_thread *self, int64_t admitted, int64_t *room_for)
 {
     int64_t before = predecessor(self->run, admitted);
     *room_for = admitted;
@@ -175,7 +175,7 @@ static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_f
 
 /* Can the next period be handed out now? One that is to be a graph waits for the workers first; then all has
    to be looked at again. */
-static bool is_ready(struct run_thread *self)
+static bool drive_own_is_ready(struct run_thread *self)
 {
     struct run *run = self->run;
     return !graph_takes(run, self->rank, policy_admitted(run->policy, self->rank)) ||
@@ -191,14 +191,14 @@ static bool enqueue(struct run_thread *self)
     graph_expect(run, self->rank, as_graph);
     policy_enqueue(run->policy, self->rank);
     for (int64_t i = before; i < policy_admitted(run->policy, self->rank); i++)
-        admit(run, self->rank, i, now_ns);
+        drive_admit(run, self->rank, i, now_ns);
     bool noted = run_note(self, LOG_ENQUEUE, -1, policy_admitted(run->policy, self->rank), now_ns,
                           run_step_ns(self));
     run_end_step(self);
     return noted && (!as_graph || graph_submit(self, before + run->program->min_stage));
 }
 
-static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
+static bool drive_own_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
 {
     struct run *run = self->run;
     int64_t now_ns = run_step_ns(self);
@@ -219,7 +219,7 @@ static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
 
 /* One decision, entered and left with the lock held; false when the driver is through or the run
    stopped. */
-static bool decide(struct run_thread *self, int64_t *room_for)
+static bool drive_decide(struct run_thread *self, int64_t *room_for)
 {
     struct run *run = self->run;
     int64_t iteration = 0, begin_ns = run_step_ns(self);
@@ -232,9 +232,9 @@ static bool decide(struct run_thread *self, int64_t *room_for)
             return true;
         }
         if (*room_for == admitted)
-            return !is_ready(self) || enqueue(self);
+            return !drive_own_is_ready(self) || enqueue(self);
         run_unlock(run);
-        goes_on = make_room(self, admitted, room_for);
+        goes_on = drive_make_room(self, admitted, room_for);
         break;
     }
     case POLICY_RETIRE:
@@ -244,7 +244,7 @@ static bool decide(struct run_thread *self, int64_t *room_for)
         if (goes_on)
             atomic_store(&self->at, -1);
         pthread_mutex_lock(&run->lock);
-        return goes_on && !run_stopped(run) && retire(self, iteration, begin_ns);
+        return goes_on && !run_stopped(run) && drive_own_retire(self, iteration, begin_ns);
     case POLICY_FETCH: /* the number of iterations is always known here */
     case POLICY_END: return false;
     }
@@ -254,7 +254,7 @@ static bool decide(struct run_thread *self, int64_t *room_for)
 
 /* Its turn, in a run that is forced into an order; entered and left with the lock held. Until the step
    has been taken this returns at once. */
-static void await_turn(struct run_thread *self)
+static void drive_await_turn(struct run_thread *self)
 {
     if (!run_is_forced(self->run))
         return;
@@ -269,14 +269,14 @@ void drive_run(struct run_thread *self)
     struct run_rank *rank = &run->ranks[self->rank];
     int64_t room_for = -1;
     pthread_mutex_lock(&run->lock);
-    await_turn(self);
-    while (!run_stopped(run) && decide(self, &room_for)) {
+    drive_await_turn(self);
+    while (!run_stopped(run) && drive_decide(self, &room_for)) {
         if (run->journal) {
             run_unlock(run);
             journal_throttle(run->journal);
             pthread_mutex_lock(&run->lock);
         }
-        await_turn(self);
+        drive_await_turn(self);
     }
     assert(!rank->driver_done);
     rank->driver_done = true;
@@ -322,7 +322,8 @@ static enum drive_wait await_quiet(struct run_thread *self, int64_t admitted, in
     return run_stopped(run) ? DRIVE_STOPPED : quiet ? DRIVE_READY : DRIVE_HELD_BY_HOST;
 }
 
-static enum drive_wait await_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns)
+static enum drive_wait drive_await_room(struct run_thread *self, int64_t admitted,
+                                        int64_t deadline_ns)
 {
     int64_t before = predecessor(self->run, admitted);
     enum drive_wait wait =
@@ -336,7 +337,7 @@ enum drive_wait drive_await(struct run_thread *self, const struct drive_step *st
     if (run_stopped(self->run))
         return DRIVE_STOPPED;
     switch (step->next) {
-    case POLICY_ENQUEUE: return await_room(self, step->admitted, deadline_ns);
+    case POLICY_ENQUEUE: return drive_await_room(self, step->admitted, deadline_ns);
     case POLICY_RETIRE:
         return await_goal(self, step->iteration, retire_goal(self->run), deadline_ns);
     case POLICY_FETCH:
@@ -391,7 +392,7 @@ bool drive_enqueue(struct run_thread *self)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && !is_ready(self))
+    while (!run_stopped(run) && !drive_own_is_ready(self))
         continue;
     bool done = !run_stopped(run) && enqueue(self);
     run_unlock(run);
@@ -403,7 +404,7 @@ bool drive_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
-    bool done = !run_stopped(run) && retire(self, iteration, begin_ns);
+    bool done = !run_stopped(run) && drive_own_retire(self, iteration, begin_ns);
     run_unlock(run);
     return done;
 }

@@ -21,7 +21,7 @@ struct phase {
     int *places;                 /* [stamps of the graph]: where in it they are */
 };
 
-struct kept {
+struct graph_kept {
     int thread;
     struct instance instance;
 };
@@ -38,10 +38,10 @@ struct rank_graphs {
     struct device_buffer *numbers; /* pinned: [tasks][phases] of DIGEST_BYTES */
 
     _Atomic(enum activity)
-        activity;      /* the driver's; workers that are not handed a graph look at it */
-    struct kept *kept; /* [tasks] of the period being handed out */
-    struct phase *now; /* CAPTURING, REPLAYING */
-    int64_t first;     /* REPLAYING: number of the graph's first operation */
+        activity;            /* the driver's; workers that are not handed a graph look at it */
+    struct graph_kept *kept; /* [tasks] of the period being handed out */
+    struct phase *now;       /* CAPTURING, REPLAYING */
+    int64_t first;           /* REPLAYING: number of the graph's first operation */
     struct stamp **stamps;
     size_t stamp_count; /* of the period so far */
 
@@ -52,7 +52,7 @@ struct rank_graphs {
 
 /* ---- may it be? ------------------------------------------------------------------------------ */
 
-static const struct task *task_of(const struct program *p, int rank, int task)
+static const struct task *graph_task_of(const struct program *p, int rank, int task)
 {
     return plan_task(p->plan, rank, task);
 }
@@ -60,10 +60,11 @@ static const struct task *task_of(const struct program *p, int rank, int task)
 /* Is the dependence's instance one of a period before (< 0), of the same one (0), of a later one (> 0)? */
 static int period_of(const struct program *p, int rank, int task, const struct edge *on)
 {
-    return task_of(p, rank, on->task)->stage - task_of(p, rank, task)->stage - on->distance;
+    return graph_task_of(p, rank, on->task)->stage - graph_task_of(p, rank, task)->stage -
+           on->distance;
 }
 
-static bool is_ready(const struct program *p, int rank, int task, const bool *done)
+static bool graph_is_ready(const struct program *p, int rank, int task, const bool *done)
 {
     const struct edge_list *depends = &p->depends[task];
     for (int i = 0; i < depends->count; i++) {
@@ -75,7 +76,7 @@ static bool is_ready(const struct program *p, int rank, int task, const bool *do
 }
 
 /* Must this task come first, because it is before `task` in the same queue, or in the order of tickets? */
-static bool comes_first(const struct program *p, int rank, int before, int task)
+static bool graph_comes_first(const struct program *p, int rank, int before, int task)
 {
     const int *worker = p->worker + rank * p->tasks, *ticket = p->ticket_position + rank * p->tasks;
     return worker[before] == worker[task] || (ticket[before] >= 0 && ticket[task] >= 0);
@@ -86,9 +87,9 @@ static int next_task(const struct program *p, int rank, const bool *done)
 {
     for (int k = 0; k < p->tasks; k++) {
         int task = p->order[rank][k];
-        bool held = done[task] || !is_ready(p, rank, task, done);
+        bool held = done[task] || !graph_is_ready(p, rank, task, done);
         for (int i = 0; i < k && !held; i++)
-            held = !done[p->order[rank][i]] && comes_first(p, rank, p->order[rank][i], task);
+            held = !done[p->order[rank][i]] && graph_comes_first(p, rank, p->order[rank][i], task);
         if (!held)
             return task;
     }
@@ -210,7 +211,7 @@ static int op_count(const struct program *p, int rank)
 }
 
 /* False: no memory. */
-static bool allocate(const struct run *run, int rank, struct rank_graphs *graphs)
+static bool graph_allocate(const struct run *run, int rank, struct rank_graphs *graphs)
 {
     const struct program *p = run->program;
     size_t tasks = (size_t)p->tasks, ops = (size_t)op_count(p, rank);
@@ -224,11 +225,11 @@ static bool allocate(const struct run *run, int rank, struct rank_graphs *graphs
 }
 
 /* One rank's own: STATUS_USAGE with the reason in `why` when its tasks stand in each other's way. */
-static enum status prepare(const struct run *run, int rank, struct rank_graphs *graphs)
+static enum status graph_prepare(const struct run *run, int rank, struct rank_graphs *graphs)
 {
     const struct program *p = run->program;
     bool *done = calloc((size_t)p->tasks, sizeof *done);
-    if (!done || !allocate(run, rank, graphs)) {
+    if (!done || !graph_allocate(run, rank, graphs)) {
         free(done);
         return STATUS_SYSTEM;
     }
@@ -237,22 +238,23 @@ static enum status prepare(const struct run *run, int rank, struct rank_graphs *
         tell_stuck(p, rank, done, graphs);
     free(done);
     for (int task = 0; task < p->tasks; task++)
-        if (task_of(p, rank, task)->stage > graphs->max_stage)
-            graphs->max_stage = task_of(p, rank, task)->stage;
+        if (graph_task_of(p, rank, task)->stage > graphs->max_stage)
+            graphs->max_stage = graph_task_of(p, rank, task)->stage;
     for (int s = 0; s < p->stream_count; s++)
         if (p->streams[s].rank == rank)
             graphs->streams[graphs->stream_count++] = run->streams[s].handle;
     return found ? STATUS_OK : STATUS_USAGE;
 }
 
-static enum status open_rank(struct run *run, int rank, char *why, size_t size, struct diag *diag)
+static enum status graph_open_rank(struct run *run, int rank, char *why, size_t size,
+                                   struct diag *diag)
 {
     const struct program *p = run->program;
     struct rank_graphs *graphs = calloc(1, sizeof *graphs);
     if (!graphs)
         return diag_no_memory(diag);
     run->ranks[rank].graphs = graphs;
-    enum status status = prepare(run, rank, graphs);
+    enum status status = graph_prepare(run, rank, graphs);
     if (status == STATUS_SYSTEM)
         return diag_no_memory(diag);
     if (status) {
@@ -264,7 +266,7 @@ static enum status open_rank(struct run *run, int rank, char *why, size_t size, 
 }
 
 /* STATUS_USAGE: the reason is in `why`. */
-static enum status open_ranks(struct run *run, char *why, size_t size, struct diag *diag)
+static enum status graph_open_ranks(struct run *run, char *why, size_t size, struct diag *diag)
 {
     const char *obstacle = obstacle_of_plan(run);
     enum status status = STATUS_OK;
@@ -280,7 +282,7 @@ static enum status open_ranks(struct run *run, char *why, size_t size, struct di
     for (int rank = run_first_rank(run); rank < run_last_rank(run) && !status; rank++) {
         if (obstacle_of_rank(run, rank, why, size))
             return STATUS_USAGE;
-        status = open_rank(run, rank, why, size, diag);
+        status = graph_open_rank(run, rank, why, size, diag);
     }
     return status;
 }
@@ -315,7 +317,7 @@ enum status graph_open(struct run *run, struct diag *diag)
     char why[400] = "";
     if (run->config.graph == RUNTIME_GRAPH_OFF)
         return STATUS_OK;
-    enum status status = open_ranks(run, why, sizeof why, diag);
+    enum status status = graph_open_ranks(run, why, sizeof why, diag);
     if (status != STATUS_USAGE) {
         run->config.instances = status ? run->config.instances : run->program->slots;
         return status;
@@ -383,7 +385,7 @@ bool graph_keeps(struct run *run, int rank, int thread, const struct instance *i
     if (!graphs || graphs->activity != EXPECTING)
         return false;
     assert(run->threads[thread].rank == rank);
-    graphs->kept[instance->task] = (struct kept){thread, *instance};
+    graphs->kept[instance->task] = (struct graph_kept){thread, *instance};
     return true;
 }
 
@@ -407,8 +409,8 @@ struct device_ref graph_numbers(const struct run *run, int rank, int task, int64
 /* ---- capture --------------------------------------------------------------------------------- */
 
 /* The push of an operation, if it is one; its place in the graph is noted where it is to have a stamp. */
-static enum status capture_op(struct run_thread *worker, struct rank_graphs *graphs,
-                              const struct op *op, int64_t iteration, struct diag *diag)
+static enum status graph_capture_op(struct run_thread *worker, struct rank_graphs *graphs,
+                                    const struct op *op, int64_t iteration, struct diag *diag)
 {
     struct run *run = worker->run;
     struct device_stream *stream = op->stream >= 0 ? run->streams[op->stream].handle : NULL;
@@ -429,7 +431,7 @@ static enum status capture_op(struct run_thread *worker, struct rank_graphs *gra
 
 /* STATUS_VIOLATED without a word: the run has stopped. */
 static enum status capture_task(struct run *run, struct rank_graphs *graphs,
-                                const struct kept *kept, struct diag *diag)
+                                const struct graph_kept *kept, struct diag *diag)
 {
     const struct program *p = run->program;
     const struct run_functions *functions = run->config.functions;
@@ -442,7 +444,7 @@ static enum status capture_task(struct run *run, struct rank_graphs *graphs,
     for (int i = 0; i < body->count && !status; i++) {
         const struct op *op = &p->ops[body->first + i];
         if (!is_function || !worker_is_work(op))
-            status = capture_op(worker, graphs, op, kept->instance.iteration, diag);
+            status = graph_capture_op(worker, graphs, op, kept->instance.iteration, diag);
         else if (run->ops[op - p->ops].is_call &&
                  !functions->call(functions->arg, worker, task, kept->instance.iteration))
             status = STATUS_VIOLATED;
@@ -451,7 +453,7 @@ static enum status capture_task(struct run *run, struct rank_graphs *graphs,
 }
 
 /* Have the device keep what the kept instances push. What fails leaves the phase without a graph. */
-static enum status capture(struct run *run, int rank, struct phase *phase, struct diag *diag)
+static enum status graph_capture(struct run *run, int rank, struct phase *phase, struct diag *diag)
 {
     struct rank_graphs *graphs = run->ranks[rank].graphs;
     struct device *device = run->ranks[rank].device;
@@ -495,7 +497,7 @@ static bool submit(struct run *run, struct rank_graphs *graphs)
     graphs->activity = REPLAYING;
     graphs->stamp_count = 0;
     for (int k = 0; k < run->program->tasks && done; k++) {
-        const struct kept *kept = &graphs->kept[graphs->order[k]];
+        const struct graph_kept *kept = &graphs->kept[graphs->order[k]];
         run->threads[kept->thread].current = kept->instance;
         done = worker_submit(&run->threads[kept->thread]);
     }
@@ -516,7 +518,7 @@ static bool launch(struct run *run, int rank, struct phase *phase, struct diag *
 }
 
 /* No graph after all: the workers get what was kept. */
-static bool hand_on(struct run *run, int rank, const struct diag *diag)
+static bool graph_hand_on(struct run *run, int rank, const struct diag *diag)
 {
     struct rank_graphs *graphs = run->ranks[rank].graphs;
     graphs->given_up = true;
@@ -524,7 +526,7 @@ static bool hand_on(struct run *run, int rank, const struct diag *diag)
              diag->count ? diag->messages[0].text : "out of memory");
     pthread_mutex_lock(&run->lock);
     for (int k = 0; k < run->program->tasks; k++) {
-        const struct kept *kept = &graphs->kept[run->program->order[rank][k]];
+        const struct graph_kept *kept = &graphs->kept[run->program->order[rank][k]];
         run_give(run, kept->thread, &kept->instance);
     }
     run_unlock(run);
@@ -544,14 +546,14 @@ bool graph_submit(struct run_thread *driver, int64_t period)
     run_unlock(run);
     diag_init(&diag);
     if (!phase->handle)
-        status = capture(run, rank, phase, &diag);
+        status = graph_capture(run, rank, phase, &diag);
     if (!status)
         done = launch(run, rank, phase, &diag);
     else if (run_stopped(run) || device_world_status(run->world, NULL) ||
              run->config.graph == RUNTIME_GRAPH_REQUIRE)
         done = run_check(run, status, &diag);
     else
-        done = hand_on(run, rank, &diag);
+        done = graph_hand_on(run, rank, &diag);
     diag_fini(&diag);
     pthread_mutex_lock(&run->lock);
     return done;

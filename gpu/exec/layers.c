@@ -20,7 +20,8 @@ static uint64_t bits_of(const struct layer_run *layers, uint64_t what, uint64_t 
 }
 
 /* From -1 to 1, of 24 random bits: sums of such numbers depend on their order. */
-static float number(const struct layer_run *layers, uint64_t what, uint64_t group, uint64_t index)
+static float layers_number(const struct layer_run *layers, uint64_t what, uint64_t group,
+                           uint64_t index)
 {
     int32_t bits = (int32_t)(bits_of(layers, what, group, index) >> 40);
     return (float)(bits - (1 << 23)) / (float)(1 << 23);
@@ -33,9 +34,9 @@ void model_weights(const struct layer_run *layers, int layer, float *out)
     float gain = layers->plan->activation == LAYER_FUNCTION_NONE ? 3.0F : 6.0F;
     float scale = sqrtf(gain / (float)width);
     for (size_t i = 0; i < width * width; i++)
-        out[i] = scale * number(layers, OF_WEIGHT, (uint64_t)layer, i);
+        out[i] = scale * layers_number(layers, OF_WEIGHT, (uint64_t)layer, i);
     for (size_t i = width * width; i < layers->weights; i++)
-        out[i] = 0.125F * number(layers, OF_WEIGHT, (uint64_t)layer, i);
+        out[i] = 0.125F * layers_number(layers, OF_WEIGHT, (uint64_t)layer, i);
 }
 
 static uint64_t sample(int copy, int microbatch)
@@ -46,7 +47,7 @@ static uint64_t sample(int copy, int microbatch)
 void model_input(const struct layer_run *layers, int copy, int microbatch, float *out)
 {
     for (size_t i = 0; i < layers->tensor; i++)
-        out[i] = number(layers, OF_INPUT, sample(copy, microbatch), i);
+        out[i] = layers_number(layers, OF_INPUT, sample(copy, microbatch), i);
 }
 
 void model_wanted(const struct layer_run *layers, int copy, int microbatch, float *out)
@@ -56,7 +57,7 @@ void model_wanted(const struct layer_run *layers, int copy, int microbatch, floa
         size_t row = i / width;
         uint64_t bits = bits_of(layers, OF_WANTED, sample(copy, microbatch), row);
         out[i] = layers->plan->loss == LOSS_MSE
-                     ? number(layers, OF_WANTED, sample(copy, microbatch), i)
+                     ? layers_number(layers, OF_WANTED, sample(copy, microbatch), i)
                      : (float)(bits % width == i % width);
     }
 }
@@ -107,7 +108,7 @@ static enum status open_stages(struct layer_run *layers, struct diag *diag)
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* The next `count` things of `size` numbers each in the memory of a rank. */
-static size_t place(struct layer_run *layers, int rank, size_t count, size_t size)
+static size_t layers_place(struct layer_run *layers, int rank, size_t count, size_t size)
 {
     size_t at = layers->ranks[rank].numbers;
     layers->ranks[rank].numbers += count * size;
@@ -116,7 +117,7 @@ static size_t place(struct layer_run *layers, int rank, size_t count, size_t siz
 
 static void place_slots(struct layer_run *layers, int rank, struct slots *slots, size_t size)
 {
-    slots->at = place(layers, rank, (size_t)slots->count + slots->absent, size);
+    slots->at = layers_place(layers, rank, (size_t)slots->count + slots->absent, size);
 }
 
 static bool same_rank(const struct layer_run *layers, int stage, int other)
@@ -131,25 +132,25 @@ static void place_model(struct layer_run *layers, int microbatches)
     for (int s = 0; s < stages; s++) {
         struct stage_memory *stage = &layers->stages[s];
         size_t data = (size_t)microbatches;
-        stage->weights = place(layers, stage->rank, 1, passes_weights_size(layers, stage));
+        stage->weights = layers_place(layers, stage->rank, 1, passes_weights_size(layers, stage));
         if (stage->first)
-            stage->x = place(layers, stage->rank, data, layers->tensor);
+            stage->x = layers_place(layers, stage->rank, data, layers->tensor);
         if (stage->last)
-            stage->wanted = place(layers, stage->rank, data, layers->tensor);
+            stage->wanted = layers_place(layers, stage->rank, data, layers->tensor);
     }
     for (int s = 0; s < stages; s++) {
-        struct rank_memory *rank = &layers->ranks[layers->stages[s].rank];
+        struct layers_rank_memory *rank = &layers->ranks[layers->stages[s].rank];
         struct stage_memory *stage = &layers->stages[s];
         rank->read = rank->read ? rank->read : rank->numbers;
-        stage->gradients = place(layers, stage->rank, 1, passes_weights_size(layers, stage));
+        stage->gradients = layers_place(layers, stage->rank, 1, passes_weights_size(layers, stage));
         stage->reduced =
-            place(layers, stage->rank, layers->reduced, passes_weights_size(layers, stage));
+            layers_place(layers, stage->rank, layers->reduced, passes_weights_size(layers, stage));
         rank->written = rank->numbers;
     }
     for (int s = 0; s < stages; s++) {
         struct stage_memory *stage = &layers->stages[s];
         if (stage->last)
-            stage->losses = place(layers, stage->rank, (size_t)microbatches, 1);
+            stage->losses = layers_place(layers, stage->rank, (size_t)microbatches, 1);
         layers->ranks[stage->rank].unread = layers->ranks[stage->rank].numbers;
     }
 }
@@ -162,25 +163,26 @@ static void place_tensors(struct layer_run *layers, int microbatches)
         struct stage_memory *stage = &layers->stages[s];
         bool joined = !stage->first && same_rank(layers, s, s - 1);
         if (!stage->first)
-            stage->x = joined ? stage[-1].y : place(layers, stage->rank, data, layers->tensor);
+            stage->x =
+                joined ? stage[-1].y : layers_place(layers, stage->rank, data, layers->tensor);
         if (!stage->first)
-            stage->gx = place(layers, stage->rank, data, layers->tensor);
+            stage->gx = layers_place(layers, stage->rank, data, layers->tensor);
         if (joined)
             stage[-1].gy = stage->gx;
-        stage->y = place(layers, stage->rank, data, layers->tensor);
+        stage->y = layers_place(layers, stage->rank, data, layers->tensor);
         if (!stage->last && !same_rank(layers, s, s + 1))
-            stage->gy = place(layers, stage->rank, data, layers->tensor);
+            stage->gy = layers_place(layers, stage->rank, data, layers->tensor);
     }
 }
 
 static void place_slots_of(struct layer_run *layers, struct stage_memory *stage)
 {
     size_t kept = passes_kept_size(layers, stage);
-    stage->again = place(layers, stage->rank, 1, kept);
-    stage->scratch = place(layers, stage->rank, 3, layers->tensor);
+    stage->again = layers_place(layers, stage->rank, 1, kept);
+    stage->scratch = layers_place(layers, stage->rank, 3, layers->tensor);
     if (layers->reduced)
-        stage->gathered = place(layers, stage->rank, (size_t)layers->plan->replicas,
-                                passes_weights_size(layers, stage));
+        stage->gathered = layers_place(layers, stage->rank, (size_t)layers->plan->replicas,
+                                       passes_weights_size(layers, stage));
     place_slots(layers, stage->rank, &stage->kept, kept);
     place_slots(layers, stage->rank, &stage->left, passes_left_size(layers, stage));
     place_slots(layers, stage->rank, &stage->held, passes_weights_size(layers, stage));
@@ -201,8 +203,8 @@ static enum status check_tensors(const struct layer_run *layers, struct diag *di
     return bytes <= (double)LAYERS_MAX_BYTES ? STATUS_OK : too_big(bytes, diag);
 }
 
-static enum status check_memory(const struct layer_run *layers, const struct run *run,
-                                struct diag *diag)
+static enum status layers_check_memory(const struct layer_run *layers, const struct run *run,
+                                       struct diag *diag)
 {
     double bytes = 0;
     for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
@@ -233,7 +235,7 @@ static void write_model(const struct layer_run *layers, int rank, float *to)
     }
 }
 
-static struct device_stream *stream_of(const struct run *run, int rank)
+static struct device_stream *layers_stream_of(const struct run *run, int rank)
 {
     for (int s = 0; s < run->program->stream_count; s++)
         if (run->program->streams[s].rank == rank)
@@ -246,8 +248,8 @@ enum { OPEN_PUSHES = 2 };
 static enum status fill_memory(const struct run *run, int rank, struct device_buffer *host,
                                struct diag *diag)
 {
-    const struct rank_memory *memory = &run->layers->ranks[rank];
-    struct device_stream *stream = stream_of(run, rank);
+    const struct layers_rank_memory *memory = &run->layers->ranks[rank];
+    struct device_stream *stream = layers_stream_of(run, rank);
     uint32_t bits = 0x7fc00000; /* not a number */
     float nothing;
     memcpy(&nothing, &bits, sizeof nothing);
@@ -265,12 +267,12 @@ static enum status fill_memory(const struct run *run, int rank, struct device_bu
     return status ? status : device_stream_sync(stream, DEVICE_FOREVER, diag);
 }
 
-static enum status open_rank(struct run *run, int rank, struct diag *diag)
+static enum status layers_open_rank(struct run *run, int rank, struct diag *diag)
 {
-    struct rank_memory *memory = &run->layers->ranks[rank];
+    struct layers_rank_memory *memory = &run->layers->ranks[rank];
     struct device *device = run->ranks[rank].device;
     struct device_buffer *host = NULL;
-    if (memory->numbers == 0 || !stream_of(run, rank))
+    if (memory->numbers == 0 || !layers_stream_of(run, rank))
         return STATUS_OK;
     enum status status =
         device_alloc(device, MEMORY_DEVICE, memory->numbers * sizeof(float), &memory->memory, diag);
@@ -286,23 +288,24 @@ static enum status open_rank(struct run *run, int rank, struct diag *diag)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static enum status open_tables(struct layer_run *layers, const struct program *p, struct diag *diag)
+static enum status layers_open_tables(struct layer_run *layers, const struct program *p,
+                                      struct diag *diag)
 {
     size_t copies = (size_t)layers->copies, microbatches = (size_t)layers->plan->microbatches;
     layers->present = ARENA_ARRAY(&layers->arena, copies * microbatches, bool);
     layers->trained = ARENA_ARRAY(&layers->arena, copies, bool);
     layers->of_op = ARENA_ARRAY(&layers->arena, p->op_count, struct pass_range);
-    layers->ranks = ARENA_ARRAY(&layers->arena, (size_t)p->ranks, struct rank_memory);
+    layers->ranks = ARENA_ARRAY(&layers->arena, (size_t)p->ranks, struct layers_rank_memory);
     return layers->arena.failed ? diag_no_memory(diag) : STATUS_OK;
 }
 
-static enum status open_all(struct run *run, struct layer_run *layers, struct diag *diag)
+static enum status layers_open_all(struct run *run, struct layer_run *layers, struct diag *diag)
 {
     enum status status = check_tensors(layers, diag);
     if (!status)
         status = open_stages(layers, diag);
     if (!status)
-        status = open_tables(layers, run->program, diag);
+        status = layers_open_tables(layers, run->program, diag);
     if (!status)
         status = passes_note(layers, run->program, diag);
     if (status)
@@ -311,9 +314,9 @@ static enum status open_all(struct run *run, struct layer_run *layers, struct di
     place_tensors(layers, layers->plan->microbatches);
     for (int s = 0; s < layers->stage_count; s++)
         place_slots_of(layers, &layers->stages[s]);
-    status = check_memory(layers, run, diag);
+    status = layers_check_memory(layers, run, diag);
     for (int rank = run_first_rank(run); rank < run_last_rank(run) && !status; rank++)
-        status = open_rank(run, rank, diag);
+        status = layers_open_rank(run, rank, diag);
     return status ? status : passes_expand(layers, run, diag);
 }
 
@@ -333,7 +336,7 @@ enum status layers_open(struct run *run, struct diag *diag)
     layers->stage_count = plan->replicas * plan->stages;
     layers->tensor = width * (size_t)plan->batch;
     layers->weights = width * width + width;
-    return open_all(run, layers, diag);
+    return layers_open_all(run, layers, diag);
 }
 
 void layers_close(struct run *run)

@@ -55,7 +55,7 @@ struct pass_range {
     uint32_t first, count; /* layers->passes */
 };
 
-struct rank_memory {
+struct layers_rank_memory {
     struct device_buffer *memory;
     size_t numbers;
     size_t written;      /* before the run, from 0 */
@@ -79,7 +79,7 @@ struct layer_run {
     struct device_dense_step *steps;
     size_t step_count, step_cap;
     struct pass_range *of_op; /* [program->op_count] */
-    struct rank_memory *ranks;
+    struct layers_rank_memory *ranks;
 };
 
 static inline bool *layers_present(const struct layer_run *layers, int copy, int microbatch)

@@ -72,8 +72,8 @@ static void backward(const struct bench *bench)
     }
 }
 
-static enum status run_copy(struct bench *bench, int copy, const atomic_int *stop,
-                            struct serial *serial, struct diag *diag)
+static enum status layers_judge_run_copy(struct bench *bench, int copy, const atomic_int *stop,
+                                         struct serial *serial, struct diag *diag)
 {
     const struct layer_run *layers = bench->layers;
     bench->gradients = serial->gradients;
@@ -137,7 +137,7 @@ static void serial_close(const struct layer_run *layers, struct serial *serial)
 }
 
 /* Each replica gets the sum of the gradients of all, added up in their order. */
-static void reduce(const struct layer_run *layers, size_t count, struct serial *serial)
+static void layers_judge_reduce(const struct layer_run *layers, size_t count, struct serial *serial)
 {
     int own = layers->copies / layers->plan->replicas; /* copies of a replica */
     for (int copy = 0; copy < own; copy++)
@@ -162,11 +162,11 @@ static enum status serial_open(const struct layer_run *layers, const atomic_int 
         serial[copy].gradients = numbers((size_t)bench.count, layers->weights);
         serial[copy].losses = numbers((size_t)layers->plan->microbatches, 1);
         status = serial[copy].gradients && serial[copy].losses
-                     ? run_copy(&bench, copy, stop, &serial[copy], diag)
+                     ? layers_judge_run_copy(&bench, copy, stop, &serial[copy], diag)
                      : diag_no_memory(diag);
     }
     if (!status && layers->reduced)
-        reduce(layers, (size_t)bench.count * layers->weights, serial);
+        layers_judge_reduce(layers, (size_t)bench.count * layers->weights, serial);
     bench_close(&bench);
     if (status)
         serial_close(layers, serial);
@@ -189,7 +189,8 @@ static bool same_bits(const float *a, const float *b)
 }
 
 /* Keep the first difference of all. */
-static void differ(struct runtime_arithmetic *out, const struct runtime_difference *difference)
+static void layers_judge_differ(struct runtime_arithmetic *out,
+                                const struct runtime_difference *difference)
 {
     if (out->different++ == 0)
         out->first = *difference;
@@ -202,8 +203,8 @@ static void compare_layer(struct judge *judge, int s, int layer, const float *fo
     size_t width = (size_t)layers->plan->width;
     for (size_t i = 0; i < layers->weights; i++)
         if (!same_bits(found + i, expected + i))
-            differ(judge->out,
-                   &(struct runtime_difference){.rank = layers->stages[s].rank,
+            layers_judge_differ(judge->out, &(struct runtime_difference){
+                                                .rank = layers->stages[s].rank,
                                                 .stage = s % layers->plan->stages,
                                                 .layer = layer,
                                                 .microbatch = -1,
@@ -224,12 +225,13 @@ static void compare_losses(struct judge *judge, int s, const float *found)
         judge->out->losses++;
         judge->out->loss_sum += (double)found[m];
         if (!same_bits(found + m, expected + m))
-            differ(judge->out, &(struct runtime_difference){.rank = stage->rank,
-                                                            .stage = s % layers->plan->stages,
-                                                            .layer = stage->layers - 1,
-                                                            .microbatch = m,
-                                                            .found = found[m],
-                                                            .expected = expected[m]});
+            layers_judge_differ(judge->out,
+                                &(struct runtime_difference){.rank = stage->rank,
+                                                             .stage = s % layers->plan->stages,
+                                                             .layer = stage->layers - 1,
+                                                             .microbatch = m,
+                                                             .found = found[m],
+                                                             .expected = expected[m]});
     }
 }
 
@@ -253,7 +255,7 @@ static void compare_stage(struct judge *judge, int s, const float *numbers)
 static enum status compare_rank(struct judge *judge, int rank, struct diag *diag)
 {
     const struct layer_run *layers = judge->run->layers;
-    const struct rank_memory *memory = &layers->ranks[rank];
+    const struct layers_rank_memory *memory = &layers->ranks[rank];
     size_t bytes = (memory->unread - memory->read) * sizeof(float);
     if (!memory->memory)
         return STATUS_OK;

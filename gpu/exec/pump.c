@@ -136,7 +136,7 @@ static bool rank_has_work(const struct run *run, int rank)
 }
 
 /* One turn of the rank's workers. A worker before in the turn may have been chosen by one behind it. */
-static bool take_turns(struct run *run, int rank)
+static bool pump_take_turns(struct run *run, int rank)
 {
     bool moved = false;
     for (int t = first_worker(run->program, rank); is_worker_of(run->program, t, rank); t++)
@@ -151,7 +151,7 @@ bool pump_rank(struct run *run, int rank)
         return false;
     int64_t begin_ns = run_now(run);
     bool moved = false;
-    while (!run_stopped(run) && take_turns(run, rank))
+    while (!run_stopped(run) && pump_take_turns(run, rank))
         moved = true;
     if (moved) {
         run->pumped_ns += run_now(run) - begin_ns;
@@ -204,7 +204,8 @@ static bool refuse_to_wait(struct run_thread *driver, const struct held *held)
 }
 
 /* No worker can go on. */
-static bool wait_for_device(struct run_thread *driver, const struct held *held, int64_t deadline_ns)
+static bool pump_wait_for_device(struct run_thread *driver, const struct held *held,
+                                 int64_t deadline_ns)
 {
     struct run *run = driver->run;
     assert(held->by_device > 0 && held->event);
@@ -236,7 +237,7 @@ bool pump_or_wait(struct run_thread *driver, int64_t deadline_ns)
         return true;
     struct held held = find_held(driver->run);
     if (held.by_device)
-        return wait_for_device(driver, &held, deadline_ns);
+        return pump_wait_for_device(driver, &held, deadline_ns);
     return !driver->yields && refuse_to_wait(driver, &held);
 }
 

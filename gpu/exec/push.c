@@ -27,7 +27,7 @@ struct push {
 };
 
 /* Wait for room in the launch queue: for what was pushed `cap` operations ago, or the first mark behind it. */
-static bool await_room(struct run *run, int index, struct diag *diag)
+static bool push_await_room(struct run *run, int index, struct diag *diag)
 {
     struct run_stream *stream = &run->streams[index];
     int64_t before = stream->items - stream->cap, mark = before / stream->marked;
@@ -69,12 +69,12 @@ bool push_enter(struct run_thread *self, const struct op *op, bool takes_room, s
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->streams[op->stream].gate);
-    return !run_stopped(run) && (!takes_room || await_room(run, op->stream, diag));
+    return !run_stopped(run) && (!takes_room || push_await_room(run, op->stream, diag));
 }
 
 /* Enter the gate of the stream and get a record. Ended with push_end in any case. */
-static bool push_begin(struct push *push, struct run_thread *self, const struct op *op,
-                       int64_t iteration)
+static bool push_op_begin(struct push *push, struct run_thread *self, const struct op *op,
+                          int64_t iteration)
 {
     struct run *run = self->run;
     *push = (struct push){.self = self,
@@ -111,7 +111,7 @@ bool push_leave(struct run_thread *self, const struct op *op, bool takes_room, b
 }
 
 /* Leave the gate; `done`: the operation proper is in the stream. */
-static bool push_end(struct push *push, bool done)
+static bool push_op_end(struct push *push, bool done)
 {
     if (done && push->entry) {
         push->entry->at_ns = push->entry->end_ns = run_now(push->self->run);
@@ -158,12 +158,12 @@ bool push_work(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
     struct push push;
-    bool done = push_begin(&push, self, op, iteration);
+    bool done = push_op_begin(&push, self, op, iteration);
     if (done && is_in_graph(&push))
         work_refresh(run, op, iteration);
     else if (done)
         done = run_check(run, work_push(run, op, iteration, push.stamp, &push.diag), &push.diag);
-    return push_end(&push, done);
+    return push_op_end(&push, done);
 }
 
 static void run_callback(void *arg)
@@ -180,14 +180,14 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
     struct push push;
     callback->thread = &run->threads[op->callback];
     callback->body = op->object;
-    bool done = push_begin(&push, self, op, iteration) &&
+    bool done = push_op_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
                                                    .label = run->program->names.items[op->name],
                                                    .sm = op->sm,
                                                    .time_ns = run_is_timed(run) ? op->time_ns : 0,
                                                    .turn = push_turn(run, op),
                                                    .callback = {run_callback, callback}});
-    return push_end(&push, done);
+    return push_op_end(&push, done);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ struct device_event *push_done_event(struct run *run, int rank, int task, int64_
     return run->events[family * run->slots + (int)(iteration % run->slots)];
 }
 
-void push_count_record(struct run *run, int task, struct in_flight *state)
+void push_count_record(struct run *run, int task, struct run_in_flight *state)
 {
     assert(state->record_left > 0);
     state->record_left--;
@@ -229,7 +229,7 @@ bool push_record(struct run_thread *self, const struct op *op, int64_t iteration
     struct push push;
     atomic_store_explicit(&run->recorded[instance], true,
                           memory_order_release); /* early: a wait now finds the event as it was */
-    bool done = push_begin(&push, self, op, iteration) &&
+    bool done = push_op_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_RECORD,
                                                    .event = run->events[instance]});
     if (done && of_task && run->done)
@@ -238,7 +238,7 @@ bool push_record(struct run_thread *self, const struct op *op, int64_t iteration
                                        push_done_event(run, self->rank, op->task, iteration), NULL,
                                        &push.diag),
                          &push.diag);
-    done = push_end(&push, done);
+    done = push_op_end(&push, done);
     if (done && of_task)
         count_forced(run, self->rank, op, iteration);
     return done;
@@ -263,16 +263,16 @@ bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration)
         !run_is_forced(self->run))
         return !run_stopped(self->run);
     struct device_event *event = event_to_wait_for(self, op, iteration);
-    bool done = push_begin(&push, self, op, iteration) &&
+    bool done = push_op_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_WAIT, .event = event});
-    return push_end(&push, done);
+    return push_op_end(&push, done);
 }
 
 bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct push push;
     bool done =
-        push_begin(&push, self, op, iteration) &&
+        push_op_begin(&push, self, op, iteration) &&
         push_op(&push, &(struct device_op){.kind = DEVICE_OP_RECORD, .event = push.stream->mark});
-    return push_end(&push, done);
+    return push_op_end(&push, done);
 }

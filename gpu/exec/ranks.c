@@ -10,7 +10,7 @@
 #include "gpu/record/journal.h"
 
 /* REPORT_END */
-struct rank_end {
+struct ranks_rank_end {
     int32_t status, has_result;
     int32_t finished, interrupted, hung, peer_died, complete, matches_serial;
     int64_t planned, duration_ns, held_ns;
@@ -43,7 +43,7 @@ static bool send_blocked(struct rendezvous *rendezvous, const struct runtime_blo
 bool ranks_report(struct rendezvous *rendezvous, enum status status,
                   const struct runtime_result *result, const struct diag *diag)
 {
-    struct rank_end end = {.status = (int32_t)status, .has_result = result != NULL};
+    struct ranks_rank_end end = {.status = (int32_t)status, .has_result = result != NULL};
     bool sent = true;
     for (size_t i = 0; i < diag->count; i++)
         sent = send_text(rendezvous, REPORT_MESSAGE, (int)diag->messages[i].severity,
@@ -83,7 +83,7 @@ struct users {
     struct diag *diag;
 };
 
-static enum status use(struct users *users, int *user, const char *name, int rank)
+static enum status ranks_use(struct users *users, int *user, const char *name, int rank)
 {
     if (*user != 0 && *user != rank + 1)
         return diag_error(users->diag, STATUS_USAGE,
@@ -95,7 +95,7 @@ static enum status use(struct users *users, int *user, const char *name, int ran
 }
 
 /* At `mark` of the plan. */
-static enum status refuse(const struct users *users, struct mark mark, const char *text)
+static enum status ranks_refuse(const struct users *users, struct mark mark, const char *text)
 {
     return diag_error(
         users->diag, STATUS_USAGE,
@@ -104,13 +104,13 @@ static enum status refuse(const struct users *users, struct mark mark, const cha
         users->program->plan->file, mark.line, mark.col, text);
 }
 
-static enum status check_device(const struct users *users, const struct op *op, int rank)
+static enum status ranks_check_device(const struct users *users, const struct op *op, int rank)
 {
     if (!users->program->is_crossed || !program_op_crosses(users->program, op, rank))
         return STATUS_OK;
     char text[96];
     snprintf(text, sizeof text, "a thread of rank %d uses the device of another rank", rank);
-    return refuse(users, op->mark, text);
+    return ranks_refuse(users, op->mark, text);
 }
 
 static enum status check_body(struct users *users, const struct body *body, int rank)
@@ -120,11 +120,11 @@ static enum status check_body(struct users *users, const struct body *body, int 
     for (int i = 0; i < body->count && !status; i++) {
         const struct op *op = &p->ops[body->first + i];
         if (op_operand(op->kind) == OPERAND_FLAG)
-            status = use(users, &users->flags[op->object], p->flag_names[op->object], rank);
+            status = ranks_use(users, &users->flags[op->object], p->flag_names[op->object], rank);
         else if (op_operand(op->kind) == OPERAND_QUEUE)
-            status = use(users, &users->queues[op->object], p->queue_names[op->object], rank);
+            status = ranks_use(users, &users->queues[op->object], p->queue_names[op->object], rank);
         else
-            status = check_device(users, op, rank);
+            status = ranks_check_device(users, op, rank);
     }
     return status;
 }
@@ -143,8 +143,9 @@ static enum status rank_split_check(const struct program *program, struct diag *
 {
     struct users users = {.program = program, .diag = diag};
     if (program->plan->machine.share_device)
-        return refuse(&users, program->plan->machine.share_device_mark,
-                      "processes do not share the residency slots of a device (share_device)");
+        return ranks_refuse(
+            &users, program->plan->machine.share_device_mark,
+            "processes do not share the residency slots of a device (share_device)");
     if (program->tasks > 0)
         return STATUS_OK;
     users.flags = calloc((size_t)program->flag_families + 1, sizeof *users.flags);
@@ -170,7 +171,7 @@ struct collector {
     struct journal *journal; /* NULL: nothing has begun */
     struct arena arena;      /* becomes that of the result */
     const char *device;
-    struct rank_end *ends; /* [ranks] */
+    struct ranks_rank_end *ends; /* [ranks] */
     bool *ended;
     struct diag messages; /* what the ranks said */
     struct blocked_node *blocked, **blocked_end;
@@ -263,7 +264,7 @@ static enum status keep_blocked(struct collector *collector, int rank, const cha
     return STATUS_OK;
 }
 
-static enum status begin(struct collector *collector, const char *device, struct diag *diag)
+static enum status ranks_begin(struct collector *collector, const char *device, struct diag *diag)
 {
     collector->device = arena_strdup(&collector->arena, device);
     if (!collector->device)
@@ -276,12 +277,12 @@ static enum status begin(struct collector *collector, const char *device, struct
 }
 
 /* `text` ends with 0, and the one behind it, too. */
-static enum status take(struct collector *collector, const struct report *report,
-                        const struct report_head *head, const char *text, struct diag *diag)
+static enum status ranks_take(struct collector *collector, const struct report *report,
+                              const struct report_head *head, const char *text, struct diag *diag)
 {
     size_t bytes = report->bytes - sizeof *head;
     switch ((enum report_kind)head->kind) {
-    case REPORT_BEGIN: return begin(collector, text, diag);
+    case REPORT_BEGIN: return ranks_begin(collector, text, diag);
     case REPORT_LOG:
         if (collector->journal)
             journal_take(collector->journal, text, bytes);
@@ -313,7 +314,7 @@ static enum status take_report(struct collector *collector, const struct report 
     bool is_text = head.kind != REPORT_LOG && head.kind != REPORT_END;
     if (is_text && (report->bytes == sizeof head || report->data[report->bytes - 1] != '\0'))
         return STATUS_OK; /* cut off: too long to be said */
-    return take(collector, report, &head, text, diag);
+    return ranks_take(collector, report, &head, text, diag);
 }
 
 /* Since the start of all ranks' clocks. */
@@ -392,7 +393,7 @@ struct summary {
     struct runtime_arithmetic arithmetic;
 };
 
-static enum status worse(enum status a, enum status b)
+static enum status ranks_worse(enum status a, enum status b)
 {
     return a == STATUS_OK || (a == STATUS_VIOLATED && b != STATUS_OK) ? b : a;
 }
@@ -418,7 +419,7 @@ static void add_arithmetic(struct runtime_arithmetic *sum, const struct runtime_
 }
 
 /* Add what a rank reported at its end. */
-static void add_end(struct summary *all, const struct rank_end *end)
+static void add_end(struct summary *all, const struct ranks_rank_end *end)
 {
     all->finished = all->finished && end->finished;
     all->complete = all->complete && end->complete;
@@ -435,7 +436,7 @@ static void add_end(struct summary *all, const struct rank_end *end)
     add_arithmetic(&all->arithmetic, &end->arithmetic);
 }
 
-static struct summary sum_up(const struct collector *collector)
+static struct summary ranks_sum_up(const struct collector *collector)
 {
     bool missing = false;
     struct summary all = {.all = true,
@@ -444,10 +445,10 @@ static struct summary sum_up(const struct collector *collector)
                           .matches = ANSWER_YES,
                           .arithmetic.equal = ANSWER_YES};
     for (int rank = 0; rank < collector->program->ranks; rank++) {
-        const struct rank_end *end = &collector->ends[rank];
+        const struct ranks_rank_end *end = &collector->ends[rank];
         bool ended = collector->ended[rank];
         missing = missing || !ended;
-        all.status = worse(all.status, ended ? (enum status)end->status : STATUS_VIOLATED);
+        all.status = ranks_worse(all.status, ended ? (enum status)end->status : STATUS_VIOLATED);
         if (ended && end->has_result)
             add_end(&all, end);
         else
@@ -463,7 +464,7 @@ static struct summary sum_up(const struct collector *collector)
 }
 
 /* That a rank was aborted because of what another one has said already is not said again. */
-static bool follows(const struct diag *messages, const char *text)
+static bool ranks_follows(const struct diag *messages, const char *text)
 {
     static const char aborted[] = "aborted: ";
     const char *why = text + strlen(aborted);
@@ -482,7 +483,7 @@ static void pass_messages(const struct collector *collector, struct diag *diag)
         for (size_t i = 0; i < collector->messages.count; i++) {
             const struct diag_message *message = &collector->messages.messages[i];
             if ((message->severity != SEVERITY_ERROR) != notes ||
-                follows(&collector->messages, message->text))
+                ranks_follows(&collector->messages, message->text))
                 continue;
             if (message->severity == SEVERITY_ERROR)
                 diag_error(diag, STATUS_VIOLATED, "%s", message->text);
@@ -539,7 +540,7 @@ static enum status judge_run(struct collector *collector, const struct summary *
 enum status collector_end(struct collector *collector, struct runtime_result *out,
                           struct diag *diag)
 {
-    struct summary all = sum_up(collector);
+    struct summary all = ranks_sum_up(collector);
     struct runtime_result result = {.arena = collector->arena,
                                     .device = collector->device,
                                     .run = -1,
@@ -564,7 +565,7 @@ enum status collector_end(struct collector *collector, struct runtime_result *ou
         enum status listed = list_blocked(collector, &result, diag);
         judged = listed ? listed : judged;
     }
-    status = worse(status, judged);
+    status = ranks_worse(status, judged);
     if (status == STATUS_OK || status == STATUS_VIOLATED)
         *out = result;
     else

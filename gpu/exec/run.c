@@ -40,7 +40,7 @@ static bool is_woken_soon(struct run_thread *self)
 }
 
 /* With the lock held. */
-static void wake_thread(struct run_thread *thread)
+static void run_wake_thread(struct run_thread *thread)
 {
     struct run *run = thread->run;
     assert(thread->awaits);
@@ -73,7 +73,7 @@ void run_unlock(struct run *run)
 }
 
 /* Before a thread sleeps it wakes others, and then looks again. */
-static bool has_called(struct run *run)
+static bool run_has_called(struct run *run)
 {
     if (!run->called)
         return false;
@@ -110,7 +110,7 @@ bool run_block_until(struct run_thread *self, const void *object, int64_t deadli
         pthread_mutex_lock(&run->lock);
         return in_time;
     }
-    if (has_called(run))
+    if (run_has_called(run))
         return true;
     assert(!self->awaits && !self->is_called);
     self->awaits = object;
@@ -131,7 +131,7 @@ void run_wake(struct run *run, const void *object)
 {
     for (int t = 0, left = run->blocked; left > 0 && t < run->program->thread_count; t++)
         if (run->threads[t].awaits && left-- && run->threads[t].awaits == object)
-            wake_thread(&run->threads[t]);
+            run_wake_thread(&run->threads[t]);
 }
 
 void run_wake_dependents(struct run *run, int rank)
@@ -143,7 +143,7 @@ void run_wake_dependents(struct run *run, int rank)
         left -= object != NULL;
         if (thread->rank == rank && object >= (const char *)run->flags &&
             object < (const char *)end)
-            wake_thread(thread);
+            run_wake_thread(thread);
     }
 }
 
@@ -151,7 +151,7 @@ void run_wake_rank(struct run *run, int rank)
 {
     for (int t = 0; t < run->program->thread_count; t++)
         if (run->threads[t].awaits && run->threads[t].rank == rank)
-            wake_thread(&run->threads[t]);
+            run_wake_thread(&run->threads[t]);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -286,7 +286,7 @@ static int size_slots(const struct program *p)
     return more && p->window > p->slots ? p->window : p->slots;
 }
 
-static bool allocate(struct run *run)
+static bool run_allocate(struct run *run)
 {
     const struct program *p = run->program;
     size_t slots = (size_t)run->slots, window = (size_t)p->window, ranks = (size_t)p->ranks;
@@ -333,7 +333,7 @@ static enum status open_locks(struct run *run, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status open_ranks(struct run *run, struct diag *diag)
+static enum status run_open_ranks(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
     struct device_config config = {.kind = run->config.device,
@@ -499,7 +499,7 @@ void run_give(struct run *run, int thread, const struct instance *instance)
     if (run->config.chooser)
         choose_changed(run, worker->rank);
     else if (worker->awaits == worker->queue)
-        wake_thread(worker);
+        run_wake_thread(worker);
 }
 
 /* The policy's instances go to the workers' queues; called with the lock held. */
@@ -533,10 +533,10 @@ static void find_vain_waits(struct run *run)
                            stream_of_event(p, p->ops[i].object) == p->ops[i].stream;
 }
 
-static enum status open_all(struct run *run, struct diag *diag)
+static enum status run_open_all(struct run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (!allocate(run))
+    if (!run_allocate(run))
         status = diag_no_memory(diag);
     if (!status)
         status = open_threads(run, diag);
@@ -545,7 +545,7 @@ static enum status open_all(struct run *run, struct diag *diag)
     if (!status)
         status = open_locks(run, diag);
     if (!status)
-        status = open_ranks(run, diag);
+        status = run_open_ranks(run, diag);
     if (!status)
         status = open_streams(run, diag);
     if (!status)
@@ -593,7 +593,7 @@ enum status run_open(struct run *run, const struct program *program,
     check_config(config);
     *run = (struct run){.program = program, .config = *config, .slots = size_slots(program)};
     run->watched = nvtx_open();
-    enum status status = open_all(run, diag);
+    enum status status = run_open_all(run, diag);
     if (run->watched)
         nvtx_end();
     return status;
@@ -694,7 +694,7 @@ static void close_streams(struct run *run)
         device_stream_close(run->streams[s].handle);
 }
 
-static void close_device(struct run *run)
+static void run_close_device(struct run *run)
 {
     const struct program *p = run->program;
     graph_close(run);
@@ -719,7 +719,7 @@ static void close_device(struct run *run)
 void run_close(struct run *run)
 {
     const struct program *p = run->program;
-    close_device(run);
+    run_close_device(run);
     assert(run->alive == 0 && run->blocked == 0 && !run->called); /* nor is a callback under way */
     policy_close(run->policy);
     for (int t = 0; run->threads && t < p->thread_count; t++) {

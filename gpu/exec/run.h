@@ -46,7 +46,7 @@
 #include "runtime.h"
 
 /* An iteration in flight on one rank. */
-struct in_flight {
+struct run_in_flight {
     int64_t admitted_ns;
     int submit_left; /* tasks not yet submitted */
     int record_left; /* tasks without a recorded event */
@@ -74,7 +74,7 @@ struct range {
 };
 
 /* How far an instance of a body is. */
-struct place {
+struct run_place {
     int next; /* operation of the body */
     struct range range;
 };
@@ -83,7 +83,7 @@ struct place {
 struct pumped {
     bool begun;       /* the hook at its start went well */
     bool in_instance; /* the current one, at `place` */
-    struct place place;
+    struct run_place place;
     int64_t came_ns;         /* it came to what it cannot do yet; 0: nothing, or not recorded */
     struct device_event *on; /* which is to wait for this; NULL: for another worker, or nothing */
     const struct op *sync;   /* a wait of the host for the device that has begun; NULL: none */
@@ -288,17 +288,17 @@ struct run {
     pthread_cond_t watch; /* a thread ended, or the run stopped */
     struct run_thread *threads;
     int alive;
-    struct policy *policy;       /* pipeline form */
-    struct in_flight *in_flight; /* [rank][window] */
-    atomic_bool *flags;          /* [flag_families * slots]; changed under the lock */
-    atomic_bool *recorded;       /* [event_families * slots]: since the slot was armed */
-    int blocked;                 /* threads in run_block */
-    int *holders;                /* locks: thread, -1 */
-    int *queued;                 /* queues between host threads */
-    bool *loaded;                /* [rank][kernel]: lazy loading */
-    bool draining;               /* drivers admit nothing: where to end is being agreed on */
-    bool ending;                 /* the run is being stopped */
-    enum status failure;         /* why, if it is one */
+    struct policy *policy;           /* pipeline form */
+    struct run_in_flight *in_flight; /* [rank][window] */
+    atomic_bool *flags;              /* [flag_families * slots]; changed under the lock */
+    atomic_bool *recorded;           /* [event_families * slots]: since the slot was armed */
+    int blocked;                     /* threads in run_block */
+    int *holders;                    /* locks: thread, -1 */
+    int *queued;                     /* queues between host threads */
+    bool *loaded;                    /* [rank][kernel]: lazy loading */
+    bool draining;                   /* drivers admit nothing: where to end is being agreed on */
+    bool ending;                     /* the run is being stopped */
+    enum status failure;             /* why, if it is one */
     char failure_text[512];
 
     struct run_thread *called; /* to be woken when the lock is given back */
@@ -441,7 +441,7 @@ struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, i
 bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
               int64_t begin_ns, int64_t at_ns);
 
-static inline struct in_flight *run_iteration(struct run *run, int rank, int64_t iteration)
+static inline struct run_in_flight *run_iteration(struct run *run, int rank, int64_t iteration)
 {
     int window = run->program->window;
     return &run->in_flight[rank * window + (int)(iteration % window)];
@@ -464,7 +464,7 @@ void drive_run(struct run_thread *self);
 /* Make the slot of (task, iteration) its own: nothing set, nothing recorded. With the lock held. */
 void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
 /* True if the host side of the iteration is as far as a driver may wait for. With the lock held. */
-bool drive_is_ready(const struct run *run, const struct in_flight *state);
+bool drive_is_ready(const struct run *run, const struct run_in_flight *state);
 /* Admit nothing more; all ranks end after the same iteration. With ranks in other processes this takes
    until all have said how far they are: called again until it returns true. */
 bool drive_drain(struct run *run);
@@ -547,7 +547,7 @@ bool push_work(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_callback(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_record(struct run_thread *self, const struct op *op, int64_t iteration);
 /* Count the task as recorded, for the driver. With the lock held. */
-void push_count_record(struct run *run, int task, struct in_flight *state);
+void push_count_record(struct run *run, int task, struct run_in_flight *state);
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
 /* The turns in which an operation starts and finishes, in a run that is forced into an order. */

@@ -48,7 +48,8 @@ static bool serial_overrides(struct arena *arena, struct pipeline *pipeline)
 }
 
 /* One task after another, on one stream a rank. */
-static enum status make_serial(struct variant *variant, const struct plan *plan, struct diag *diag)
+static enum status runtime_make_serial(struct variant *variant, const struct plan *plan,
+                                       struct diag *diag)
 {
     struct pipeline *pipeline = &variant->plan.pipeline;
     const char **name = ARENA_ARRAY(&variant->arena, 1, const char *);
@@ -80,7 +81,7 @@ enum status variant_init(struct variant *variant, const struct plan *plan, bool 
     arena_init(&variant->arena, 0);
     if (!plan_strip_device_rules(&variant->plan, &variant->arena, device == DEVICE_KIND_CUDA, diag))
         return diag_no_memory(diag);
-    return serial ? make_serial(variant, plan, diag) : STATUS_OK;
+    return serial ? runtime_make_serial(variant, plan, diag) : STATUS_OK;
 }
 
 void variant_for_graphs(struct variant *variant)
@@ -96,8 +97,8 @@ void variant_fini(struct variant *variant)
 
 /* ---- blocked agents, without a machine ------------------------------------------------------- */
 
-static bool describe_place(const struct run *run, const struct run_thread *thread, int64_t at,
-                           struct arena *arena, struct runtime_blocked *out)
+static bool runtime_describe_place(const struct run *run, const struct run_thread *thread,
+                                   int64_t at, struct arena *arena, struct runtime_blocked *out)
 {
     const struct program *p = run->program;
     char name[160], subject[160];
@@ -123,8 +124,8 @@ static enum status tell_places(struct run *run, struct runtime_result *result, s
     for (int t = 0; t < count; t++) {
         int64_t at = atomic_load(&run->threads[t].at);
         if (at >= 0 && run_has(run, run->threads[t].rank) &&
-            !describe_place(run, &run->threads[t], at, &result->arena,
-                            &result->blocked[result->blocked_count++]))
+            !runtime_describe_place(run, &run->threads[t], at, &result->arena,
+                                    &result->blocked[result->blocked_count++]))
             return diag_no_memory(diag);
     }
     return STATUS_OK;
@@ -158,7 +159,7 @@ static enum status open_journal(struct run *run, const struct runtime_options *o
 }
 
 /* Start to end; *end says how it ended. */
-static enum status perform(struct run *run, enum watch_end *end, struct diag *diag)
+static enum status runtime_perform(struct run *run, enum watch_end *end, struct diag *diag)
 {
     enum status status = run_start_threads(run, diag);
     *end = WATCH_FAILED;
@@ -172,12 +173,12 @@ static enum status perform(struct run *run, enum watch_end *end, struct diag *di
     return status;
 }
 
-static enum status first_of(enum status a, enum status b)
+static enum status runtime_first_of(enum status a, enum status b)
 {
     return a ? a : b;
 }
 
-static enum status interrupted(const struct run *run, struct diag *diag)
+static enum status runtime_interrupted(const struct run *run, struct diag *diag)
 {
     bool drained = !atomic_load(&run->stopped);
     return diag_error(diag, STATUS_VIOLATED, "interrupted%s",
@@ -185,8 +186,8 @@ static enum status interrupted(const struct run *run, struct diag *diag)
 }
 
 /* Where the run came to, and with replay whether it got there legally. */
-static enum status conclude(struct run *run, enum watch_end end, int64_t duration_ns,
-                            struct runtime_result *result, struct diag *diag)
+static enum status runtime_conclude(struct run *run, enum watch_end end, int64_t duration_ns,
+                                    struct runtime_result *result, struct diag *diag)
 {
     const struct program *p = run->program;
     int64_t *ends = calloc((size_t)p->ranks, sizeof *ends);
@@ -216,7 +217,8 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
 }
 
 /* Operations are counted from the start of the run; opening it has pushed one to each stream. */
-static enum status inject(struct run *run, const struct runtime_options *options, struct diag *diag)
+static enum status runtime_inject(struct run *run, const struct runtime_options *options,
+                                  struct diag *diag)
 {
     int64_t number = options->inject.number;
     if (!options->inject.given || !run_has(run, options->inject.rank))
@@ -243,32 +245,32 @@ static enum status begin_together(struct run *run, struct diag *diag)
 }
 
 /* The run proper. `results` is set when it is to be compared and finished. */
-static enum status run_recorded(struct run *run, const struct runtime_options *options,
-                                struct runtime_result *result, struct results *results,
-                                struct diag *diag)
+static enum status runtime_run_recorded(struct run *run, const struct runtime_options *options,
+                                        struct runtime_result *result, struct results *results,
+                                        struct diag *diag)
 {
     struct device **devices = NULL;
     enum watch_end end = WATCH_FAILED;
     enum status status = open_journal(run, options, &devices, diag);
     if (!status)
-        status = inject(run, options, diag);
+        status = runtime_inject(run, options, diag);
     if (!status)
         status = begin_together(run, diag);
     if (status)
         goto out;
     int64_t start_ns = run_now(run);
-    status = perform(run, &end, diag);
+    status = runtime_perform(run, &end, diag);
     int64_t duration_ns = run_now(run) - start_ns;
     journal_stop(run->journal);
-    enum status concluded = conclude(run, end, duration_ns, result, diag);
-    status = first_of(status, concluded);
+    enum status concluded = runtime_conclude(run, end, duration_ns, result, diag);
+    status = runtime_first_of(status, concluded);
     if (status == STATUS_OK && end == WATCH_INTERRUPTED)
-        status = interrupted(run, diag);
+        status = runtime_interrupted(run, diag);
     if (end == WATCH_FINISHED && run->config.digest && concluded == STATUS_OK)
-        status = first_of(status, data_results(run, results, diag));
+        status = runtime_first_of(status, data_results(run, results, diag));
     if (end == WATCH_FINISHED && run->layers && options->compare &&
         (concluded == STATUS_OK || concluded == STATUS_VIOLATED))
-        status = first_of(status, layers_judge(run, &result->arithmetic, diag));
+        status = runtime_first_of(status, layers_judge(run, &result->arithmetic, diag));
     result->matches_serial = result->arithmetic.equal;
 out:
     if (run->journal)
@@ -315,9 +317,9 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
     if (!status) {
         status = run_open(&run, program, &config, diag);
         if (!status)
-            status = perform(&run, &end, diag);
+            status = runtime_perform(&run, &end, diag);
         if (!status && end == WATCH_INTERRUPTED)
-            status = interrupted(&run, diag);
+            status = runtime_interrupted(&run, diag);
         if (!status)
             status = data_results(&run, out, diag);
         run_close(&run);
@@ -385,9 +387,10 @@ static void note_difference(const struct program *p, int64_t at, struct diag *di
                   p->buffers[at - digests].rank, p->buffers[at - digests].name);
 }
 
-static enum status compare(const struct plan *plan, const struct run *run,
-                           const struct runtime_options *options, const struct results *results,
-                           struct runtime_result *result, struct diag *diag)
+static enum status runtime_compare(const struct plan *plan, const struct run *run,
+                                   const struct runtime_options *options,
+                                   const struct results *results, struct runtime_result *result,
+                                   struct diag *diag)
 {
     struct results expected = {0};
     bool ends;
@@ -473,8 +476,8 @@ static enum status tell_forced(const struct program *p, struct gate *gate,
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* On a CUDA device host functions run one at a time, so a kernel that waits for another cannot be one. */
-static enum status check_kernels(const struct plan *plan, const struct runtime_options *options,
-                                 struct diag *diag)
+static enum status runtime_check_kernels(const struct plan *plan,
+                                         const struct runtime_options *options, struct diag *diag)
 {
     for (size_t t = 0; options->device == DEVICE_KIND_CUDA && t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
@@ -487,8 +490,8 @@ static enum status check_kernels(const struct plan *plan, const struct runtime_o
     return STATUS_OK;
 }
 
-static enum status check_options(const struct plan *plan, const struct runtime_options *options,
-                                 struct diag *diag)
+static enum status runtime_check_options(const struct plan *plan,
+                                         const struct runtime_options *options, struct diag *diag)
 {
     int ranks = options->ranks ? options->ranks : plan_rank_count(plan);
     if (options->serial && plan->form != FORM_PIPELINE)
@@ -501,13 +504,13 @@ static enum status check_options(const struct plan *plan, const struct runtime_o
     if (options->inject.given && (options->inject.rank < 0 || options->inject.rank >= ranks))
         return diag_error(diag, STATUS_USAGE, "no rank %d to inject a failure into",
                           options->inject.rank);
-    return check_kernels(plan, options, diag);
+    return runtime_check_kernels(plan, options, diag);
 }
 
 /* A program that can be run, and the run of it. */
-static enum status run_program(const struct plan *plan, const struct program *program,
-                               const struct runtime_options *options, struct runtime_result *result,
-                               struct diag *diag)
+static enum status runtime_run_program(const struct plan *plan, const struct program *program,
+                                       const struct runtime_options *options,
+                                       struct runtime_result *result, struct diag *diag)
 {
     struct run run;
     struct results results = {0};
@@ -532,7 +535,7 @@ static enum status run_program(const struct plan *plan, const struct program *pr
     if (!status) {
         result->device = arena_strdup(&result->arena,
                                       device_description(run.ranks[run_first_rank(&run)].device));
-        status = result->device ? run_recorded(&run, options, result, &results, diag)
+        status = result->device ? runtime_run_recorded(&run, options, result, &results, diag)
                                 : diag_no_memory(diag);
     }
     if (!status || status == STATUS_VIOLATED)
@@ -541,10 +544,10 @@ static enum status run_program(const struct plan *plan, const struct program *pr
     run_close(&run);
     journal_close(journal); /* after the last callback of the device */
     if (gate && (!status || status == STATUS_VIOLATED))
-        status = first_of(tell_forced(program, gate, result, diag), status);
+        status = runtime_first_of(tell_forced(program, gate, result, diag), status);
     gate_close(gate);
     if (!status && results.floats)
-        status = compare(plan, &run, options, &results, result, diag);
+        status = runtime_compare(plan, &run, options, &results, result, diag);
     free(results.floats);
     return status;
 }
@@ -581,7 +584,7 @@ enum status runtime_run(const struct plan *plan, const struct runtime_options *w
     struct runtime_result result = {.run = -1};
     struct runtime_options known = *wanted;
     const struct runtime_options *options = &known;
-    enum status status = check_options(plan, options, diag);
+    enum status status = runtime_check_options(plan, options, diag);
     if (!status && options->witness)
         status = check_witness(plan, options, diag);
     if (status)
@@ -594,7 +597,7 @@ enum status runtime_run(const struct plan *plan, const struct runtime_options *w
         status = diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
                             plan->name, program->ranks, rendezvous_size(options->rendezvous));
     if (!status)
-        status = run_program(plan, program, options, &result, diag);
+        status = runtime_run_program(plan, program, options, &result, diag);
     program_close(program);
     variant_fini(&variant);
     if (status == STATUS_OK || status == STATUS_VIOLATED)

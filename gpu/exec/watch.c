@@ -21,7 +21,7 @@ enum { WATCH_TICK_MS = 20 };
 #define SETTLE_NS INT64_C(100000000)
 #define SILENT_NS INT64_C(250000000)
 
-struct watch {
+struct watch_watch {
     struct run *run;
     struct diag *diag;
     int64_t limit_ns;
@@ -42,7 +42,7 @@ static int64_t longest_operation(const struct run *run)
 
 /* ---- what may have happened ------------------------------------------------------------------ */
 
-static bool has_failed(struct watch *watch)
+static bool has_failed(struct watch_watch *watch)
 {
     struct run *run = watch->run;
     struct diag diag;
@@ -56,7 +56,7 @@ static bool has_failed(struct watch *watch)
     return failed;
 }
 
-static bool is_interrupted(struct watch *watch)
+static bool watch_is_interrupted(struct watch_watch *watch)
 {
     struct run *run = watch->run;
     int wish = run->config.stop ? atomic_load(run->config.stop) : RUNTIME_GO;
@@ -86,7 +86,7 @@ static int64_t progress_of_all(const struct run *run, int64_t own)
     return sum;
 }
 
-static bool makes_progress(struct watch *watch)
+static bool makes_progress(struct watch_watch *watch)
 {
     struct run *run = watch->run;
     int64_t progress = run->journal ? journal_finished(run->journal) : 0;
@@ -102,7 +102,7 @@ static bool makes_progress(struct watch *watch)
 }
 
 /* A process without a live watchdog is stopped, or starves. */
-static void report_silent(struct watch *watch)
+static void report_silent(struct watch_watch *watch)
 {
     struct rendezvous *rendezvous = watch->run->config.rendezvous;
     char time[UNITS_TEXT];
@@ -117,7 +117,7 @@ static void report_silent(struct watch *watch)
     }
 }
 
-static void report_hang(struct watch *watch)
+static void report_hang(struct watch_watch *watch)
 {
     char time[UNITS_TEXT];
     units_show_time((double)(run_now(watch->run) - watch->progress_ns), time);
@@ -130,7 +130,7 @@ static void report_hang(struct watch *watch)
 }
 
 /* The watchdog of another process found no progress on any rank and aborted. */
-static bool hangs_with_others(struct watch *watch)
+static bool hangs_with_others(struct watch_watch *watch)
 {
     struct run *run = watch->run;
     if (!run->config.rendezvous || !atomic_load(&rendezvous_board(run->config.rendezvous)->hung) ||
@@ -148,7 +148,7 @@ static bool a_peer_is_gone(const struct run *run)
 
 /* Another process died, or could not go on: what was waited for is said, then it is over. Work that did not need the dead one
    goes on for a moment, until it does. */
-static bool peer_is_lost(struct watch *watch)
+static bool peer_is_lost(struct watch_watch *watch)
 {
     struct run *run = watch->run;
     const char *how;
@@ -171,7 +171,7 @@ static bool peer_is_lost(struct watch *watch)
 
 /* Look around; true when the run is over before its time, *end says how. The cause comes before its effects: a process that
    died is the cause of failures here, but one that left after a failure told why, or left because of a failure here. */
-static bool look(struct watch *watch, enum watch_end *end)
+static bool watch_own_look(struct watch_watch *watch, enum watch_end *end)
 {
     if (a_peer_is_gone(watch->run) && peer_is_lost(watch)) {
         *end = WATCH_BEREFT;
@@ -189,7 +189,7 @@ static bool look(struct watch *watch, enum watch_end *end)
         *end = WATCH_BEREFT;
         return true;
     }
-    if (is_interrupted(watch)) {
+    if (watch_is_interrupted(watch)) {
         *end = WATCH_INTERRUPTED;
         return true;
     }
@@ -232,17 +232,17 @@ static bool await_device(struct run *run)
 
 enum watch_end watch_run(struct run *run, struct diag *diag)
 {
-    struct watch watch = {.run = run,
-                          .diag = diag,
-                          .limit_ns = run->config.timeout_ns + longest_operation(run),
-                          .progress_ns = run_now(run),
-                          .abort_ns = DEVICE_FOREVER};
+    struct watch_watch watch = {.run = run,
+                                .diag = diag,
+                                .limit_ns = run->config.timeout_ns + longest_operation(run),
+                                .progress_ns = run_now(run),
+                                .abort_ns = DEVICE_FOREVER};
     enum watch_end end = WATCH_FINISHED;
     while (await_threads(run))
-        if (look(&watch, &end))
+        if (watch_own_look(&watch, &end))
             goto over;
     while (await_device(run))
-        if (look(&watch, &end))
+        if (watch_own_look(&watch, &end))
             goto over;
     drive_done(run);
     if (has_failed(&watch))
@@ -311,8 +311,8 @@ void waits_for(struct run *run, int rank, const struct op *op, int64_t iteration
 }
 
 /* "; thread dense: LoadParams(1) waits for the CPU part of StoreParams(0)" */
-static void add_place(struct run *run, const struct run_thread *thread, int64_t at, char *out,
-                      size_t bytes)
+static void watch_add_place(struct run *run, const struct run_thread *thread, int64_t at, char *out,
+                            size_t bytes)
 {
     const struct program *p = run->program;
     const struct op *op = &p->ops[at >> 32];
@@ -339,7 +339,7 @@ void waits_of_others(const struct run_thread *self, char *out, size_t bytes)
         if (at < 0 || thread == self || p->threads[t].kind == THREAD_DRIVER ||
             !run_has(run, thread->rank))
             continue;
-        add_place(run, thread, at, out + used, bytes - used);
+        watch_add_place(run, thread, at, out + used, bytes - used);
         used += strlen(out + used);
     }
 }

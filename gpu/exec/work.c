@@ -31,17 +31,17 @@
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* In [0, 1), on a grid coarse enough that sums of a few are exact. */
-static float number(uint64_t a, uint64_t b, uint64_t c)
+static float work_number(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t hash = hash_mix(hash_mix(hash_mix(a + 1) ^ b) ^ c);
     return (float)(hash >> 52) / 4096.0F;
 }
 
 /* The weight of the k-th of several numbers read; all together less than 1/2. */
-static float weight(const struct op *op, int k)
+static float work_weight(const struct op *op, int k)
 {
     return 0.25F / (float)(1 << (k < 8 ? k : 8)) *
-           (0.5F + number((uint64_t)op->task, 7, (uint64_t)k));
+           (0.5F + work_number((uint64_t)op->task, 7, (uint64_t)k));
 }
 
 static bool is_read(const struct run *run, const struct op *op, int buffer)
@@ -55,7 +55,7 @@ static bool is_read(const struct run *run, const struct op *op, int buffer)
 /* ---- what goes before the work --------------------------------------------------------------- */
 
 /* One operation on its way to its stream. */
-struct job {
+struct work_job {
     struct run *run;
     const struct op *op;
     const struct run_op *of;
@@ -66,7 +66,7 @@ struct job {
 
 /* All that a job pushes starts in one step: the first operation waits for its turn, the operation
    proper, which has it in `op` already, ends it. */
-static enum status push(struct job *job, struct device_op op, struct stamp *stamp)
+static enum status work_own_push(struct work_job *job, struct device_op op, struct stamp *stamp)
 {
     bool proper = op.turn.leaves;
     op.turn = push_turn(job->run, job->op);
@@ -77,89 +77,92 @@ static enum status push(struct job *job, struct device_op op, struct stamp *stam
     return device_push(job->run->streams[job->op->stream].handle, &op, stamp, job->diag);
 }
 
-static enum status add_mark(struct job *job, struct device_ref x, struct device_ref y, float alpha)
+static enum status add_mark(struct work_job *job, struct device_ref x, struct device_ref y,
+                            float alpha)
 {
-    return push(
+    return work_own_push(
         job,
         (struct device_op){.kind = DEVICE_OP_AXPY,
                            .axpy = {.x = x, .y = y, .elements = DIGEST_FLOATS, .alpha = alpha}},
         NULL);
 }
 
-static int rank_of(const struct job *job)
+static int work_rank_of(const struct work_job *job)
 {
     return job->run->program->streams[job->op->stream].rank;
 }
 
 /* c(task, iteration) */
-static float constant(const struct job *job)
+static float constant(const struct work_job *job)
 {
-    return number((uint64_t)rank_of(job), (uint64_t)job->op->task, (uint64_t)job->iteration);
+    return work_number((uint64_t)work_rank_of(job), (uint64_t)job->op->task,
+                       (uint64_t)job->iteration);
 }
 
-static enum status set_mark_from_host(struct job *job, struct device_ref mark)
+static enum status set_mark_from_host(struct work_job *job, struct device_ref mark)
 {
-    struct device_ref from = graph_numbers(job->run, rank_of(job), job->op->task, job->iteration);
-    return push(job,
-                (struct device_op){.kind = DEVICE_OP_COPY,
-                                   .copy = {DIRECTION_H2D, from, mark, DIGEST_BYTES}},
-                NULL);
+    struct device_ref from =
+        graph_numbers(job->run, work_rank_of(job), job->op->task, job->iteration);
+    return work_own_push(job,
+                         (struct device_op){.kind = DEVICE_OP_COPY,
+                                            .copy = {DIRECTION_H2D, from, mark, DIGEST_BYTES}},
+                         NULL);
 }
 
-static enum status set_mark(struct job *job, struct device_ref mark)
+static enum status set_mark(struct work_job *job, struct device_ref mark)
 {
     double value = constant(job);
-    if (graph_captures(job->run, rank_of(job)))
+    if (graph_captures(job->run, work_rank_of(job)))
         return set_mark_from_host(job, mark);
-    return push(
+    return work_own_push(
         job,
         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {mark, DIGEST_FLOATS, DTYPE_F32, value}},
         NULL);
 }
 
-static enum status copy_mark(struct job *job, struct device_ref from, struct device_ref to)
+static enum status copy_mark(struct work_job *job, struct device_ref from, struct device_ref to)
 {
-    return push(
+    return work_own_push(
         job,
         (struct device_op){.kind = DEVICE_OP_COPY, .copy = {DIRECTION_D2D, from, to, DIGEST_BYTES}},
         NULL);
 }
 
 /* sum += a_k * r_k over the buffers read, but for `except`. */
-static enum status add_reads(struct job *job, struct device_ref sum, int except)
+static enum status add_reads(struct work_job *job, struct device_ref sum, int except)
 {
     enum status status = STATUS_OK;
     for (int k = 0, read; (read = data_access(job->run, job->op, false, k)) >= 0 && !status; k++)
         if (read != except)
-            status =
-                add_mark(job, data_buffer(job->run, read, job->iteration), sum, weight(job->op, k));
+            status = add_mark(job, data_buffer(job->run, read, job->iteration), sum,
+                              work_weight(job->op, k));
     return status;
 }
 
-static struct device_ref digest_ref(const struct job *job)
+static struct device_ref digest_ref(const struct work_job *job)
 {
-    return (struct device_ref){job->run->ranks[rank_of(job)].digest,
+    return (struct device_ref){job->run->ranks[work_rank_of(job)].digest,
                                (size_t)job->op->task * (size_t)DIGEST_BYTES};
 }
 
 /* A place in the stream's own memory. */
-static struct device_ref own(const struct job *job, bool write, size_t at)
+static struct device_ref work_own(const struct work_job *job, bool write, size_t at)
 {
     const struct run_stream *stream = &job->run->streams[job->op->stream];
     return (struct device_ref){write ? stream->results : stream->operands, at};
 }
 
 /* The operations of host programs have no digest; what they read goes into their stream's own memory. */
-static struct device_ref sum_ref(const struct job *job)
+static struct device_ref sum_ref(const struct work_job *job)
 {
     const struct run_stream *stream = &job->run->streams[job->op->stream];
     return job->op->task >= 0 ? digest_ref(job) : (struct device_ref){stream->results, 0};
 }
 
 /* Of an accumulator: what was in it counts, and so does each addition. */
-static enum status add_to_mark(struct job *job, struct device_ref mark)
+static enum status add_to_mark(struct work_job *job, struct device_ref mark)
 {
-    const struct device_ref aside = own(job, true, 0);
+    const struct device_ref aside = work_own(job, true, 0);
     enum status status = add_mark(job, mark, mark, -0.75F);
     if (!status)
         status = set_mark(job, aside);
@@ -167,7 +170,7 @@ static enum status add_to_mark(struct job *job, struct device_ref mark)
 }
 
 /* A kernel: everything read goes into everything written. */
-static enum status mix(struct job *job)
+static enum status work_mix(struct work_job *job)
 {
     int first = data_access(job->run, job->op, true, 0);
     if (first < 0)
@@ -187,46 +190,46 @@ static enum status mix(struct job *job)
 }
 
 /* On a GPU the kernels of host programs use their buffers, so that whoever looks at the run sees what they access. */
-static bool touches_buffers(const struct job *job)
+static bool touches_buffers(const struct work_job *job)
 {
     return job->run->program->tasks == 0 && job->run->config.device == DEVICE_KIND_CUDA &&
            job->op->kind == OP_LAUNCH;
 }
 
-static enum status push_marks(struct job *job)
+static enum status push_marks(struct work_job *job)
 {
     if (job->op->access_count == 0 || !(job->run->config.digest || touches_buffers(job)))
         return STATUS_OK;
-    return job->op->kind == OP_LAUNCH ? mix(job) : add_reads(job, digest_ref(job), -1);
+    return job->op->kind == OP_LAUNCH ? work_mix(job) : add_reads(job, digest_ref(job), -1);
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
 /* The first buffer read or written, if there is one, else a place in the stream's own memory. */
-static struct device_ref operand(const struct job *job, bool write, size_t at)
+static struct device_ref operand(const struct work_job *job, bool write, size_t at)
 {
     int buffer = data_access(job->run, job->op, write, 0);
-    return buffer >= 0 ? data_buffer(job->run, buffer, job->iteration) : own(job, write, at);
+    return buffer >= 0 ? data_buffer(job->run, buffer, job->iteration) : work_own(job, write, at);
 }
 
-static bool same_place(struct device_ref a, struct device_ref b)
+static bool work_same_place(struct device_ref a, struct device_ref b)
 {
     return a.buffer == b.buffer && a.offset == b.offset;
 }
 
-static enum status push_kernel(struct job *job, struct device_op op, struct stamp *stamp)
+static enum status push_kernel(struct work_job *job, struct device_op op, struct stamp *stamp)
 {
     const struct work *work = &job->of->work;
     struct needs needs = data_needs(job->run, job->op);
-    struct device_ref a = own(job, false, 0),
-                      b = own(job, false, (size_t)data_align(needs.bytes[0])),
-                      c = own(job, true, 0);
+    struct device_ref a = work_own(job, false, 0),
+                      b = work_own(job, false, (size_t)data_align(needs.bytes[0])),
+                      c = work_own(job, true, 0);
     op.kind = DEVICE_OP_SPIN;
     if (job->run->layers)
         op.dense = layers_steps(job->run, job->op);
     if (job->run->layers && op.dense.count > 0) {
         op.kind = DEVICE_OP_DENSE;
-        return push(job, op, stamp);
+        return work_own_push(job, op, stamp);
     }
     switch (run_is_timed(job->run) ? work->kind : WORK_NONE) {
     case WORK_GEMM:
@@ -249,11 +252,11 @@ static enum status push_kernel(struct job *job, struct device_op op, struct stam
         break;
     default: break;
     }
-    return push(job, op, stamp);
+    return work_own_push(job, op, stamp);
 }
 
 /* The numbers a copy brings from the host are those of its iteration. */
-static struct device_ref staging(const struct job *job)
+static struct device_ref staging(const struct work_job *job)
 {
     const struct run_op *of = job->of;
     struct device_buffer *buffer = of->staging[job->iteration % of->staging_count];
@@ -262,24 +265,26 @@ static struct device_ref staging(const struct job *job)
     if (of->work.direction != DIRECTION_H2D)
         count = 0;
     for (size_t i = 0; i < count && i < DIGEST_FLOATS; i++)
-        numbers[i] = number((uint64_t)rank_of(job) << 32 | (uint64_t)(uint32_t)job->op->task,
-                            (uint64_t)job->iteration, i);
+        numbers[i] =
+            work_number((uint64_t)work_rank_of(job) << 32 | (uint64_t)(uint32_t)job->op->task,
+                        (uint64_t)job->iteration, i);
     return (struct device_ref){buffer, 0};
 }
 
-static enum status push_copy(struct job *job, struct device_op op, struct stamp *stamp)
+static enum status work_push_copy(struct work_job *job, struct device_op op, struct stamp *stamp)
 {
     enum direction direction = job->of->work.direction;
     op.kind = DEVICE_OP_COPY;
     op.copy = (struct device_copy){.direction = direction, .bytes = job->of->bytes};
     op.copy.from = direction == DIRECTION_H2D ? staging(job) : operand(job, false, 0);
     op.copy.to = direction == DIRECTION_D2H ? staging(job) : operand(job, true, 0);
-    if (same_place(op.copy.from, op.copy.to))
-        op.copy.to = own(job, true, 0);
-    return push(job, op, stamp);
+    if (work_same_place(op.copy.from, op.copy.to))
+        op.copy.to = work_own(job, true, 0);
+    return work_own_push(job, op, stamp);
 }
 
-static enum status push_collective(struct job *job, struct device_op op, struct stamp *stamp)
+static enum status work_push_collective(struct work_job *job, struct device_op op,
+                                        struct stamp *stamp)
 {
     const struct program *p = job->run->program;
     const struct comm_desc *comm = &p->comms[job->op->comm];
@@ -292,20 +297,20 @@ static enum status push_collective(struct job *job, struct device_op op, struct 
         .bytes = job->of->bytes,
         .send = operand(job, false, 0),
         .recv = operand(job, true, 0)};
-    if (same_place(op.collective.send, op.collective.recv) &&
+    if (work_same_place(op.collective.send, op.collective.recv) &&
         job->of->work.collective == COLLECTIVE_ALL_TO_ALL)
-        op.collective.recv = own(job, true, 0);
+        op.collective.recv = work_own(job, true, 0);
     bool gathers = layers_gather(job->run, job->op, &op.collective);
-    enum status status = push(job, op, stamp);
+    enum status status = work_own_push(job, op, stamp);
     if (!gathers || status)
         return status;
-    return push(
+    return work_own_push(
         job, (struct device_op){.kind = DEVICE_OP_DENSE, .dense = layers_steps(job->run, job->op)},
         NULL);
 }
 
 /* The first send and the first receive use the buffers of the plan, if it names any. */
-static enum status push_group(struct job *job, struct device_op op, struct stamp *stamp)
+static enum status work_push_group(struct work_job *job, struct device_op op, struct stamp *stamp)
 {
     const struct program *p = job->run->program;
     const struct comm_desc *comm = &p->comms[job->op->comm];
@@ -323,14 +328,14 @@ static enum status push_group(struct job *job, struct device_op op, struct stamp
                                        .peer = part->send ? channel->to : channel->from,
                                        .tag = p->names.items[part->tag],
                                        .bytes = bytes};
-        parts[i].data = seen[end]++ ? own(job, end, at[end]) : operand(job, end, at[end]);
+        parts[i].data = seen[end]++ ? work_own(job, end, at[end]) : operand(job, end, at[end]);
         layers_message(job->run, part, &parts[i].data, &parts[i].bytes);
         at[end] += (size_t)data_align(bytes);
     }
     op.kind = DEVICE_OP_GROUP;
     op.group =
         (struct device_group){job->run->comms[comm->first_member + job->op->member], parts, count};
-    enum status status = push(job, op, stamp);
+    enum status status = work_own_push(job, op, stamp);
     free(parts);
     return status;
 }
@@ -338,22 +343,22 @@ static enum status push_group(struct job *job, struct device_op op, struct stamp
 enum status work_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
                       struct diag *diag)
 {
-    struct job job = {.run = run,
-                      .op = op,
-                      .of = &run->ops[op - run->program->ops],
-                      .iteration = iteration,
-                      .diag = diag};
+    struct work_job job = {.run = run,
+                           .op = op,
+                           .of = &run->ops[op - run->program->ops],
+                           .iteration = iteration,
+                           .diag = diag};
     struct device_op work = {
         .sm = op->sm, .time_ns = run_is_timed(run) ? op->time_ns : 0, .turn = push_turn(run, op)};
     enum status status = push_marks(&job);
     if (status)
         return status;
     if (op->kind == OP_COPY)
-        return push_copy(&job, work, stamp);
+        return work_push_copy(&job, work, stamp);
     if (op->kind == OP_COLLECTIVE)
-        return push_collective(&job, work, stamp);
+        return work_push_collective(&job, work, stamp);
     if (op->kind == OP_GROUP)
-        return push_group(&job, work, stamp);
+        return work_push_group(&job, work, stamp);
     assert(op->kind == OP_LAUNCH);
     return push_kernel(&job, work, stamp);
 }
@@ -365,9 +370,10 @@ bool work_alternates(const struct run *run, const struct op *op)
     return run_is_timed(run) && op->kind == OP_LAUNCH && op->given->work->kind == WORK_AXPY;
 }
 
-static void write_constant(const struct job *job)
+static void write_constant(const struct work_job *job)
 {
-    struct device_ref to = graph_numbers(job->run, rank_of(job), job->op->task, job->iteration);
+    struct device_ref to =
+        graph_numbers(job->run, work_rank_of(job), job->op->task, job->iteration);
     float *numbers = (float *)device_host_pointer(to.buffer) + to.offset / sizeof(float);
     float value = constant(job);
     for (int i = 0; i < DIGEST_FLOATS; i++)
@@ -376,7 +382,7 @@ static void write_constant(const struct job *job)
 
 void work_refresh(struct run *run, const struct op *op, int64_t iteration)
 {
-    struct job job = {
+    struct work_job job = {
         .run = run, .op = op, .of = &run->ops[op - run->program->ops], .iteration = iteration};
     if (op->kind == OP_COPY && job.of->work.direction == DIRECTION_H2D)
         staging(&job);

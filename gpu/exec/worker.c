@@ -23,8 +23,8 @@ static int index_of(const struct run *run, const struct op *op)
 }
 
 /* A host step without a push; the lock may be held. */
-static bool note_op(struct run_thread *self, const struct op *op, int64_t iteration,
-                    int64_t begin_ns, int64_t at_ns)
+static bool worker_note_op(struct run_thread *self, const struct op *op, int64_t iteration,
+                           int64_t begin_ns, int64_t at_ns)
 {
     return run_note(self, LOG_OP, index_of(self->run, op), iteration, begin_ns, at_ns);
 }
@@ -83,7 +83,7 @@ static bool note_look(struct run_thread *self, const struct op *op, int64_t iter
     return true;
 }
 
-static bool await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
+static bool worker_await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
     int64_t looked_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
@@ -94,8 +94,8 @@ static bool await_flag(struct run_thread *self, const struct op *op, int64_t ite
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !flag_is_set(run, self->rank, op, iteration))
         in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
-    bool done =
-        !run_stopped(run) && in_time && note_op(self, op, iteration, begin_ns, run_step_ns(self));
+    bool done = !run_stopped(run) && in_time &&
+                worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
     run_unlock(run);
     return in_time ? done : waited_too_long(self, op, iteration);
 }
@@ -108,10 +108,10 @@ static bool set_flag(struct run_thread *self, const struct op *op, int64_t itera
     int64_t now_ns = run_step_ns(self);
     atomic_store_explicit(flag, true, memory_order_release);
     run_wake(run, flag);
-    return note_op(self, op, iteration, now_ns, now_ns);
+    return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
-static bool signal_flag(struct run_thread *self, const struct op *op, int64_t iteration)
+static bool worker_signal_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     pthread_mutex_lock(&self->run->lock);
     bool done = set_flag(self, op, iteration);
@@ -136,7 +136,7 @@ static bool may_proceed(const struct run_thread *self, const struct op *op)
 }
 
 /* The word a thread waits on, and the word that changes when the operation takes effect. */
-static const void *object_of(const struct run_thread *self, const struct op *op)
+static const void *worker_object_of(const struct run_thread *self, const struct op *op)
 {
     const struct run *run = self->run;
     enum op_operand kind = op_operand(op->kind);
@@ -145,7 +145,7 @@ static const void *object_of(const struct run_thread *self, const struct op *op)
                                    : (const void *)&run->ranks[self->rank].served;
 }
 
-static void pass(struct run_thread *self, const struct op *op)
+static void worker_pass(struct run_thread *self, const struct op *op)
 {
     struct run *run = self->run;
     enum op_operand kind = op_operand(op->kind);
@@ -160,10 +160,10 @@ static void pass(struct run_thread *self, const struct op *op)
     }
 }
 
-static bool take_turn(struct run_thread *self, const struct op *op, int64_t iteration)
+static bool worker_take_turn(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    const void *object = object_of(self, op);
+    const void *object = worker_object_of(self, op);
     int64_t begin_ns = run_come_ns(self), deadline_ns = wait_deadline(run);
     bool in_time = true;
     pthread_mutex_lock(&run->lock);
@@ -171,9 +171,9 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
         in_time = run_block_until(self, object, deadline_ns);
     bool done = !run_stopped(run) && in_time;
     if (done) {
-        pass(self, op);
+        worker_pass(self, op);
         run_wake(run, object);
-        done = note_op(self, op, iteration, begin_ns, run_step_ns(self));
+        done = worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
     }
     run_unlock(run);
     return in_time ? done : waited_too_long(self, op, iteration);
@@ -181,7 +181,7 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
 
 /* ---- the host waits for the device ----------------------------------------------------------- */
 
-static bool has_turn(const struct run_thread *self)
+static bool worker_has_turn(const struct run_thread *self)
 {
     struct gate *gate = self->run->config.gate;
     return gate && gate_turn(gate) == program_thread_agent(self->run->program, self->index);
@@ -190,7 +190,7 @@ static bool has_turn(const struct run_thread *self)
 static bool note_call(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     int64_t now_ns = run_step_ns(self);
-    if (!note_op(self, op, iteration, now_ns, now_ns))
+    if (!worker_note_op(self, op, iteration, now_ns, now_ns))
         return false;
     run_end_step(self);
     run_begin_step(self);
@@ -206,7 +206,7 @@ static bool sync_work(struct run_thread *self, const struct op *op, int64_t iter
     struct run *run = self->run;
     if (op->snapshot && !note_call(self, op, iteration))
         return false;
-    if (op->snapshot && has_turn(self))
+    if (op->snapshot && worker_has_turn(self))
         return true;
     if (op->sync == SYNC_STREAM)
         return run_check(
@@ -250,25 +250,25 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     }
     self->pumped.sync = NULL;
     diag_fini(&diag);
-    return done && note_op(self, op, iteration, begin_ns, run_step_ns(self));
+    return done && worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-static bool spend(struct run_thread *self, const struct op *op, int64_t iteration)
+static bool worker_spend(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
     int64_t begin_ns = run_step_ns(self);
     if (run_is_timed(run) && !run_spend(run, op->time_ns))
         return false;
-    return note_op(self, op, iteration, begin_ns, run_step_ns(self));
+    return worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
 }
 
 /* With the lock held. */
 static bool count_complete(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    struct in_flight *state = run_iteration(run, self->rank, iteration);
+    struct run_in_flight *state = run_iteration(run, self->rank, iteration);
     int64_t now_ns = run_step_ns(self);
     assert(state->submit_left > 0 && run->ranks[self->rank].handed_out > 0);
     state->submit_left--;
@@ -280,10 +280,10 @@ static bool count_complete(struct run_thread *self, const struct op *op, int64_t
     choose_submitted(self);
     if (drive_is_ready(run, state))
         run_wake(run, state);
-    return note_op(self, op, iteration, now_ns, now_ns);
+    return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
-static bool complete(struct run_thread *self, const struct op *op, int64_t iteration)
+static bool worker_complete(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     pthread_mutex_lock(&self->run->lock);
     bool done = count_complete(self, op, iteration);
@@ -295,7 +295,7 @@ static bool complete(struct run_thread *self, const struct op *op, int64_t itera
 static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     int64_t now_ns = run_step_ns(self);
-    return note_op(self, op, iteration, now_ns, now_ns);
+    return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
 /* A wait that does not apply is no push at all. */
@@ -308,17 +308,17 @@ static bool wait_event(struct run_thread *self, const struct op *op, int64_t ite
     bool skipped = !depends(run, self->rank, op, iteration), done = true;
     int64_t now_ns = run_step_ns(self);
     if (skipped)
-        done = note_op(self, op, iteration, now_ns, now_ns);
+        done = worker_note_op(self, op, iteration, now_ns, now_ns);
     run_unlock(run);
     return skipped ? done : push_wait(self, op, iteration);
 }
 
 /* False when the run stopped or failed. */
-static bool execute(struct run_thread *self, const struct op *op, int64_t iteration)
+static bool worker_execute(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     switch (op->kind) {
     case OP_HOST:
-    case OP_COMPUTE: return spend(self, op, iteration);
+    case OP_COMPUTE: return worker_spend(self, op, iteration);
     case OP_LAUNCH:
     case OP_COPY:
     case OP_COLLECTIVE:
@@ -330,15 +330,15 @@ static bool execute(struct run_thread *self, const struct op *op, int64_t iterat
     case OP_FREE:
     case OP_RECORD_STREAM: return mark_buffer(self, op, iteration);
     case OP_SYNC: return sync_host(self, op, iteration);
-    case OP_SIGNAL: return signal_flag(self, op, iteration);
-    case OP_AWAIT: return await_flag(self, op, iteration);
+    case OP_SIGNAL: return worker_signal_flag(self, op, iteration);
+    case OP_AWAIT: return worker_await_flag(self, op, iteration);
     case OP_LOCK:
     case OP_UNLOCK:
     case OP_PUT:
     case OP_GET:
     case OP_TICKET:
-    case OP_SERVE: return take_turn(self, op, iteration);
-    case OP_COMPLETE: return complete(self, op, iteration);
+    case OP_SERVE: return worker_take_turn(self, op, iteration);
+    case OP_COMPLETE: return worker_complete(self, op, iteration);
     case OP_BARRIER: break;
     }
     assert(0 && "an operation that is lowered to others");
@@ -360,7 +360,7 @@ bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
     self->call.worked = true;
     for (int i = 0; i < what->count && done; i++)
         if (worker_is_work(&p->ops[what->first + i]))
-            done = execute(self, &p->ops[what->first + i], iteration);
+            done = worker_execute(self, &p->ops[what->first + i], iteration);
     return done;
 }
 
@@ -407,7 +407,7 @@ static void end_range(struct range *range)
 /* ---- bodies ------------------------------------------------------------------------------------ */
 
 /* The oldest instance of the queue becomes the current one; false where there is none. With the lock held. */
-static bool take_first(struct run_thread *self)
+static bool worker_take_first(struct run_thread *self)
 {
     assert(self->queue_first < self->queue_cap && self->queue_count <= self->queue_cap);
     if (run_stopped(self->run) || self->queue_count == 0)
@@ -438,7 +438,7 @@ static bool end_task(struct run_thread *self, const struct op *signal, int64_t i
     pthread_mutex_lock(&run->lock);
     push_count_record(run, completed->task, run_iteration(run, self->rank, iteration));
     bool done = set_flag(self, signal, iteration) && count_complete(self, completed, iteration);
-    if (done && self->loops && !run->config.chooser && take_first(self))
+    if (done && self->loops && !run->config.chooser && worker_take_first(self))
         self->has_taken = done = note_taken(self, run_step_ns(self));
     run_unlock(run);
     return done;
@@ -465,7 +465,7 @@ static void note_place(struct run_thread *self, const struct op *op, int64_t ite
 }
 
 /* Execute the operation at this place, and go past it. */
-static bool execute_next(struct run_thread *self, const struct body *what, struct place *place,
+static bool execute_next(struct run_thread *self, const struct body *what, struct run_place *place,
                          int64_t iteration)
 {
     struct run *run = self->run;
@@ -482,7 +482,7 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
     else if (ends_task(run, what, place->next))
         done = end_task(self, op, iteration), place->next++;
     else
-        done = execute(self, op, iteration);
+        done = worker_execute(self, op, iteration);
     run_end_step(self);
     if (self->log && !run->program->tasks)
         journal_throttle(run->journal);
@@ -497,7 +497,7 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
 static bool execute_body(struct run_thread *self, int body, int64_t iteration)
 {
     const struct body *what = &self->run->program->bodies[body];
-    struct place place = {.next = 0};
+    struct run_place place = {.next = 0};
     bool done = true;
     while (place.next < what->count && done)
         done = execute_next(self, what, &place, iteration);
@@ -524,14 +524,14 @@ static bool wait_for_instance(struct run_thread *self)
 {
     struct run *run = self->run;
     if (run->config.chooser)
-        return choose_wait(self) && take_first(self);
+        return choose_wait(self) && worker_take_first(self);
     while (!run_is_on_caller(run) && !run_stopped(run) && self->queue_count == 0 &&
            !run->ranks[self->rank].driver_done)
         run_block(self, self->queue);
-    return take_first(self);
+    return worker_take_first(self);
 }
 
-static bool take(struct run_thread *self)
+static bool worker_take(struct run_thread *self)
 {
     struct run *run = self->run;
     run_begin_step(self);
@@ -570,7 +570,7 @@ void worker_run(struct run_thread *self)
 {
     struct run *run = self->run;
     self->loops = true;
-    while (self->has_taken || take(self)) {
+    while (self->has_taken || worker_take(self)) {
         self->has_taken = false;
         if (!execute_current(self))
             return;
@@ -628,7 +628,8 @@ static struct device_event *lacking_room(struct run_thread *self, const struct b
 }
 
 /* The streams that a wait of the host is for: those of the rank [*first, *last). */
-static void find_streams(const struct run_thread *self, const struct op *op, int *first, int *last)
+static void worker_find_streams(const struct run_thread *self, const struct op *op, int *first,
+                                int *last)
 {
     const struct program *p = self->run->program;
     int begin = p->rank_first[self->rank], end = p->rank_first[self->rank + 1];
@@ -649,7 +650,7 @@ static bool begin_sync(struct run_thread *self, const struct op *op, int64_t ite
     bool done = !op->snapshot || note_call(self, op, iteration);
     struct diag diag;
     diag_init(&diag);
-    find_streams(self, op, &first, &last);
+    worker_find_streams(self, op, &first, &last);
     for (int k = first; k < last && done; k++) {
         struct device_event *mark = self->pumped.marks[k - p->rank_first[self->rank]];
         done = run_check(
@@ -667,7 +668,7 @@ static struct device_event *mark_ahead(struct run_thread *self, const struct op 
     struct diag diag;
     bool reached = true;
     diag_init(&diag);
-    find_streams(self, op, &first, &last);
+    worker_find_streams(self, op, &first, &last);
     int k = first;
     while (k < last && reached &&
            run_check(run, device_event_query(self->pumped.marks[k - base], &reached, &diag), &diag))
@@ -700,7 +701,7 @@ static bool can_execute(struct run_thread *self, const struct body *what, const 
 }
 
 /* Left where it is. Always false. */
-static bool leave(struct run_thread *self)
+static bool worker_leave(struct run_thread *self)
 {
     if (self->pumped.came_ns == 0)
         self->pumped.came_ns = run_step_ns(self);
@@ -710,12 +711,12 @@ static bool leave(struct run_thread *self)
 
 static bool begin_instance(struct run_thread *self)
 {
-    if (!self->has_taken && (self->queue_count == 0 || !take(self)))
-        return leave(self);
+    if (!self->has_taken && (self->queue_count == 0 || !worker_take(self)))
+        return worker_leave(self);
     assert(!self->pumped.in_instance && !self->pumped.sync);
     self->has_taken = false;
     self->pumped.in_instance = true;
-    self->pumped.place = (struct place){.next = 0};
+    self->pumped.place = (struct run_place){.next = 0};
     self->pumped.came_ns = 0;
     return true;
 }
@@ -724,19 +725,19 @@ static bool go_on_in_instance(struct run_thread *self)
 {
     const struct run *run = self->run;
     const struct body *what = &run->program->bodies[current_body(self)];
-    struct place *place = &self->pumped.place;
+    struct run_place *place = &self->pumped.place;
     assert(run_is_on_caller(run) && place->next < what->count);
     const struct op *op = &run->program->ops[what->first + place->next];
     if (!can_execute(self, what, op)) {
         note_place(self, op, self->current.iteration);
-        return leave(self);
+        return worker_leave(self);
     }
     bool last = place->next + (ends_task(run, what, place->next) ? 2 : 1) >= what->count;
     int64_t iteration = self->current.iteration; /* the last operation takes the next instance */
     bool done = execute_next(self, what, place, iteration);
     self->pumped.came_ns = 0;
     if (!done)
-        return leave(self);
+        return worker_leave(self);
     if (!last)
         return true;
     self->pumped.in_instance = false;

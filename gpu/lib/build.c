@@ -15,8 +15,8 @@
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
 
-struct entry {
-    struct entry *next;
+struct build_entry {
+    struct build_entry *next;
     char *key, *value;
 };
 
@@ -24,18 +24,18 @@ struct entry {
 struct thing {
     struct thing *next;
     char *name;
-    struct entry *entries;
+    struct build_entry *entries;
 };
 
-struct need {
-    struct need *next;
+struct build_need {
+    struct build_need *next;
     char *task, *on;
     int distance;
 };
 
 struct swpipe_plan {
     struct thing own, *tasks, *buffers, *streams, *comms;
-    struct need *needs;
+    struct build_need *needs;
     char error[512];
 };
 
@@ -73,14 +73,14 @@ static struct thing *find_thing(struct thing **list, const char *name)
     return thing;
 }
 
-static struct entry *find_entry(struct thing *thing, const char *key)
+static struct build_entry *find_entry(struct thing *thing, const char *key)
 {
-    struct entry **at = &thing->entries;
+    struct build_entry **at = &thing->entries;
     while (*at && strcmp((*at)->key, key) != 0)
         at = &(*at)->next;
     if (*at)
         return *at;
-    struct entry *entry = calloc(1, sizeof *entry);
+    struct build_entry *entry = calloc(1, sizeof *entry);
     char *copy = strdup(key);
     if (!entry || !copy) {
         free(entry);
@@ -92,12 +92,12 @@ static struct entry *find_entry(struct thing *thing, const char *key)
     return entry;
 }
 
-static int set(struct thing *thing, const char *key, const char *value)
+static int build_set(struct thing *thing, const char *key, const char *value)
 {
     if (!thing || !is_key(key) || !is_line(value))
         return -1;
     char *copy = strdup(value);
-    struct entry *entry = copy ? find_entry(thing, key) : NULL;
+    struct build_entry *entry = copy ? find_entry(thing, key) : NULL;
     if (!entry) {
         free(copy);
         return -1;
@@ -109,8 +109,9 @@ static int set(struct thing *thing, const char *key, const char *value)
 
 static int set_in(struct thing **list, const char *name, const char *key, const char *value)
 {
-    return is_line(name) && is_key(key) && is_line(value) ? set(find_thing(list, name), key, value)
-                                                          : -1;
+    return is_line(name) && is_key(key) && is_line(value)
+               ? build_set(find_thing(list, name), key, value)
+               : -1;
 }
 
 struct swpipe_plan *swpipe_plan_new(const char *name)
@@ -124,7 +125,7 @@ struct swpipe_plan *swpipe_plan_new(const char *name)
 
 int swpipe_plan_set(struct swpipe_plan *plan, const char *key, const char *value)
 {
-    return plan ? set(&plan->own, key, value) : -1;
+    return plan ? build_set(&plan->own, key, value) : -1;
 }
 
 int swpipe_plan_task(struct swpipe_plan *plan, const char *task, const char *key, const char *value)
@@ -153,11 +154,11 @@ int swpipe_plan_needs(struct swpipe_plan *plan, const char *task, const char *on
 {
     if (!plan || !is_line(task) || !is_line(on) || distance < 0)
         return -1;
-    struct need **at = &plan->needs;
-    struct need *need = calloc(1, sizeof *need);
+    struct build_need **at = &plan->needs;
+    struct build_need *need = calloc(1, sizeof *need);
     if (!need)
         return -1;
-    *need = (struct need){.task = strdup(task), .on = strdup(on), .distance = distance};
+    *need = (struct build_need){.task = strdup(task), .on = strdup(on), .distance = distance};
     if (!need->task || !need->on) {
         free(need->task);
         free(need->on);
@@ -170,10 +171,10 @@ int swpipe_plan_needs(struct swpipe_plan *plan, const char *task, const char *on
     return 0;
 }
 
-static void free_entries(struct entry *entry)
+static void free_entries(struct build_entry *entry)
 {
     while (entry) {
-        struct entry *next = entry->next;
+        struct build_entry *next = entry->next;
         free(entry->key);
         free(entry->value);
         free(entry);
@@ -203,7 +204,7 @@ void swpipe_plan_free(struct swpipe_plan *plan)
     free_things(plan->streams);
     free_things(plan->comms);
     while (plan->needs) {
-        struct need *next = plan->needs->next;
+        struct build_need *next = plan->needs->next;
         free(plan->needs->task);
         free(plan->needs->on);
         free(plan->needs);
@@ -215,7 +216,7 @@ void swpipe_plan_free(struct swpipe_plan *plan)
 /* ---- its text -------------------------------------------------------------------------------- */
 
 /* In double quotes, as YAML has them: a name may look like anything. */
-static void write_name(FILE *out, const char *name)
+static void build_write_name(FILE *out, const char *name)
 {
     fputc('"', out);
     for (; *name; name++) {
@@ -232,9 +233,9 @@ static void write_things(FILE *out, const char *section, const struct thing *thi
         fprintf(out, "%s:\n", section);
     for (; thing; thing = thing->next) {
         fputs("  ", out);
-        write_name(out, thing->name);
+        build_write_name(out, thing->name);
         fputs(": {", out);
-        for (const struct entry *at = thing->entries; at; at = at->next)
+        for (const struct build_entry *at = thing->entries; at; at = at->next)
             fprintf(out, "%s%s: %s", at == thing->entries ? "" : ", ", at->key, at->value);
         fputs("}\n", out);
     }
@@ -246,12 +247,12 @@ static void write_comms(FILE *out, const struct thing *comm)
         fputs("comms:\n", out);
     for (; comm; comm = comm->next) {
         fputs("  ", out);
-        write_name(out, comm->name);
+        build_write_name(out, comm->name);
         fprintf(out, ": %s\n", comm->entries ? comm->entries->value : "[]");
     }
 }
 
-static void write_needs(FILE *out, const char *section, const struct need *need, bool intra)
+static void write_needs(FILE *out, const char *section, const struct build_need *need, bool intra)
 {
     bool any = false;
     for (; need; need = need->next) {
@@ -261,9 +262,9 @@ static void write_needs(FILE *out, const char *section, const struct need *need,
             fprintf(out, "%s:\n", section);
         any = true;
         fputs("  - [", out);
-        write_name(out, need->task);
+        build_write_name(out, need->task);
         fputs(", ", out);
-        write_name(out, need->on);
+        build_write_name(out, need->on);
         if (intra)
             fputs("]\n", out);
         else
@@ -273,13 +274,13 @@ static void write_needs(FILE *out, const char *section, const struct need *need,
 
 static bool has_key(const struct thing *thing, const char *key)
 {
-    const struct entry *at = thing->entries;
+    const struct build_entry *at = thing->entries;
     while (at && strcmp(at->key, key) != 0)
         at = at->next;
     return at;
 }
 
-static char *write_plan(const struct swpipe_plan *plan)
+static char *build_write_plan(const struct swpipe_plan *plan)
 {
     char *text = NULL;
     size_t bytes;
@@ -289,10 +290,10 @@ static char *write_plan(const struct swpipe_plan *plan)
     fputs("swplan: 1\n", out);
     if (!has_key(&plan->own, "name")) {
         fputs("name: ", out);
-        write_name(out, plan->own.name);
+        build_write_name(out, plan->own.name);
         fputc('\n', out);
     }
-    for (const struct entry *at = plan->own.entries; at; at = at->next)
+    for (const struct build_entry *at = plan->own.entries; at; at = at->next)
         fprintf(out, "%s: %s\n", at->key, at->value);
     write_things(out, "schedule", plan->tasks);
     write_needs(out, "intra_iter_deps", plan->needs, true);
@@ -322,7 +323,7 @@ char *swpipe_plan_print(struct swpipe_plan *plan)
 {
     if (!plan)
         return NULL;
-    char *raw = write_plan(plan), *text = NULL;
+    char *raw = build_write_plan(plan), *text = NULL;
     struct plan parsed;
     struct diag diag;
     diag_init(&diag);

@@ -27,7 +27,7 @@ struct side {
     char name[40];                /* of that, among the iteration's values; no user can have it */
 };
 
-struct request {
+struct collectives_request {
     struct swpipe_context *context;
     struct device_stream *stream;
     struct device_comm *comm;
@@ -51,7 +51,7 @@ static bool task_has(const struct program *p, int rank, int task, int comm)
 }
 
 /* The index of the task's communicator of this name; -1: none, -2: several, and none is named. */
-static int find_comm(const struct swpipe_context *context, const char *name)
+static int collectives_find_comm(const struct swpipe_context *context, const char *name)
 {
     if (!context)
         return -1;
@@ -67,7 +67,7 @@ static int find_comm(const struct swpipe_context *context, const char *name)
     return found;
 }
 
-static int place_in(const struct comm_desc *desc, int rank)
+static int collectives_place_in(const struct comm_desc *desc, int rank)
 {
     for (int i = 0; i < desc->count; i++)
         if (desc->members[i] == rank)
@@ -77,40 +77,42 @@ static int place_in(const struct comm_desc *desc, int rank)
 
 int swpipe_comm_size(struct swpipe_context *context, const char *comm)
 {
-    int c = find_comm(context, comm);
+    int c = collectives_find_comm(context, comm);
     return c < 0 ? -1 : context->engine->program->comms[c].count;
 }
 
 int swpipe_comm_place(struct swpipe_context *context, const char *comm)
 {
-    int c = find_comm(context, comm);
-    return c < 0 ? -1 : place_in(&context->engine->program->comms[c], context->self->rank);
+    int c = collectives_find_comm(context, comm);
+    return c < 0 ? -1
+                 : collectives_place_in(&context->engine->program->comms[c], context->self->rank);
 }
 
 void *swpipe_comm_handle(struct swpipe_context *context, const char *comm)
 {
-    int c = find_comm(context, comm);
+    int c = collectives_find_comm(context, comm);
     if (c < 0 || !called_pushes(context->self))
         return NULL;
     const int rank = context->self->rank;
     const struct comm_desc *desc = &context->engine->program->comms[c];
-    return device_comm_handle(context->self->run->comms[desc->first_member + place_in(desc, rank)]);
+    return device_comm_handle(
+        context->self->run->comms[desc->first_member + collectives_place_in(desc, rank)]);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static const char *task_name(const struct swpipe_context *context)
+static const char *collectives_task_name(const struct swpipe_context *context)
 {
     return context->engine->program->plan->pipeline.tasks[context->task].name;
 }
 
-static bool begin(struct request *call, struct swpipe_context *context, const char *comm,
-                  enum swpipe_number number)
+static bool collectives_begin(struct collectives_request *call, struct swpipe_context *context,
+                              const char *comm, enum swpipe_number number)
 {
     if (!context)
         return false;
     const struct program *p = context->engine->program;
-    int c = find_comm(context, comm), rank = context->self->rank;
+    int c = collectives_find_comm(context, comm), rank = context->self->rank;
     diag_init(&call->diag);
     if (graph_captures(context->self->run, rank)) {
         swpipe_fail(context, "a device_only function cannot call collectives on its own memory");
@@ -118,11 +120,11 @@ static bool begin(struct request *call, struct swpipe_context *context, const ch
     }
     if (c < 0 && comm) {
         swpipe_fail(context, "the plan does not give communicator '%s' to %s", comm,
-                    task_name(context));
+                    collectives_task_name(context));
         return false;
     }
     if (c < 0) {
-        swpipe_fail(context, "the plan gives %s %s communicator%s", task_name(context),
+        swpipe_fail(context, "the plan gives %s %s communicator%s", collectives_task_name(context),
                     c == -1 ? "no" : "more than one", c == -1 ? "" : ", and none is named");
         return false;
     }
@@ -134,7 +136,7 @@ static bool begin(struct request *call, struct swpipe_context *context, const ch
     call->context = context;
     call->desc = desc;
     call->stream = engine_stream(context->engine, rank, context->task);
-    call->comm = context->self->run->comms[desc->first_member + place_in(desc, rank)];
+    call->comm = context->self->run->comms[desc->first_member + collectives_place_in(desc, rank)];
     call->peer = -1;
     call->number = (enum number)number;
     call->number_bytes = (size_t)number_bytes(call->number);
@@ -142,7 +144,7 @@ static bool begin(struct request *call, struct swpipe_context *context, const ch
 }
 
 /* False: the task fails with what is in `diag`. */
-static int end(struct request *call, bool done)
+static int end(struct collectives_request *call, bool done)
 {
     if (!done && !call->context->why[0])
         swpipe_fail(call->context, "%s", diag_first_text(&call->diag));
@@ -151,7 +153,8 @@ static int end(struct request *call, bool done)
 }
 
 /* It ends with the iteration. */
-static bool keep(struct request *call, void *content, void (*release)(void *content))
+static bool collectives_keep(struct collectives_request *call, void *content,
+                             void (*release)(void *content))
 {
     if (iteration_keep(call->context->iteration, content, release))
         return true;
@@ -172,26 +175,28 @@ struct copy {
     size_t bytes;
 };
 
-static void run_copy(void *arg)
+static void collectives_run_copy(void *arg)
 {
     const struct copy *copy = arg;
     memcpy(copy->to, copy->from, copy->bytes);
 }
 
-static bool push_copy(struct request *call, void *to, const void *from, size_t bytes)
+static bool collectives_push_copy(struct collectives_request *call, void *to, const void *from,
+                                  size_t bytes)
 {
     struct copy *copy = malloc(sizeof *copy);
     if (!copy)
         return false;
     *copy = (struct copy){to, from, bytes};
     const struct device_op op = {.kind = DEVICE_OP_CALLBACK,
-                                 .label = task_name(call->context),
-                                 .callback = {run_copy, copy}};
-    return keep(call, copy, free) && device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
+                                 .label = collectives_task_name(call->context),
+                                 .callback = {collectives_run_copy, copy}};
+    return collectives_keep(call, copy, free) &&
+           device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
 }
 
 /* Bytes that another process must reach, in memory that it can map; for a send, with their content. */
-static bool stage(struct request *call, struct side *side, bool sends)
+static bool stage(struct collectives_request *call, struct side *side, bool sends)
 {
     static _Atomic uint64_t last;
     snprintf(side->name, sizeof side->name, "\001stage %llx", (unsigned long long)++last);
@@ -201,10 +206,11 @@ static bool stage(struct request *call, struct side *side, bool sends)
         return false;
     side->buffer = block->buffer;
     side->staged = true;
-    return !sends || push_copy(call, device_address(block->buffer), side->user, side->bytes);
+    return !sends ||
+           collectives_push_copy(call, device_address(block->buffer), side->user, side->bytes);
 }
 
-static bool reach(struct request *call, struct side *side, bool sends)
+static bool collectives_reach(struct collectives_request *call, struct side *side, bool sends)
 {
     const struct swpipe *pipe = call->context->engine->pipe;
     if (side->bytes == 0)
@@ -213,15 +219,15 @@ static bool reach(struct request *call, struct side *side, bool sends)
         return stage(call, side, sends);
     return device_wrap(pipe->devices[call->context->self->rank], side->user, side->bytes,
                        &side->buffer, &call->diag) == STATUS_OK &&
-           keep(call, side->buffer, unwrap);
+           collectives_keep(call, side->buffer, unwrap);
 }
 
 /* Received data go to the user; the shared memory may be used again behind that. */
-static bool deliver(struct request *call, struct side *side, bool received)
+static bool collectives_deliver(struct collectives_request *call, struct side *side, bool received)
 {
     bool done = true;
     if (side->staged && received)
-        done = push_copy(call, side->user, device_address(side->buffer), side->bytes);
+        done = collectives_push_copy(call, side->user, device_address(side->buffer), side->bytes);
     if (side->staged)
         iteration_unset(call->context->iteration, side->name, call->stream);
     return done;
@@ -234,8 +240,8 @@ static bool apart(const struct side *a, const struct side *b)
 }
 
 /* Is there memory, and none of it on both sides? `in_place`: the two lie as the kind of call allows. */
-static bool check_sides(struct request *call, const struct side *send, const struct side *recv,
-                        bool in_place)
+static bool check_sides(struct collectives_request *call, const struct side *send,
+                        const struct side *recv, bool in_place)
 {
     const struct side *const sides[] = {send, recv};
     for (int i = 0; i < 2; i++)
@@ -251,7 +257,7 @@ static bool check_sides(struct request *call, const struct side *send, const str
 }
 
 /* *bytes of `count` numbers; false: more than there can be. */
-static bool count_bytes(struct request *call, size_t count, size_t *bytes)
+static bool count_bytes(struct collectives_request *call, size_t count, size_t *bytes)
 {
     if (!__builtin_mul_overflow(count, call->number_bytes, bytes) && *bytes <= INT64_MAX)
         return true;
@@ -261,7 +267,7 @@ static bool count_bytes(struct request *call, size_t count, size_t *bytes)
 }
 
 /* NCCL takes no part in what has no bytes; on the host device all meet, and one with other counts is told. */
-static bool is_nothing(const struct request *call, size_t count)
+static bool is_nothing(const struct collectives_request *call, size_t count)
 {
     return count == 0 && call->context->engine->pipe->device != DEVICE_KIND_HOST;
 }
@@ -274,26 +280,27 @@ static struct device_ref at(const struct side *side, size_t offset)
 /* ---- collectives ----------------------------------------------------------------------------- */
 
 /* `send` and `recv` have the user's memory and bytes; `bytes` as struct device_collective counts. */
-static bool push_collective(struct request *call, enum collective_kind kind, struct side *send,
-                            struct side *recv, size_t bytes, int root)
+static bool collectives_push_collective(struct collectives_request *call, enum collective_kind kind,
+                                        struct side *send, struct side *recv, size_t bytes,
+                                        int root)
 {
     if (is_nothing(call, bytes))
         return true;
     bool in_place = send->user == recv->user && send->bytes == recv->bytes;
     bool own = device_comm_takes_own(call->comm, bytes);
     struct device_staging staging = {0};
-    if (!own && !reach(call, send, false))
+    if (!own && !collectives_reach(call, send, false))
         return false;
     if (in_place)
         recv->buffer = send->buffer;
-    else if (!own && !reach(call, recv, false))
+    else if (!own && !collectives_reach(call, recv, false))
         return false;
     if (own || send->staged)
         staging.from = send->user, staging.from_bytes = send->bytes;
     if (own || recv->staged || (in_place && send->staged))
         staging.to = recv->user, staging.to_bytes = recv->bytes;
     const struct device_op op = {.kind = DEVICE_OP_COLLECTIVE,
-                                 .label = task_name(call->context),
+                                 .label = collectives_task_name(call->context),
                                  .collective = {.comm = call->comm,
                                                 .kind = kind,
                                                 .root = root,
@@ -303,7 +310,7 @@ static bool push_collective(struct request *call, enum collective_kind kind, str
                                                 .recv = at(recv, 0),
                                                 .staging = staging}};
     return device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK &&
-           deliver(call, send, false) && deliver(call, recv, false);
+           collectives_deliver(call, send, false) && collectives_deliver(call, recv, false);
 }
 
 /* One with as many bytes on each side as said; `bytes` is the larger. */
@@ -311,8 +318,8 @@ static int collective(struct swpipe_context *context, const char *comm, enum col
                       const void *send, void *recv, size_t count, enum swpipe_number number,
                       int root)
 {
-    struct request call = {0};
-    bool done = begin(&call, context, comm, number);
+    struct collectives_request call = {0};
+    bool done = collectives_begin(&call, context, comm, number);
     if (!done)
         return -1;
     bool blocks = kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_ALL_GATHER ||
@@ -335,14 +342,14 @@ static int collective(struct swpipe_context *context, const char *comm, enum col
                                  : kind == COLLECTIVE_ALL_GATHER ? whole
                                                                  : bytes},
                 to = {.user = recv, .bytes = kind == COLLECTIVE_REDUCE_SCATTER ? whole : bytes};
-    size_t place = (size_t)place_in(call.desc, context->self->rank);
+    size_t place = (size_t)collectives_place_in(call.desc, context->self->rank);
     uintptr_t at_send = (uintptr_t)send, at_recv = (uintptr_t)recv;
     bool in_place = kind == COLLECTIVE_ALL_GATHER ? at_send == at_recv + place * whole
                     : kind == COLLECTIVE_REDUCE_SCATTER
                         ? at_recv == at_send + place * whole
                         : kind != COLLECTIVE_ALL_TO_ALL && send == recv;
     return end(&call, check_sides(&call, &from, &to, in_place) &&
-                          push_collective(&call, kind, &from, &to, bytes, root));
+                          collectives_push_collective(&call, kind, &from, &to, bytes, root));
 }
 
 int swpipe_all_reduce(struct swpipe_context *context, const char *comm, const void *send,
@@ -378,7 +385,7 @@ int swpipe_all_to_all(struct swpipe_context *context, const char *comm, const vo
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /* *bytes of all blocks; false: more than there can be. */
-static bool sum_bytes(struct request *call, const size_t *counts, size_t *bytes)
+static bool sum_bytes(struct collectives_request *call, const size_t *counts, size_t *bytes)
 {
     size_t sum = 0;
     for (int i = 0; i < call->desc->count; i++)
@@ -389,8 +396,9 @@ static bool sum_bytes(struct request *call, const size_t *counts, size_t *bytes)
 
 /* Of a message the other places have no part; of an exchange those without bytes have one that carries nothing. The
    devices keep copies. */
-static size_t add_parts(const struct request *call, struct device_p2p *parts,
-                        const struct side *side, const size_t *counts, bool send)
+static size_t collectives_add_parts(const struct collectives_request *call,
+                                    struct device_p2p *parts, const struct side *side,
+                                    const size_t *counts, bool send)
 {
     size_t offset = 0, count = 0;
     for (int i = 0; i < call->desc->count && counts; i++) {
@@ -405,29 +413,29 @@ static size_t add_parts(const struct request *call, struct device_p2p *parts,
     return count;
 }
 
-static bool push_parts(struct request *call, struct side *send, const size_t *send_counts,
-                       struct side *recv, const size_t *recv_counts)
+static bool push_parts(struct collectives_request *call, struct side *send,
+                       const size_t *send_counts, struct side *recv, const size_t *recv_counts)
 {
     struct device_p2p *parts = calloc(2 * (size_t)call->desc->count, sizeof *parts);
-    if (!parts || !reach(call, send, true) || !reach(call, recv, false)) {
+    if (!parts || !collectives_reach(call, send, true) || !collectives_reach(call, recv, false)) {
         free(parts);
         return false;
     }
-    size_t count = add_parts(call, parts, send, send_counts, true);
-    count += add_parts(call, parts + count, recv, recv_counts, false);
+    size_t count = collectives_add_parts(call, parts, send, send_counts, true);
+    count += collectives_add_parts(call, parts + count, recv, recv_counts, false);
     const struct device_op op = {.kind = DEVICE_OP_GROUP,
-                                 .label = task_name(call->context),
+                                 .label = collectives_task_name(call->context),
                                  .group = {call->comm, parts, count}};
     bool done = count == 0 || device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
     free(parts);
-    return done && deliver(call, send, false) && deliver(call, recv, true);
+    return done && collectives_deliver(call, send, false) && collectives_deliver(call, recv, true);
 }
 
 /* A rank knows both ends of what it sends itself; the others would wait for it while it has failed. */
-static bool keeps_own(const struct request *call, const size_t *send_counts,
-                      const size_t *recv_counts)
+static bool collectives_keeps_own(const struct collectives_request *call, const size_t *send_counts,
+                                  const size_t *recv_counts)
 {
-    const int place = place_in(call->desc, call->context->self->rank);
+    const int place = collectives_place_in(call->desc, call->context->self->rank);
     if (send_counts[place] == recv_counts[place])
         return true;
     swpipe_fail(call->context, "rank %d sends %zu numbers to itself, and receives %zu from itself",
@@ -439,8 +447,8 @@ int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const 
                         const size_t *send_counts, void *recv, const size_t *recv_counts,
                         enum swpipe_number number)
 {
-    struct request call = {0};
-    if (!begin(&call, context, comm, number))
+    struct collectives_request call = {0};
+    if (!collectives_begin(&call, context, comm, number))
         return -1;
     struct side from = {.user = (void *)(uintptr_t)send}, to = {.user = recv};
     if (!send_counts || !recv_counts) {
@@ -450,7 +458,7 @@ int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const 
     }
     return end(&call, sum_bytes(&call, send_counts, &from.bytes) &&
                           sum_bytes(&call, recv_counts, &to.bytes) &&
-                          keeps_own(&call, send_counts, recv_counts) &&
+                          collectives_keeps_own(&call, send_counts, recv_counts) &&
                           check_sides(&call, &from, &to, false) &&
                           push_parts(&call, &from, send_counts, &to, recv_counts));
 }
@@ -459,8 +467,8 @@ int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const 
 static int message(struct swpipe_context *context, const char *comm, void *data, size_t count,
                    enum swpipe_number number, int peer, bool send)
 {
-    struct request call = {0};
-    if (!begin(&call, context, comm, number))
+    struct collectives_request call = {0};
+    if (!collectives_begin(&call, context, comm, number))
         return -1;
     if (peer < 0 || peer >= call.desc->count || call.desc->members[peer] == context->self->rank) {
         swpipe_fail(context, "there is no other member at place %d", peer);

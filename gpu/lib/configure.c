@@ -44,7 +44,7 @@ static enum status check_arrays(struct swpipe *pipe, const struct swpipe_config 
 }
 
 /* Words that name nothing, as numbers: other languages have no enumerations of C. */
-static enum status check_words(struct swpipe *pipe, const struct swpipe_config *config)
+static enum status configure_check_words(struct swpipe *pipe, const struct swpipe_config *config)
 {
     int driver = (int)config->driver, device = (int)config->device, graph = (int)config->graph,
         threads = (int)config->threads;
@@ -95,7 +95,7 @@ static enum status check_numbers(struct swpipe *pipe, const struct swpipe_config
 
 /* ---- plan and options ------------------------------------------------------------------------ */
 
-static enum status read_plan(struct swpipe *pipe, const struct swpipe_config *config)
+static enum status configure_read_plan(struct swpipe *pipe, const struct swpipe_config *config)
 {
     const char *file = config->plan_file ? config->plan_file : "plan";
     locale_t before = c_locale_begin();
@@ -114,7 +114,7 @@ static enum status read_plan(struct swpipe *pipe, const struct swpipe_config *co
 }
 
 /* This process has one rank of the plan. */
-static enum status take_group(struct swpipe *pipe, const struct swpipe_config *config)
+static enum status configure_take_group(struct swpipe *pipe, const struct swpipe_config *config)
 {
     struct swpipe_group *group = config->group;
     if (!group->rendezvous)
@@ -170,7 +170,7 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
         return diag_error(&pipe->diag, STATUS_INPUT,
                           "share_device names the devices of %d ranks, there are %d",
                           pipe->plan.ranks, pipe->ranks);
-    enum status status = config->group ? take_group(pipe, config) : STATUS_OK;
+    enum status status = config->group ? configure_take_group(pipe, config) : STATUS_OK;
     if (status)
         return status;
     pipe->local_ranks = pipe->group ? 1 : pipe->ranks;
@@ -196,7 +196,7 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static enum status make_tables(struct swpipe *pipe)
+static enum status configure_make_tables(struct swpipe *pipe)
 {
     size_t tasks = pipe->plan.pipeline.task_count;
     pipe->tasks = calloc(tasks, sizeof *pipe->tasks);
@@ -314,11 +314,11 @@ enum status swpipe_configure(struct swpipe *pipe, const struct swpipe_config *co
     if (!status)
         status = check_arrays(pipe, config);
     if (!status)
-        status = check_words(pipe, config);
+        status = configure_check_words(pipe, config);
     if (!status)
         status = check_numbers(pipe, config);
     if (!status)
-        status = read_plan(pipe, config);
+        status = configure_read_plan(pipe, config);
     if (!status)
         status = take_options(pipe, config);
     if (!status)
@@ -326,7 +326,7 @@ enum status swpipe_configure(struct swpipe *pipe, const struct swpipe_config *co
     if (!status)
         status = own_open(pipe, &config->own);
     if (!status)
-        status = make_tables(pipe);
+        status = configure_make_tables(pipe);
     if (!status)
         status = take_tasks(pipe, config);
     if (!status)

@@ -132,7 +132,7 @@ static void free_value(struct iteration *iteration, struct named_value *value,
     free(value);
 }
 
-static struct named_value **find_value(struct iteration *iteration, const char *name)
+static struct named_value **context_find_value(struct iteration *iteration, const char *name)
 {
     struct named_value **link = &iteration->values;
     while (*link && strcmp((*link)->name, name) != 0)
@@ -144,7 +144,7 @@ static struct named_value **find_value(struct iteration *iteration, const char *
 static struct named_value *place_value(struct iteration *iteration, const char *name,
                                        struct device_stream *stream)
 {
-    struct named_value **link = find_value(iteration, name), *value = *link;
+    struct named_value **link = context_find_value(iteration, name), *value = *link;
     if (value) {
         empty_value(iteration, value, stream);
         return value;
@@ -190,7 +190,7 @@ bool iteration_keep(struct iteration *iteration, void *content, void (*release)(
 void *iteration_get(struct iteration *iteration, const char *name)
 {
     pthread_mutex_lock(&iteration->lock);
-    const struct named_value *value = *find_value(iteration, name);
+    const struct named_value *value = *context_find_value(iteration, name);
     void *content = value ? value->content : NULL;
     pthread_mutex_unlock(&iteration->lock);
     return content;
@@ -199,7 +199,7 @@ void *iteration_get(struct iteration *iteration, const char *name)
 void iteration_unset(struct iteration *iteration, const char *name, struct device_stream *stream)
 {
     pthread_mutex_lock(&iteration->lock);
-    struct named_value **link = find_value(iteration, name), *value = *link;
+    struct named_value **link = context_find_value(iteration, name), *value = *link;
     if (value) {
         *link = value->next;
         free_value(iteration, value, stream);

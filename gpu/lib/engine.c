@@ -98,7 +98,7 @@ static void leave_on_caller(const struct engine *engine)
 }
 
 /* A thread of tasks begins, or ends. */
-static bool begin_thread(void *arg, struct run_thread *self)
+static bool engine_begin_thread(void *arg, struct run_thread *self)
 {
     struct engine *engine = arg;
     const struct swpipe_hooks *hooks = &engine->pipe->hooks;
@@ -113,7 +113,7 @@ static bool begin_thread(void *arg, struct run_thread *self)
     return false;
 }
 
-static void end_thread(void *arg, struct run_thread *self)
+static void engine_end_thread(void *arg, struct run_thread *self)
 {
     struct engine *engine = arg;
     const struct swpipe_hooks *hooks = &engine->pipe->hooks;
@@ -193,8 +193,8 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
                                                .call = call_task,
                                                .skips = skips,
                                                .is_device_only = is_device_only,
-                                               .begin_thread = begin_thread,
-                                               .end_thread = end_thread,
+                                               .begin_thread = engine_begin_thread,
+                                               .end_thread = engine_end_thread,
                                                .arg = engine};
     struct run_config config = {.mode = pipe->on_caller ? RUN_ON_CALLER : RUN_DRIVEN,
                                 .device = pipe->device,

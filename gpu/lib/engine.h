@@ -40,7 +40,7 @@ struct engine {
     struct policy_words policy;
     struct run run;
     bool has_variant, has_run, has_threads;
-    struct recording recording;
+    struct recording_recording recording;
     struct group_watch watch;     /* with a group */
     struct iteration *iterations; /* [rank here][window] */
     int iteration_count;          /* initialised */

@@ -32,7 +32,7 @@ static double now_seconds(void)
 }
 
 /* The device has finished all of them in the end. */
-static enum swpipe_status iterate(struct swpipe *pipe, void *const *batches, int count)
+static enum swpipe_status exposed_iterate(struct swpipe *pipe, void *const *batches, int count)
 {
     enum swpipe_status status = SWPIPE_OK;
     for (int i = 0; i < count && status == SWPIPE_OK; i++)
@@ -45,14 +45,14 @@ static enum swpipe_status iterate(struct swpipe *pipe, void *const *batches, int
 }
 
 /* Seconds of an iteration, the median of the rounds. */
-static enum swpipe_status measure(struct swpipe *pipe, void *const *batches,
-                                  const struct swpipe_profile_options *options, double *rounds,
-                                  double *out)
+static enum swpipe_status exposed_measure(struct swpipe *pipe, void *const *batches,
+                                          const struct swpipe_profile_options *options,
+                                          double *rounds, double *out)
 {
-    enum swpipe_status status = iterate(pipe, batches, options->warmup);
+    enum swpipe_status status = exposed_iterate(pipe, batches, options->warmup);
     for (int r = 0; r < options->rounds && status == SWPIPE_OK; r++) {
         double start = now_seconds();
-        status = iterate(pipe, batches, options->measure);
+        status = exposed_iterate(pipe, batches, options->measure);
         rounds[r] = (now_seconds() - start) / options->measure;
     }
     if (status == SWPIPE_OK)
@@ -75,14 +75,14 @@ static enum swpipe_status measure_task(struct swpipe *pipe, void *const *batches
     double without = 0;
     enum swpipe_status status = swpipe_enable_shortcut(pipe, out->task);
     if (status == SWPIPE_OK)
-        status = measure(pipe, batches, options, rounds, &without);
+        status = exposed_measure(pipe, batches, options, rounds, &without);
     if (status != SWPIPE_OK)
         return status;
     out->seconds = without < baseline ? baseline - without : 0;
     return swpipe_disable_shortcut(pipe, out->task);
 }
 
-static enum status check(struct swpipe *pipe, const struct swpipe_profile_options *options)
+static enum status exposed_check(struct swpipe *pipe, const struct swpipe_profile_options *options)
 {
     if (options->warmup < 0 || options->measure < 1 || options->rounds < 1)
         return diag_error(&pipe->diag, STATUS_USAGE,
@@ -99,7 +99,7 @@ static enum status check(struct swpipe *pipe, const struct swpipe_profile_option
 }
 
 /* Tasks in topological order, none measured yet, once for each of `profiles`. */
-static enum status list_tasks(struct swpipe *pipe, size_t profiles)
+static enum status exposed_list_tasks(struct swpipe *pipe, size_t profiles)
 {
     size_t count = pipe->plan.pipeline.task_count;
     int *order = calloc(count, sizeof *order);
@@ -120,7 +120,8 @@ static enum swpipe_status measure_all(struct swpipe *pipe, void *const *batches,
                                       struct swpipe_exposed *exposed, struct swpipe_profile *out)
 {
     size_t count = pipe->plan.pipeline.task_count;
-    enum swpipe_status status = measure(pipe, batches, options, rounds, &out->baseline_seconds);
+    enum swpipe_status status =
+        exposed_measure(pipe, batches, options, rounds, &out->baseline_seconds);
     for (size_t i = 0; i < count && status == SWPIPE_OK; i++) {
         bool on = pipe->shortcuts[swpipe_find_task(pipe, exposed[i].task)].on;
         if (!on && !is_skipped(options, exposed[i].task))
@@ -168,9 +169,9 @@ enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *
         status =
             diag_error(&pipe->diag, STATUS_USAGE, "a profile needs batches and a place for it");
     if (!status)
-        status = check(pipe, &filled);
+        status = exposed_check(pipe, &filled);
     if (!status)
-        status = list_tasks(pipe, count);
+        status = exposed_list_tasks(pipe, count);
     if (!status && !(rounds = calloc((size_t)filled.rounds, sizeof *rounds)))
         status = diag_no_memory(&pipe->diag);
     if (swpipe_finish(pipe, status) != SWPIPE_OK)

@@ -80,7 +80,7 @@ static void name_machine(char out[sizeof((struct meeting_place *)0)->machine])
 }
 
 /* True if a socket can be bound to the address, so that it is one of this machine. */
-static bool is_here(const struct sockaddr *address, socklen_t length)
+static bool group_is_here(const struct sockaddr *address, socklen_t length)
 {
     int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool here = probe < 0 || bind(probe, address, length) == 0 || errno != EADDRNOTAVAIL;
@@ -109,7 +109,7 @@ static enum status read_address(const char *address, struct meeting_place *place
                           system_address_words(failed));
     bool here = false;
     for (const struct addrinfo *at = found; at && !here; at = at->ai_next)
-        here = is_here(at->ai_addr, at->ai_addrlen);
+        here = group_is_here(at->ai_addr, at->ai_addrlen);
     freeaddrinfo(found);
     if (!here)
         return diag_error(diag, STATUS_USAGE,
@@ -338,7 +338,7 @@ void group_end_run(struct swpipe_group *group, int64_t most)
 enum batch_word { SILENT, HAS_ONE, HAS_ENDED };
 
 /* A rank's word on a batch of this run. */
-static enum batch_word word_of(const struct swpipe_group *group, int rank, int64_t number)
+static enum batch_word group_word_of(const struct swpipe_group *group, int rank, int64_t number)
 {
     int64_t said = atomic_load(count_of(group, rank)), batches = said / 2 - group->base;
     if (batches > number)
@@ -351,7 +351,7 @@ static bool await_word(struct swpipe_group *group, struct run *run, int rank, in
                        enum batch_word *word)
 {
     int64_t since_ns = device_clock_ns();
-    while ((*word = word_of(group, rank, number)) == SILENT && !run_stopped(run))
+    while ((*word = group_word_of(group, rank, number)) == SILENT && !run_stopped(run))
         if (!pump_all(run) && device_clock_ns() - since_ns > SPIN_NS)
             nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     return *word != SILENT;
@@ -397,7 +397,7 @@ static void watch_say_end(struct group_watch *watch, int rank, const char *how)
 }
 
 /* The device first: a rank that fails says why before it goes. */
-static void watch_look(struct group_watch *watch, int64_t *ended_ns)
+static void group_watch_look(struct group_watch *watch, int64_t *ended_ns)
 {
     struct run *run = watch->run;
     struct diag diag;
@@ -432,7 +432,7 @@ static void *watch_main(void *arg)
         if (watch->ending)
             break;
         pthread_mutex_unlock(&watch->lock);
-        watch_look(watch, &ended_ns);
+        group_watch_look(watch, &ended_ns);
         pthread_mutex_lock(&watch->lock);
     }
     pthread_mutex_unlock(&watch->lock);

@@ -16,7 +16,7 @@ enum { TAKE_NS = 20000000, KEY = 64 };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))
 
 /* REPORT_END */
-struct rank_end {
+struct group_record_rank_end {
     int64_t complete, planned, duration_ns;
 };
 
@@ -32,8 +32,8 @@ struct keeper {
     struct swpipe_group *group;
     struct run *run;
     struct journal *journal;
-    int number;            /* of the run: what is late comes of another */
-    struct rank_end *ends; /* [ranks] */
+    int number;                         /* of the run: what is late comes of another */
+    struct group_record_rank_end *ends; /* [ranks] */
     bool *ended;
     pthread_t thread;
     bool started;
@@ -59,7 +59,7 @@ static void keeper_take(struct keeper *keeper, const struct report *report)
 }
 
 /* Everything has come that will come. */
-static bool is_through(struct keeper *keeper)
+static bool group_record_is_through(struct keeper *keeper)
 {
     for (int rank = 0; rank < keeper->group->size; rank++)
         if (!keeper->ended[rank] && !broker_is_gone(keeper->group->broker, rank))
@@ -86,7 +86,7 @@ static void *keeper_run(void *arg)
     const int64_t patience_ns = keeper->group->patience_ns;
     int64_t pass_ns = device_clock_ns(), closing_ns = 0;
     bool good = true;
-    while (!is_through(keeper)) {
+    while (!group_record_is_through(keeper)) {
         struct report *report = broker_receive(keeper->group->broker, TAKE_NS);
         int64_t now_ns = device_clock_ns();
         if (report)
@@ -150,7 +150,8 @@ static enum status keeper_open(struct group_recording *recording, struct run *ru
     return status;
 }
 
-static void make_key(const struct group_recording *recording, const char *what, char out[KEY])
+static void group_record_make_key(const struct group_recording *recording, const char *what,
+                                  char out[KEY])
 {
     snprintf(out, KEY, "recording %d, %s", recording->number, what);
 }
@@ -160,7 +161,7 @@ static void keeper_say(const struct group_recording *recording, const char *what
 {
     char key[KEY];
     struct diag ignored; /* a broker that is gone: the others learn of it */
-    make_key(recording, what, key);
+    group_record_make_key(recording, what, key);
     diag_init(&ignored);
     (void)rendezvous_put(recording->group->rendezvous, key, answer, sizeof *answer, &ignored);
     diag_fini(&ignored);
@@ -174,7 +175,7 @@ static enum status keeper_hear(const struct group_recording *recording, const ch
     const struct swpipe_group *group = recording->group;
     size_t bytes = sizeof *answer;
     struct diag why;
-    make_key(recording, what, key);
+    group_record_make_key(recording, what, key);
     diag_init(&why);
     enum status status =
         rendezvous_get(group->rendezvous, key, answer, &bytes, group_deadline(group), &why);
@@ -218,7 +219,7 @@ enum status group_recording_open(struct group_recording *recording, struct swpip
 void group_recording_stop(struct group_recording *recording, bool complete, int64_t planned,
                           int64_t duration_ns)
 {
-    const struct rank_end end = {complete, planned, duration_ns};
+    const struct group_record_rank_end end = {complete, planned, duration_ns};
     (void)rank_report_send(recording->group->rendezvous, REPORT_END, recording->number, &end,
                            sizeof end);
 }
@@ -232,7 +233,7 @@ static enum status keeper_judge(struct keeper *keeper, struct runtime_result *ou
     if (!ends)
         return diag_no_memory(diag);
     for (int rank = 0; rank < ranks; rank++) {
-        const struct rank_end *his = &keeper->ends[rank];
+        const struct group_record_rank_end *his = &keeper->ends[rank];
         ends[rank] = his->planned;
         end.torn = end.torn || !keeper->ended[rank];
         end.complete = end.complete && keeper->ended[rank] && his->complete;

@@ -76,7 +76,7 @@ static enum status own_take(struct swpipe *pipe, const char *what, const char *n
     return STATUS_OK;
 }
 
-static enum status check_device(struct swpipe *pipe, const struct swpipe_own *given)
+static enum status own_check_device(struct swpipe *pipe, const struct swpipe_own *given)
 {
     if (pipe->device != DEVICE_KIND_HOST)
         return STATUS_OK;
@@ -94,7 +94,7 @@ enum status own_open(struct swpipe *pipe, const struct swpipe_own *given)
 {
     struct own *own = &pipe->own;
     struct arena *arena = &pipe->plan.arena;
-    enum status status = check_device(pipe, given);
+    enum status status = own_check_device(pipe, given);
     if (status)
         return status;
     own->streams = ARENA_ARRAY(arena, given->stream_count + 1, struct own_thing);

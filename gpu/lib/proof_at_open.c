@@ -20,7 +20,7 @@
 
 #define LIMIT_NS INT64_C(20000000)
 
-static void tell(const struct swpipe_config *config, const char *text)
+static void proof_at_open_tell(const struct swpipe_config *config, const char *text)
 {
     if (config->message && *text)
         config->message(config->message_arg, text);
@@ -59,23 +59,23 @@ static struct program_options options_of(const struct swpipe *pipe)
 }
 
 /* The story goes to the message function, the sentence becomes the error or a message, too. */
-static enum status conclude(struct swpipe *pipe, const struct swpipe_config *config,
-                            const struct quick_proof *proof, const char *story)
+static enum status proof_at_open_conclude(struct swpipe *pipe, const struct swpipe_config *config,
+                                          const struct quick_proof *proof, const char *story)
 {
     char text[QUICK_SENTENCE + 256];
-    tell(config, story);
+    proof_at_open_tell(config, story);
     if (proof->outcome == QUICK_MUST_HANG)
         return diag_error(&pipe->diag, STATUS_INPUT, "%s: must hang under the %s driver: %s",
                           pipe->plan.file, driver_key(pipe->driver), proof->sentence);
     if (proof->outcome != QUICK_PROVED) {
         snprintf(text, sizeof text, "%s: %s; see swpipe_verify\n", pipe->plan.file,
                  proof->sentence);
-        tell(config, text);
+        proof_at_open_tell(config, text);
     }
     return STATUS_OK;
 }
 
-static enum status prove(struct swpipe *pipe, const struct swpipe_config *config)
+static enum status proof_at_open_prove(struct swpipe *pipe, const struct swpipe_config *config)
 {
     const struct program_options options = options_of(pipe);
     struct quick_proof proof;
@@ -87,7 +87,8 @@ static enum status prove(struct swpipe *pipe, const struct swpipe_config *config
         stream.out, &pipe->diag);
     char *story = text_close(&stream, true, NULL);
     if (status == STATUS_OK)
-        status = story ? conclude(pipe, config, &proof, story) : diag_no_memory(&pipe->diag);
+        status = story ? proof_at_open_conclude(pipe, config, &proof, story)
+                       : diag_no_memory(&pipe->diag);
     free(story);
     return status;
 }
@@ -110,7 +111,7 @@ static void tell_unseen(const struct swpipe *pipe, const struct swpipe_config *c
              "%s: the proof takes the calls of these functions for those that the plan describes: "
              "%s\n",
              pipe->plan.file, names);
-    tell(config, text);
+    proof_at_open_tell(config, text);
 }
 
 /* Forgetting the count is easy, and the run looks well. */
@@ -122,7 +123,7 @@ static void tell_no_functions(const struct swpipe *pipe, const struct swpipe_con
     snprintf(text, sizeof text,
              "%s: tasks is given, but task_count is 0: every task does the work of the plan\n",
              pipe->plan.file);
-    tell(config, text);
+    proof_at_open_tell(config, text);
 }
 
 /* A plan may name the driver that it is for; the pipeline's is that of the configuration, in which the clock is 0. */
@@ -135,7 +136,7 @@ static void tell_other_driver(const struct swpipe *pipe, const struct swpipe_con
         return;
     snprintf(text, sizeof text, "%s: the plan names driver %s; config.driver, %s, overrides it\n",
              pipe->plan.file, driver_key(named), driver_key(pipe->driver));
-    tell(config, text);
+    proof_at_open_tell(config, text);
 }
 
 /* Names that are probably misspelt or lack a declaration: the proof is of the plan as it stands. */
@@ -151,7 +152,7 @@ static enum status tell_warnings(struct swpipe *pipe, const struct swpipe_config
         const struct warning *warning = &found.items[i];
         const char *text = arena_printf(&arena, "%s:%u:%u: warning: %s\n", pipe->plan.file,
                                         warning->mark.line, warning->mark.col, warning->text);
-        tell(config, text ? text : warning->text);
+        proof_at_open_tell(config, text ? text : warning->text);
     }
     arena_fini(&arena);
     return status;
@@ -167,7 +168,7 @@ static enum status tell_undeclared(struct swpipe *pipe, const struct swpipe_conf
     snprintf(text, sizeof text,
              "%s: no task says what it reads and writes, so the proof finds no race\n",
              pipe->plan.file);
-    tell(config, text);
+    proof_at_open_tell(config, text);
     return STATUS_OK;
 }
 
@@ -182,7 +183,7 @@ enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *confi
         return status;
     tell_unseen(pipe, config);
     status = tell_undeclared(pipe, config);
-    return status ? status : prove(pipe, config);
+    return status ? status : proof_at_open_prove(pipe, config);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -190,7 +191,7 @@ enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *confi
 typedef enum swsim_status ask(const struct swsim_plan *plan, const struct swsim_options *options,
                               struct swsim_result **out);
 
-static enum status translate(enum swsim_status status)
+static enum status proof_at_open_translate(enum swsim_status status)
 {
     static const enum status statuses[] = {[SWSIM_OK] = STATUS_OK,
                                            [SWSIM_LIMIT] = STATUS_LIMIT,
@@ -218,7 +219,7 @@ static enum status question(struct swpipe *pipe, ask *verb, int64_t limit_ns,
         .max_depth = pipe->max_depth,
         .limit_ns = limit_ns};
     swsim_free(pipe->answer);
-    enum status status = translate(verb(&plan, &options, &pipe->answer));
+    enum status status = proof_at_open_translate(verb(&plan, &options, &pipe->answer));
     if (status)
         return diag_error(&pipe->diag, status, "%s", swsim_error(pipe->answer));
     *out = (struct swpipe_answer){.holds = holds[swsim_verdict(pipe->answer)],

@@ -75,8 +75,8 @@ static void on_failure(void *arg, enum status status, const char *why)
     run_fail(arg, status, "%s", why);
 }
 
-enum status recording_open(struct recording *recording, struct engine *engine, bool serial,
-                           const char *path, struct diag *diag)
+enum status recording_open(struct recording_recording *recording, struct engine *engine,
+                           bool serial, const char *path, struct diag *diag)
 {
     struct swpipe *pipe = engine->pipe;
     struct run *run = &engine->run;
@@ -123,7 +123,7 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-void recording_stop(struct recording *recording, struct engine *engine)
+void recording_stop(struct recording_recording *recording, struct engine *engine)
 {
     struct run *run = &engine->run;
     if (!recording->journal)
@@ -139,7 +139,7 @@ void recording_stop(struct recording *recording, struct engine *engine)
 }
 
 /* Replay and figures. Errors in `said` are the run's, not this call's, unless they are of the system. */
-static enum status recording_judge(struct recording *recording, struct recorded *out,
+static enum status recording_judge(struct recording_recording *recording, struct recorded *out,
                                    struct diag *said)
 {
     struct journal_end end = {.complete = recording->complete,
@@ -170,7 +170,8 @@ static enum status recording_judge(struct recording *recording, struct recorded 
     return STATUS_OK;
 }
 
-enum status recording_close(struct recording *recording, struct recorded *out, struct diag *diag)
+enum status recording_close(struct recording_recording *recording, struct recorded *out,
+                            struct diag *diag)
 {
     enum status status = STATUS_OK;
     struct diag said;
@@ -187,7 +188,7 @@ enum status recording_close(struct recording *recording, struct recorded *out, s
     free(recording->plan_text);
     free(recording->device);
     free(recording->ends);
-    *recording = (struct recording){0};
+    *recording = (struct recording_recording){0};
     return status;
 }
 

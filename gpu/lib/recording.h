@@ -22,7 +22,7 @@
 
 struct engine;
 
-struct recording {
+struct recording_recording {
     struct journal *journal;       /* NULL: this run is not recorded */
     struct group_recording shared; /* with a group */
     struct runtime_options options;
@@ -48,12 +48,13 @@ enum done_by { BY_PLAN, BY_FUNCTION, BY_COPY };
 bool recording_plan(const struct plan *plan, const enum done_by *by, struct arena *arena,
                     struct plan *out);
 
-enum status recording_open(struct recording *recording, struct engine *engine, bool serial,
-                           const char *path, struct diag *diag);
-void recording_stop(struct recording *recording, struct engine *engine);
+enum status recording_open(struct recording_recording *recording, struct engine *engine,
+                           bool serial, const char *path, struct diag *diag);
+void recording_stop(struct recording_recording *recording, struct engine *engine);
 /* After run_close. What came of it goes to *out, and what was there before is freed. STATUS_SYSTEM: the
    store could not be written. That a run was not legal is no failure. */
-enum status recording_close(struct recording *recording, struct recorded *out, struct diag *diag);
+enum status recording_close(struct recording_recording *recording, struct recorded *out,
+                            struct diag *diag);
 
 void recorded_fini(struct recorded *recorded);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse(struct swpipe_context *context, struct diag *diag, const char *what)
+static int shortcut_refuse(struct swpipe_context *context, struct diag *diag, const char *what)
 {
     int failed = swpipe_fail(context, "%s: %s", what, diag_first_text(diag));
     diag_fini(diag);
@@ -15,7 +15,7 @@ static int refuse(struct swpipe_context *context, struct diag *diag, const char 
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-static struct kept *grow(struct shortcut *shortcut)
+static struct kept *shortcut_grow(struct shortcut *shortcut)
 {
     if (shortcut->count == shortcut->cap) {
         size_t cap = shortcut->cap ? 2 * shortcut->cap : 4;
@@ -42,8 +42,8 @@ static enum status copy_on_device(struct device_stream *stream, struct device_bu
     return device_push(stream, &op, NULL, diag);
 }
 
-static enum status keep_memory(struct kept *kept, struct swpipe_context *context,
-                               struct device_buffer *from, size_t bytes, struct diag *diag)
+static enum status shortcut_keep_memory(struct kept *kept, struct swpipe_context *context,
+                                        struct device_buffer *from, size_t bytes, struct diag *diag)
 {
     struct device *device = context->self->run->ranks[context->self->rank].device;
     enum status status = device_alloc_beside(device, bytes, &kept->copy, diag);
@@ -51,14 +51,15 @@ static enum status keep_memory(struct kept *kept, struct swpipe_context *context
     return status ? status : copy_on_device(context_stream(context), from, kept->copy, bytes, diag);
 }
 
-static enum status keep_value(struct shortcut *shortcut, struct swpipe_context *context,
-                              const struct named_value *value, struct diag *diag)
+static enum status shortcut_keep_value(struct shortcut *shortcut, struct swpipe_context *context,
+                                       const struct named_value *value, struct diag *diag)
 {
-    struct kept *kept = grow(shortcut);
+    struct kept *kept = shortcut_grow(shortcut);
     if (!kept || !(kept->name = strdup(value->name)))
         return diag_no_memory(diag);
     if (value->memory)
-        return keep_memory(kept, context, value->memory->buffer, value->memory->bytes, diag);
+        return shortcut_keep_memory(kept, context, value->memory->buffer, value->memory->bytes,
+                                    diag);
     const struct swpipe_kind *kind = value->content ? value->kind : NULL;
     if (kind && kind->release && !kind->clone)
         return diag_error(diag, STATUS_USAGE, "value %s cannot be copied: its kind has no clone",
@@ -77,7 +78,7 @@ static enum status keep_values(struct shortcut *shortcut, struct swpipe_context 
     pthread_mutex_lock(&iteration->lock);
     for (struct named_value *value = iteration->values; value && !status; value = value->next)
         if (value->setter == context->task)
-            status = keep_value(shortcut, context, value, diag);
+            status = shortcut_keep_value(shortcut, context, value, diag);
     pthread_mutex_unlock(&iteration->lock);
     return status;
 }
@@ -91,17 +92,18 @@ static enum status keep_buffers(struct shortcut *shortcut, struct swpipe_context
     int first = p->buffer_count / p->ranks * context->self->rank;
     enum status status = STATUS_OK;
     for (size_t k = 0; k < task->writes.count && !status; k++) {
-        struct kept *kept = grow(shortcut);
+        struct kept *kept = shortcut_grow(shortcut);
         if (!kept)
             return diag_no_memory(diag);
         kept->buffer = first + task->writes.items[k];
         struct device_ref from = data_buffer(run, kept->buffer, context->self->current.iteration);
-        status = keep_memory(kept, context, from.buffer, run->buffers[kept->buffer].bytes, diag);
+        status = shortcut_keep_memory(kept, context, from.buffer, run->buffers[kept->buffer].bytes,
+                                      diag);
     }
     return status;
 }
 
-static bool capture(struct shortcut *shortcut, const struct swpipe_task *task)
+static bool shortcut_capture(struct shortcut *shortcut, const struct swpipe_task *task)
 {
     shortcut->captured = calloc(task->io_count + 1, sizeof(void *));
     bool captured = shortcut->captured;
@@ -121,11 +123,11 @@ int shortcut_save(struct shortcut *shortcut, struct swpipe_context *context,
         called_pushes(context->self) ? keep_values(shortcut, context, &diag) : STATUS_SYSTEM;
     if (!status)
         status = keep_buffers(shortcut, context, &diag);
-    if (!status && !capture(shortcut, task))
+    if (!status && !shortcut_capture(shortcut, task))
         status = diag_error(&diag, STATUS_SYSTEM, "capture failed");
     if (status) {
         shortcut_forget(shortcut, task);
-        return refuse(context, &diag, "cannot keep the results for a short-cut");
+        return shortcut_refuse(context, &diag, "cannot keep the results for a short-cut");
     }
     diag_fini(&diag);
     shortcut->saved = true;
@@ -134,8 +136,8 @@ int shortcut_save(struct shortcut *shortcut, struct swpipe_context *context,
 
 /* ---- putting back ---------------------------------------------------------------------------- */
 
-static enum status put_value(const struct kept *kept, struct swpipe_context *context,
-                             struct diag *diag)
+static enum status shortcut_put_value(const struct kept *kept, struct swpipe_context *context,
+                                      struct diag *diag)
 {
     struct iteration *iteration = context->iteration;
     struct device_stream *stream = context_stream(context);
@@ -171,13 +173,13 @@ int shortcut_restore(const struct shortcut *shortcut, struct swpipe_context *con
     enum status status = called_pushes(context->self) ? STATUS_OK : STATUS_SYSTEM;
     diag_init(&diag);
     for (size_t k = 0; k < shortcut->count && !status; k++)
-        status = shortcut->kept[k].name ? put_value(&shortcut->kept[k], context, &diag)
+        status = shortcut->kept[k].name ? shortcut_put_value(&shortcut->kept[k], context, &diag)
                                         : put_buffer(&shortcut->kept[k], context, &diag);
     for (size_t i = 0; i < task->io_count && !status; i++)
         if (task->io[i].restore(shortcut->captured[i], task->io[i].arg) != 0)
             status = diag_error(&diag, STATUS_SYSTEM, "restore failed");
     if (status)
-        return refuse(context, &diag, "cannot put back the results of a short-cut");
+        return shortcut_refuse(context, &diag, "cannot put back the results of a short-cut");
     diag_fini(&diag);
     return 0;
 }

@@ -104,7 +104,7 @@ static void tell_kept(const struct swpipe *pipe, int rank)
     pipe->message(pipe->message_arg, text);
 }
 
-static void close_device(struct swpipe *pipe)
+static void swpipe_close_device(struct swpipe *pipe)
 {
     own_close_events(pipe);
     for (int i = 0; pipe->shortcuts && i < pipe->ranks * (int)pipe->plan.pipeline.task_count; i++)
@@ -120,7 +120,7 @@ static void close_device(struct swpipe *pipe)
     pipe->world = NULL;
 }
 
-static enum status open_device(struct swpipe *pipe)
+static enum status swpipe_open_device(struct swpipe *pipe)
 {
     const struct device_config config = {
         .kind = pipe->device,
@@ -155,7 +155,7 @@ static enum status open_device(struct swpipe *pipe)
     if (!status)
         status = own_open_events(pipe);
     if (status)
-        close_device(pipe);
+        swpipe_close_device(pipe);
     return status;
 }
 
@@ -166,7 +166,7 @@ static enum status close_engine(struct swpipe *pipe, struct engine *engine)
     bool usable = true;
     enum status status = engine->pipe ? engine_close(engine, &usable, &pipe->diag) : STATUS_OK;
     if (!usable)
-        close_device(pipe);
+        swpipe_close_device(pipe);
     return status;
 }
 
@@ -183,7 +183,7 @@ static enum status need_engine(struct swpipe *pipe, bool serial)
     if (!status)
         status = own_check(pipe);
     if (!status)
-        status = open_device(pipe);
+        status = swpipe_open_device(pipe);
     if (!status && !engine->pipe) {
         status = engine_open(engine, pipe, serial, &pipe->diag);
         if (status)
@@ -229,7 +229,7 @@ enum status swpipe_no_task(struct swpipe *pipe, const char *where, const char *n
 }
 
 /* An error of the plan shows now, not when the pipeline is filled. */
-static enum status open_all(struct swpipe *pipe, const struct swpipe_config *config)
+static enum status swpipe_open_all(struct swpipe *pipe, const struct swpipe_config *config)
 {
     enum status status = swpipe_configure(pipe, config);
     if (!status)
@@ -256,7 +256,7 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
         config->device == SWPIPE_CUDA) /* known before the call is, which looks at its GPU */
         pipe->device = DEVICE_KIND_CUDA;
     (void)pipe_enter(pipe);
-    return swpipe_finish(pipe, open_all(pipe, config));
+    return swpipe_finish(pipe, swpipe_open_all(pipe, config));
 }
 
 void swpipe_close(struct swpipe *pipe)
@@ -271,7 +271,7 @@ void swpipe_close(struct swpipe *pipe)
     }
     (void)close_engine(pipe, &pipe->pipelined); /* swpipe_drain has reported a failed trace */
     (void)close_engine(pipe, &pipe->serial);
-    close_device(pipe);
+    swpipe_close_device(pipe);
     own_forget_events(pipe);
     pipe_leave(pipe);
     struct swpipe_group *group = pipe->group;

@@ -46,7 +46,8 @@ static enum status mark_skipped(struct swpipe *pipe, struct arena *arena, struct
     return STATUS_OK;
 }
 
-static enum status print_rows(struct swpipe *pipe, int periods, struct arena *arena, FILE *out)
+static enum status tables_print_rows(struct swpipe *pipe, int periods, struct arena *arena,
+                                     FILE *out)
 {
     struct plan plan;
     bool *skipped = ARENA_ARRAY(arena, pipe->plan.pipeline.task_count, bool);
@@ -70,7 +71,7 @@ static enum status write_schedule(struct swpipe *pipe, const struct measured_tab
         return diag_error(&pipe->diag, STATUS_USAGE, "found %d periods, expected 0 to %d",
                           table->periods, SCHEDULE_MAX_PERIODS);
     arena_init(&arena, 0);
-    enum status status = print_rows(pipe, table->periods, &arena, out);
+    enum status status = tables_print_rows(pipe, table->periods, &arena, out);
     arena_fini(&arena);
     return status;
 }
@@ -89,7 +90,7 @@ static enum status write_stages(struct swpipe *pipe, const struct measured_table
 }
 
 /* Two kinds of names in brackets: all tasks, or those that are short-cut. */
-static void write_names(const struct swpipe *pipe, bool skipped, FILE *out)
+static void tables_write_names(const struct swpipe *pipe, bool skipped, FILE *out)
 {
     const char *comma = "";
     fputc('[', out);
@@ -109,9 +110,9 @@ static enum status write_pipe(struct swpipe *pipe, const struct measured_table *
     fprintf(out, "%s(plan=%s, device=%s, ranks=%d, %s=%d, tasks=", clock ? "clock" : "dataflow",
             pipe->plan.name, device_kind_key(pipe->device), pipe->ranks,
             clock ? "depth" : "max_depth", clock ? pipe->plan.pipeline.depth : max_depth);
-    write_names(pipe, false, out);
+    tables_write_names(pipe, false, out);
     fputs(", shortcuts=", out);
-    write_names(pipe, true, out);
+    tables_write_names(pipe, true, out);
     fputs(")\n\n", out);
     return write_schedule(pipe, table, out);
 }
@@ -125,7 +126,8 @@ static void write_line(int width, FILE *out)
     fputs("  ------------  ----------\n", out);
 }
 
-static enum status write_profile(struct swpipe *pipe, const struct measured_table *table, FILE *out)
+static enum status tables_write_profile(struct swpipe *pipe, const struct measured_table *table,
+                                        FILE *out)
 {
     const struct swpipe_profile *profile = table->profile;
     int width = 4;
@@ -155,7 +157,8 @@ static enum status write_profile(struct swpipe *pipe, const struct measured_tabl
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-static enum status write_stats(struct swpipe *pipe, const struct measured_table *table, FILE *out)
+static enum status tables_write_stats(struct swpipe *pipe, const struct measured_table *table,
+                                      FILE *out)
 {
     const struct recorded *recorded = &pipe->recorded;
     (void)table;
@@ -170,7 +173,7 @@ static enum status write_stats(struct swpipe *pipe, const struct measured_table 
 
 /* ---- printing and formatting ----------------------------------------------------------------- */
 
-static enum swpipe_status print(struct swpipe *pipe, struct measured_table table, FILE *out)
+static enum swpipe_status tables_print(struct swpipe *pipe, struct measured_table table, FILE *out)
 {
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
@@ -190,7 +193,7 @@ static char *format(struct swpipe *pipe, struct measured_table table)
 {
     struct text_stream stream;
     bool is = text_open(&stream);
-    enum swpipe_status status = is ? print(pipe, table, stream.out) : SWPIPE_OK;
+    enum swpipe_status status = is ? tables_print(pipe, table, stream.out) : SWPIPE_OK;
     char *text = is ? text_close(&stream, status == SWPIPE_OK, NULL) : NULL;
     if (status == SWPIPE_OK && !text && pipe_enter(pipe))
         swpipe_finish(pipe, diag_no_memory(&pipe->diag));
@@ -209,12 +212,12 @@ char *swpipe_format_stage_analysis(struct swpipe *pipe)
 
 char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile)
 {
-    return format(pipe, (struct measured_table){.write = write_profile, .profile = profile});
+    return format(pipe, (struct measured_table){.write = tables_write_profile, .profile = profile});
 }
 
 char *swpipe_format_stats(struct swpipe *pipe)
 {
-    return format(pipe, (struct measured_table){.write = write_stats});
+    return format(pipe, (struct measured_table){.write = tables_write_stats});
 }
 
 char *swpipe_format(struct swpipe *pipe)
@@ -224,26 +227,28 @@ char *swpipe_format(struct swpipe *pipe)
 
 enum swpipe_status swpipe_print_schedule(struct swpipe *pipe, int periods, FILE *out)
 {
-    return print(pipe, (struct measured_table){.write = write_schedule, .periods = periods}, out);
+    return tables_print(pipe, (struct measured_table){.write = write_schedule, .periods = periods},
+                        out);
 }
 
 enum swpipe_status swpipe_print_stage_analysis(struct swpipe *pipe, FILE *out)
 {
-    return print(pipe, (struct measured_table){.write = write_stages}, out);
+    return tables_print(pipe, (struct measured_table){.write = write_stages}, out);
 }
 
 enum swpipe_status swpipe_print_profile(struct swpipe *pipe, const struct swpipe_profile *profile,
                                         FILE *out)
 {
-    return print(pipe, (struct measured_table){.write = write_profile, .profile = profile}, out);
+    return tables_print(
+        pipe, (struct measured_table){.write = tables_write_profile, .profile = profile}, out);
 }
 
 enum swpipe_status swpipe_print_stats(struct swpipe *pipe, FILE *out)
 {
-    return print(pipe, (struct measured_table){.write = write_stats}, out);
+    return tables_print(pipe, (struct measured_table){.write = tables_write_stats}, out);
 }
 
 enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out)
 {
-    return print(pipe, (struct measured_table){.write = write_pipe}, out);
+    return tables_print(pipe, (struct measured_table){.write = write_pipe}, out);
 }

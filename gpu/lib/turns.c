@@ -98,7 +98,7 @@ static void give_back_batch(const struct engine *engine, int rank, void *batch)
         hooks->release(hooks->arg, rank, batch);
 }
 
-static void **batch_of(const struct engine *engine, int rank, int64_t iteration)
+static void **turns_batch_of(const struct engine *engine, int rank, int64_t iteration)
 {
     return &feed_of(engine, rank)->batches[(size_t)iteration % engine->ahead];
 }
@@ -107,7 +107,7 @@ static void give_back_rest(const struct engine *engine, int rank)
 {
     struct feed *feed = feed_of(engine, rank);
     while (feed->asked > feed->begun)
-        give_back_batch(engine, rank, *batch_of(engine, rank, --feed->asked));
+        give_back_batch(engine, rank, *turns_batch_of(engine, rank, --feed->asked));
 }
 
 void turns_close(struct engine *engine)
@@ -165,7 +165,7 @@ static bool ask_source(struct engine *engine, int rank, const struct swpipe_sour
         return false;
     }
     if (more)
-        *batch_of(engine, rank, feed->asked++) = batch;
+        *turns_batch_of(engine, rank, feed->asked++) = batch;
     else
         feed->ended = true;
     if (engine->pipe->group)
@@ -212,7 +212,7 @@ static struct iteration *begin_context(struct engine *engine, int rank, int64_t 
     return iteration;
 }
 
-static void end_data(struct engine *engine, int rank)
+static void turns_end_data(struct engine *engine, int rank)
 {
     struct feed *feed = feed_of(engine, rank);
     assert(!feed->told_end);
@@ -236,11 +236,11 @@ static bool fetch_batch(struct engine *engine, int rank, int64_t admitted,
     if (engine->pipe->group && !group_hear(engine->pipe->group, &engine->run, admitted, &more))
         return false;
     if (!more) {
-        end_data(engine, rank);
+        turns_end_data(engine, rank);
         return true;
     }
     struct iteration *iteration =
-        begin_context(engine, rank, admitted, admitted, *batch_of(engine, rank, admitted));
+        begin_context(engine, rank, admitted, admitted, *turns_batch_of(engine, rank, admitted));
     assert(feed->begun == admitted && feed->asked > admitted);
     feed->begun = admitted + 1;
     if (engine->pipe->hooks.release)
@@ -277,7 +277,7 @@ static void tell_early_result(struct swpipe *pipe, enum retire_rule rule)
     pipe->message(pipe->message_arg, text);
 }
 
-static void tell_retired(struct engine *engine, const struct iteration *iteration)
+static void turns_tell_retired(struct engine *engine, const struct iteration *iteration)
 {
     if (iteration->result)
         tell_early_result(engine->pipe, engine->program->plan->pipeline.retire);
@@ -298,7 +298,7 @@ static bool retire_rank(struct engine *engine, int rank, int64_t oldest, int64_t
     assert(feed->retired - engine->retired < (int64_t)engine->ahead);
     feed->results[(size_t)feed->retired++ % engine->ahead] = iteration->result;
     tell_progress(engine);
-    tell_retired(engine, iteration);
+    turns_tell_retired(engine, iteration);
     if (engine->program->plan->pipeline.retire == RETIRE_DEVICE)
         iteration_clear(iteration);
     if (engine->recording.journal)
@@ -322,8 +322,8 @@ static bool fetch_and_enqueue(struct engine *engine, int rank, int64_t admitted,
 }
 
 /* The step that drive_await has said can be taken. False: the run stopped. */
-static bool take_step(struct engine *engine, int rank, const struct drive_step *step,
-                      const struct swpipe_source *source, int64_t began_ns)
+static bool turns_take_step(struct engine *engine, int rank, const struct drive_step *step,
+                            const struct swpipe_source *source, int64_t began_ns)
 {
     switch (step->next) {
     case POLICY_ENQUEUE: return fetch_and_enqueue(engine, rank, step->admitted, source);
@@ -337,7 +337,7 @@ static bool take_step(struct engine *engine, int rank, const struct drive_step *
 /* ---- beyond its turn ------------------------------------------------------------------------- */
 
 /* Memory of batches and results bounds how far a rank may be from the others. */
-static bool has_place(const struct engine *engine, int rank)
+static bool turns_has_place(const struct engine *engine, int rank)
 {
     const struct feed *feed = feed_of(engine, rank);
     int64_t least = INT64_MAX, ahead = (int64_t)engine->ahead;
@@ -354,12 +354,12 @@ static enum others step_ahead(struct engine *engine, int rank, const struct swpi
 {
     struct run_thread *driver = engine_driver(engine, rank);
     const struct drive_step step = drive_next(driver);
-    if (step.next == POLICY_END || !has_place(engine, rank))
+    if (step.next == POLICY_END || !turns_has_place(engine, rank))
         return OTHERS_ARE_HELD;
     switch (drive_await(driver, &step, run_idle_now(&engine->run))) {
     case DRIVE_READY:
-        return take_step(engine, rank, &step, source, run_step_ns(driver)) ? OTHERS_STEPPED
-                                                                           : OTHERS_STOPPED;
+        return turns_take_step(engine, rank, &step, source, run_step_ns(driver)) ? OTHERS_STEPPED
+                                                                                 : OTHERS_STOPPED;
     case DRIVE_HELD_BY_HOST: return OTHERS_ARE_HELD;
     case DRIVE_HELD_BY_DEVICE: return OTHERS_WAIT;
     case DRIVE_STOPPED: break;
@@ -442,27 +442,27 @@ static enum drive_wait await_step(struct engine *engine, int rank, const struct 
 enum phase { RETIRE, ADVANCE };
 
 /* True if the rank, whose next step is `step`, has done its part of this phase. */
-static bool is_through(const struct engine *engine, int rank, enum phase phase,
-                       const struct drive_step *step)
+static bool turns_is_through(const struct engine *engine, int rank, enum phase phase,
+                             const struct drive_step *step)
 {
     return step->next == POLICY_END ||
            (phase == RETIRE ? feed_of(engine, rank)->retired > engine->retired
                             : step->next == POLICY_RETIRE);
 }
 
-static enum status take_turn(struct engine *engine, int rank, enum phase phase,
-                             const struct swpipe_source *source, int64_t limit_ns,
-                             struct diag *diag)
+static enum status turns_take_turn(struct engine *engine, int rank, enum phase phase,
+                                   const struct swpipe_source *source, int64_t limit_ns,
+                                   struct diag *diag)
 {
     struct run_thread *driver = engine_driver(engine, rank);
     struct drive_step step;
-    while (step = drive_next(driver), !is_through(engine, rank, phase, &step)) {
+    while (step = drive_next(driver), !turns_is_through(engine, rank, phase, &step)) {
         int64_t began_ns = run_step_ns(driver);
         enum drive_wait wait =
             await_step(engine, rank, &step, source, engine_deadline(engine, limit_ns));
         if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
             drive_late(driver, &step);
-        if (wait != DRIVE_READY || !take_step(engine, rank, &step, source, began_ns))
+        if (wait != DRIVE_READY || !turns_take_step(engine, rank, &step, source, began_ns))
             return turns_failure(engine, diag);
     }
     return STATUS_OK;
@@ -473,7 +473,7 @@ enum status engine_advance(struct engine *engine, const struct swpipe_source *so
 {
     enum status status = STATUS_OK;
     for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine) && !status; rank++) {
-        status = take_turn(engine, rank, ADVANCE, source, limit_ns, diag);
+        status = turns_take_turn(engine, rank, ADVANCE, source, limit_ns, diag);
         (void)pump_rank(&engine->run, rank); /* what a retirement made possible, without a period */
         if (!status && run_stopped(&engine->run))
             status = turns_failure(engine, diag);
@@ -487,7 +487,7 @@ enum status engine_retire(struct engine *engine, const struct swpipe_source *sou
     enum status status = STATUS_OK;
     bool any = false;
     for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine) && !status; rank++)
-        status = take_turn(engine, rank, RETIRE, source, limit_ns, diag);
+        status = turns_take_turn(engine, rank, RETIRE, source, limit_ns, diag);
     for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine) && !status; rank++) {
         const struct feed *feed = feed_of(engine, rank);
         if (feed->retired <= engine->retired)

@@ -377,7 +377,7 @@ static bool prepare_polls(struct broker *broker)
     return on;
 }
 
-static bool await_news(struct broker *broker)
+static bool broker_await_news(struct broker *broker)
 {
     bool came = poll(broker->polls, (nfds_t)broker->size + 2, -1) >= 0;
     int error = errno;
@@ -394,7 +394,7 @@ static void *broker_serve(void *arg)
     struct broker *broker = arg;
     pthread_setname_np(pthread_self(), "broker");
     while (prepare_polls(broker)) {
-        if (!await_news(broker))
+        if (!broker_await_news(broker))
             continue;
         uint64_t count;
         if (broker->polls[0].revents && read(broker->wake, &count, sizeof count) < 0)
@@ -415,7 +415,7 @@ static void *broker_serve(void *arg)
     return NULL;
 }
 
-static void wake_thread(struct broker *broker)
+static void broker_wake_thread(struct broker *broker)
 {
     uint64_t one = 1;
     ssize_t written = write(broker->wake, &one, sizeof one);
@@ -548,7 +548,7 @@ void broker_close(struct broker *broker)
     broker->closing = true;
     pthread_mutex_unlock(&broker->lock);
     if (broker->started) {
-        wake_thread(broker);
+        broker_wake_thread(broker);
         pthread_join(broker->thread, NULL);
     }
     for (int rank = 0; broker->peers && rank < broker->size; rank++) {
@@ -589,7 +589,7 @@ void broker_wish(struct broker *broker, int wish)
     pthread_mutex_lock(&broker->lock);
     broker_post_all(broker, -1, &mail, sizeof mail);
     pthread_mutex_unlock(&broker->lock);
-    wake_thread(broker);
+    broker_wake_thread(broker);
 }
 
 const struct board *broker_board(const struct broker *broker)
@@ -678,6 +678,6 @@ struct report *broker_receive(struct broker *broker, int64_t timeout_ns)
     }
     pthread_mutex_unlock(&broker->lock);
     if (caught_up)
-        wake_thread(broker);
+        broker_wake_thread(broker);
     return report;
 }

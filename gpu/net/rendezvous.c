@@ -44,7 +44,7 @@ bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const v
 
 /* ---- the reader ------------------------------------------------------------------------------ */
 
-static void keep_value(struct rendezvous *r, const char *text, size_t bytes)
+static void rendezvous_keep_value(struct rendezvous *r, const char *text, size_t bytes)
 {
     if (!memchr(text, '\0', bytes))
         return; /* no key */
@@ -81,7 +81,7 @@ static void take_mail(struct rendezvous *r, const struct mail *mail, const char 
         return;
     pthread_mutex_lock(&r->lock);
     switch (mail->kind) {
-    case MAIL_PUT: keep_value(r, data, bytes); break;
+    case MAIL_PUT: rendezvous_keep_value(r, data, bytes); break;
     case MAIL_BARRIER: r->barriers++; break;
     case MAIL_WISH: atomic_store(&r->wish, mail->number); break;
     case MAIL_LEFT:
@@ -466,7 +466,7 @@ enum status rendezvous_put(struct rendezvous *r, const char *key, const void *da
     return sent ? STATUS_OK : rendezvous_refused(diag, r->rank, key);
 }
 
-static const struct common_value *find_value(const struct rendezvous *r, const char *key)
+static const struct common_value *rendezvous_find_value(const struct rendezvous *r, const char *key)
 {
     for (const struct common_value *at = r->values; at; at = at->next)
         if (strcmp(at->text, key) == 0)
@@ -480,7 +480,7 @@ enum status rendezvous_get(struct rendezvous *r, const char *key, void *data, si
     enum status status = STATUS_OK;
     const struct common_value *value;
     pthread_mutex_lock(&r->lock);
-    while (!(value = find_value(r, key)) && !status)
+    while (!(value = rendezvous_find_value(r, key)) && !status)
         status = await_change(r, key, deadline_ns, diag);
     if (!status) {
         size_t skip = strlen(key) + 1, has = value->bytes - skip;
@@ -566,7 +566,7 @@ void *rendezvous_alloc(struct rendezvous *r, size_t bytes, int64_t *offset, stru
 }
 
 /* Refused, it only stays in use until the run is over. */
-static void give_back(const struct rendezvous *r, int64_t offset, size_t length)
+static void rendezvous_give_back(const struct rendezvous *r, int64_t offset, size_t length)
 {
     assert(offset >= (int64_t)mail_board_bytes(r->size)); /* not the board itself */
     (void)fallocate(r->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
@@ -576,7 +576,7 @@ static void give_back(const struct rendezvous *r, int64_t offset, size_t length)
 void rendezvous_free(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
 {
     munmap(address, whole_pages(bytes));
-    give_back(r, offset, whole_pages(bytes));
+    rendezvous_give_back(r, offset, whole_pages(bytes));
 }
 
 void rendezvous_free_late(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
@@ -602,7 +602,7 @@ void rendezvous_age(struct rendezvous *r)
             at = &late->next;
             continue;
         }
-        give_back(r, late->offset, late->bytes);
+        rendezvous_give_back(r, late->offset, late->bytes);
         *at = late->next;
         free(late);
     }

@@ -186,7 +186,7 @@ static bool take_slots(struct rendezvous *r, int from)
     return true;
 }
 
-static void give_up(struct rendezvous *r, int from)
+static void rendezvous_queue_give_up(struct rendezvous *r, int from)
 {
     r->incoming[from].queue = NULL;
     rendezvous_lose(r, from);
@@ -195,7 +195,7 @@ static void give_up(struct rendezvous *r, int from)
 void queue_take_older(struct rendezvous *r, int from)
 {
     if (from >= 0 && from < r->size && !take_slots(r, from))
-        give_up(r, from);
+        rendezvous_queue_give_up(r, from);
 }
 
 void rendezvous_look(struct rendezvous *r)
@@ -204,7 +204,7 @@ void rendezvous_look(struct rendezvous *r)
     assert(r->sender_count <= r->size);
     for (int i = 0; i < r->sender_count; i++)
         if (!take_slots(r, r->senders[i]))
-            give_up(r, r->senders[i]);
+            rendezvous_queue_give_up(r, r->senders[i]);
     pthread_mutex_unlock(&r->listening);
 }
 
@@ -243,7 +243,7 @@ bool queue_take(struct rendezvous *r, const struct mail *mail, const char *data,
         return true;
     pthread_mutex_lock(&r->listening);
     if (!(mail->kind == MAIL_QUEUE ? take_queue : take_passed)(r, mail->from, data, bytes))
-        give_up(r, mail->from);
+        rendezvous_queue_give_up(r, mail->from);
     pthread_mutex_unlock(&r->listening);
     rendezvous_ring(r);
     return true;

@@ -7,7 +7,7 @@
 
 #include "base/sort.h"
 
-static bool make_room(struct ends *ends)
+static bool ends_make_room(struct ends *ends)
 {
     if (ends->count < ends->cap)
         return true;
@@ -39,7 +39,7 @@ bool ends_add(struct ends *ends, int64_t at_ns)
     if (ends->count == ENDS_MOST)
         thin_out(ends);
     if (ends->total % ends->every == 0) {
-        if (!make_room(ends))
+        if (!ends_make_room(ends))
             return false;
         ends->kept[ends->count++] = end;
     }

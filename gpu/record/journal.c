@@ -267,7 +267,7 @@ struct log *journal_log(struct journal *journal, int thread)
     return &journal->logs[thread];
 }
 
-static bool add_chunk(struct log *log)
+static bool journal_add_chunk(struct log *log)
 {
     struct chunk *chunk = get_chunk(log->journal, log->writing);
     if (!chunk) {
@@ -288,7 +288,7 @@ static bool add_chunk(struct log *log)
 struct log_entry *log_next(struct log *log)
 {
     size_t written = atomic_load_explicit(&log->written, memory_order_relaxed);
-    if (written == log->room && !add_chunk(log))
+    if (written == log->room && !journal_add_chunk(log))
         return NULL;
     return &log->writing->entries[written % CHUNK_ENTRIES];
 }

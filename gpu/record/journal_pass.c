@@ -204,7 +204,7 @@ static void read_logs(struct journal *journal, size_t *out_entries)
     journal_check(journal);
 }
 
-static void pass(struct journal *journal, size_t *out_entries)
+static void journal_pass_pass(struct journal *journal, size_t *out_entries)
 {
     read_logs(journal, out_entries);
     if (journal->ship)
@@ -267,7 +267,7 @@ static void *write_journal(void *arg)
         size_t entries;
         stop = await_pass(journal, next_ns);
         int64_t begin_ns = device_clock_ns(), known_ns = device_now(journal->config.world);
-        pass(journal, &entries);
+        journal_pass_pass(journal, &entries);
         int64_t end_ns = device_clock_ns();
         next_ns = begin_ns + PASS_NS;
         if (!stop && journal->replay)

@@ -25,7 +25,7 @@ enum {
 
 /* ---- the writer: steps of the replay --------------------------------------------------------- */
 
-static void add_step(struct journal *journal, const struct replay_step *step)
+static void journal_replay_add_step(struct journal *journal, const struct replay_step *step)
 {
     if (replay_pending(journal->replay) >= REPLAY_MOST)
         journal->replay_left = true;
@@ -60,29 +60,31 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
     bool call = op && (op->kind == OP_SYNC || op_is_cpu_work(op->kind));
     bool looked = op && op->kind == OP_AWAIT, early = retires_early(p, entry);
     int64_t at_ns = pushed ? entry->stamp.pushed_by_ns : entry->at_ns;
-    add_step(journal, &(struct replay_step){
-                          .kind = kinds[entry->kind],
-                          .agent = program_thread_agent(p, thread),
-                          .op = is_op ? entry->op : -1,
-                          .task = entry->kind == LOG_TAKE ? entry->op : -1,
-                          .iteration = entry->iteration,
-                          .lo_ns = pushed          ? log_pushed_from_ns(entry)
-                                   : call || early ? entry->begin_ns
-                                                   : entry->at_ns,
-                          .hi_ns = looked ? entry->end_ns : at_ns,
-                          .key_ns = early ? entry->begin_ns : at_ns,
-                          .number = pushed ? entry->stamp.number : -1,
-                          .span = marked ? entry->stamp.number - entry->since.number : 0,
-                      });
+    journal_replay_add_step(journal,
+                            &(struct replay_step){
+                                .kind = kinds[entry->kind],
+                                .agent = program_thread_agent(p, thread),
+                                .op = is_op ? entry->op : -1,
+                                .task = entry->kind == LOG_TAKE ? entry->op : -1,
+                                .iteration = entry->iteration,
+                                .lo_ns = pushed          ? log_pushed_from_ns(entry)
+                                         : call || early ? entry->begin_ns
+                                                         : entry->at_ns,
+                                .hi_ns = looked ? entry->end_ns : at_ns,
+                                .key_ns = early ? entry->begin_ns : at_ns,
+                                .number = pushed ? entry->stamp.number : -1,
+                                .span = marked ? entry->stamp.number - entry->since.number : 0,
+                            });
 }
 
 /* Of a function's device work only the span is known: its collective began and ended somewhere in it. */
-static bool is_within(const struct journal *journal, const struct log_entry *entry)
+static bool journal_replay_is_within(const struct journal *journal, const struct log_entry *entry)
 {
     return entry->kind == LOG_CALL && op_uses_comm(journal->config.program->ops[entry->op].kind);
 }
 
-static struct replay_step start_of(const struct journal *journal, const struct log_entry *entry)
+static struct replay_step journal_replay_start_of(const struct journal *journal,
+                                                  const struct log_entry *entry)
 {
     const struct program *p = journal->config.program;
     return (struct replay_step){.kind = REPLAY_START,
@@ -94,7 +96,8 @@ static struct replay_step start_of(const struct journal *journal, const struct l
                                 .hi_ns = INT64_MAX,
                                 .key_ns = log_started_ns(entry),
                                 .number = entry->stamp.number,
-                                .optional = is_within(journal, entry)}; /* unless it ended */
+                                .optional =
+                                    journal_replay_is_within(journal, entry)}; /* unless it ended */
 }
 
 /* Records, waits and allocations are no steps of a stream in the machine. */
@@ -107,8 +110,8 @@ void journal_replay_start(struct journal *journal, struct open_entry *open)
 {
     if (open->start_added || !is_stream_step(journal, open->entry) || !log_has_started(open->entry))
         return;
-    struct replay_step step = start_of(journal, open->entry);
-    add_step(journal, &step);
+    struct replay_step step = journal_replay_start_of(journal, open->entry);
+    journal_replay_add_step(journal, &step);
     open->start_added = true;
 }
 
@@ -116,30 +119,30 @@ void journal_replay_start(struct journal *journal, struct open_entry *open)
    difference. */
 void journal_replay_device(struct journal *journal, const struct open_entry *open)
 {
-    struct replay_step step = start_of(journal, open->entry);
+    struct replay_step step = journal_replay_start_of(journal, open->entry);
     assert(log_is_over(open->entry));
     if (!is_stream_step(journal, open->entry))
         return;
     step.hi_ns = open->entry->stamp.end_ns;
     if (!open->start_added)
-        add_step(journal, &step);
+        journal_replay_add_step(journal, &step);
     step.kind = REPLAY_FINISH;
     step.optional = false;
     step.key_ns = step.hi_ns;
-    if (!is_within(journal, open->entry))
+    if (!journal_replay_is_within(journal, open->entry))
         step.lo_ns = step.hi_ns;
-    add_step(journal, &step);
+    journal_replay_add_step(journal, &step);
 }
 
 /* The collective of a function that is not over may be. */
 static void replay_unfinished_call(struct journal *journal, const struct open_entry *open)
 {
-    struct replay_step step = start_of(journal, open->entry);
-    if (!is_within(journal, open->entry) || !log_has_started(open->entry))
+    struct replay_step step = journal_replay_start_of(journal, open->entry);
+    if (!journal_replay_is_within(journal, open->entry) || !log_has_started(open->entry))
         return;
     step.kind = REPLAY_FINISH;
     step.key_ns = INT64_MAX;
-    add_step(journal, &step);
+    journal_replay_add_step(journal, &step);
 }
 
 /* An unfinished device operation may have started, and that start may have let others finish. The host device
@@ -159,11 +162,11 @@ static void replay_unfinished(struct journal *journal)
             continue;
         if (journal->config.options->device == DEVICE_KIND_HOST)
             continue; /* this device would have said so */
-        struct replay_step step = start_of(journal, open->entry);
+        struct replay_step step = journal_replay_start_of(journal, open->entry);
         step.lo_ns = open->entry->begin_ns;
         step.key_ns = INT64_MAX;
         step.optional = true;
-        add_step(journal, &step);
+        journal_replay_add_step(journal, &step);
     }
 }
 

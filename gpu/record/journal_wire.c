@@ -124,7 +124,7 @@ enum status journal_open_collecting(const struct program *program,
 }
 
 /* An entry outlives the mail it came in when it has a stamp. */
-static void take_entry(struct journal *journal, const struct log_record *record)
+static void journal_wire_take_entry(struct journal *journal, const struct log_record *record)
 {
     struct log_entry entry = {
         .kind = (enum log_kind)record->kind,
@@ -225,7 +225,7 @@ void journal_take(struct journal *journal, const void *records, size_t bytes)
         if (!makes_sense(journal, &record))
             continue;
         if (record.what == RECORD_ENTRY)
-            take_entry(journal, &record);
+            journal_wire_take_entry(journal, &record);
         else if (record.what == RECORD_CLOCK)
             journal->clock_error_ns = max_i64(journal->clock_error_ns, record.number);
         else

@@ -39,7 +39,7 @@ static bool is_metadata(const struct program *p, const struct op *op)
     return op->kind == OP_GROUP && op->part_count > 0 && p->parts[op->part_first].metadata;
 }
 
-static const char *group_name(const struct program *p, const struct op *op)
+static const char *op_stats_group_name(const struct program *p, const struct op *op)
 {
     bool sends = false, receives = false;
     for (int i = 0; i < op->part_count; i++) {
@@ -52,14 +52,14 @@ static const char *group_name(const struct program *p, const struct op *op)
 }
 
 /* NULL: it is no work. */
-static const char *name_of(const struct program *p, const struct op *op)
+static const char *op_stats_name_of(const struct program *p, const struct op *op)
 {
     if (!op_is_work(op->kind))
         return NULL;
     if (p->tasks)
         return op->task >= 0 ? p->plan->pipeline.tasks[op->task].name : NULL;
     if (op->kind == OP_GROUP)
-        return group_name(p, op);
+        return op_stats_group_name(p, op);
     const char *label = op->name >= 0 ? p->names.items[op->name] : op_key(op->kind);
     const char *action = action_name(label);
     return action ? action : label;
@@ -72,7 +72,7 @@ struct named {
     int op;
 };
 
-static int by_name(const void *a, const void *b)
+static int op_stats_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
@@ -82,11 +82,11 @@ static size_t sort_names(const struct program *p, struct named *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < p->op_count; i++) {
-        const char *name = name_of(p, &p->ops[i]);
+        const char *name = op_stats_name_of(p, &p->ops[i]);
         if (name)
             out[count++] = (struct named){name, (int)i};
     }
-    SORT(out, count, by_name);
+    SORT(out, count, op_stats_by_name);
     return count;
 }
 
@@ -127,7 +127,7 @@ static bool counts_on_host(const struct program *p, const struct op *op)
     return op_is_cpu_work(op->kind) && (p->tasks == 0 || op->given->work->kind == WORK_HOST);
 }
 
-static struct runtime_stat *row_of(struct op_stats *op_stats, int op)
+static struct runtime_stat *op_stats_row_of(struct op_stats *op_stats, int op)
 {
     return op_stats->rows[op] >= 0 ? &op_stats->stats[op_stats->rows[op]] : NULL;
 }
@@ -136,12 +136,12 @@ static struct runtime_stat *row_of(struct op_stats *op_stats, int op)
 static struct runtime_stat *whole_of(struct op_stats *op_stats, int op)
 {
     const struct program *p = op_stats->program;
-    return is_metadata(p, &p->ops[op]) ? row_of(op_stats, op + 1) : NULL;
+    return is_metadata(p, &p->ops[op]) ? op_stats_row_of(op_stats, op + 1) : NULL;
 }
 
 void op_stats_host(struct op_stats *op_stats, int op, int64_t ns)
 {
-    struct runtime_stat *stat = row_of(op_stats, op), *whole = whole_of(op_stats, op);
+    struct runtime_stat *stat = op_stats_row_of(op_stats, op), *whole = whole_of(op_stats, op);
     if (!stat)
         return;
     stat->host_ns += ns;
@@ -152,7 +152,7 @@ void op_stats_host(struct op_stats *op_stats, int op, int64_t ns)
 
 void op_stats_device(struct op_stats *op_stats, int op, int64_t ns)
 {
-    struct runtime_stat *stat = row_of(op_stats, op), *whole = whole_of(op_stats, op);
+    struct runtime_stat *stat = op_stats_row_of(op_stats, op), *whole = whole_of(op_stats, op);
     if (!stat)
         return;
     stat->device_ns += ns;

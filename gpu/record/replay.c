@@ -50,14 +50,14 @@ struct backlog {
 };
 
 /* A step by its place in its agent's order. */
-struct place {
+struct replay_place {
     int agent;
     int64_t at;
 };
 
 /* `first` is, or was, taken before `second`; `turned`: the other way round. */
-struct choice {
-    struct place first, second, end; /* `end`: of the wait */
+struct replay_choice {
+    struct replay_place first, second, end; /* `end`: of the wait */
     bool turned;
     int64_t settled; /* the replay had taken so many steps when the wait was over; -1: it is not */
     /* before the first of them was taken; `turned`: NULL */
@@ -87,7 +87,7 @@ struct replay {
         [REPLAY_TEXT]; /* why it was stuck at first: what the orders tried later say is about them */
 
     bool has_calls; /* the program has waits with a call */
-    struct choice choices[REPLAY_CHOICES];
+    struct replay_choice choices[REPLAY_CHOICES];
     int choice_count;
     int64_t undone;
     bool unsure;               /* a choice was forgotten */
@@ -109,7 +109,7 @@ static bool is_same_op(const struct replay_step *a, const struct replay_step *b)
 }
 
 /* A wait is two steps: the call, and the end with the same operation. */
-static bool is_call(const struct replay *replay, const struct backlog *queue, size_t i)
+static bool replay_is_call(const struct replay *replay, const struct backlog *queue, size_t i)
 {
     const struct replay_step *step = pending_step(queue, i);
     bool has_before = queue->first + i > 0;
@@ -136,14 +136,14 @@ static bool sees(const struct program *p, const struct replay_step *call,
 
 /* ---- keeping a choice ------------------------------------------------------------------------ */
 
-static void free_choice(struct choice *choice)
+static void free_choice(struct replay_choice *choice)
 {
     machine_free(choice->state);
     free(choice->places);
     free(choice->ended);
 }
 
-static bool keep_state(const struct replay *replay, struct choice *choice)
+static bool keep_state(const struct replay *replay, struct replay_choice *choice)
 {
     const struct program *p = replay->program;
     size_t agents = (size_t)p->agent_count, streams = (size_t)p->stream_count + 1;
@@ -174,10 +174,10 @@ static void remove_choice(struct replay *replay, int index)
 }
 
 /* Without room or memory the oldest, or this one, stays as it is: a verdict against the run is none then. */
-static void add_choice(struct replay *replay, struct place first, struct place second,
-                       struct place end)
+static void add_choice(struct replay *replay, struct replay_place first, struct replay_place second,
+                       struct replay_place end)
 {
-    struct choice choice = {.first = first, .second = second, .end = end, .settled = -1};
+    struct replay_choice choice = {.first = first, .second = second, .end = end, .settled = -1};
     if (replay->choice_count == REPLAY_CHOICES) {
         remove_choice(replay, 0);
         replay->unsure = true;
@@ -190,14 +190,14 @@ static void add_choice(struct replay *replay, struct place first, struct place s
     replay->unsure = true;
 }
 
-static struct place place_of(const struct replay *replay, int agent, size_t i)
+static struct replay_place replay_place_of(const struct replay *replay, int agent, size_t i)
 {
-    return (struct place){agent, replay->queues[agent].taken + (int64_t)i};
+    return (struct replay_place){agent, replay->queues[agent].taken + (int64_t)i};
 }
 
-static struct place behind(struct place place)
+static struct replay_place behind(struct replay_place place)
 {
-    return (struct place){place.agent, place.at + 1};
+    return (struct replay_place){place.agent, place.at + 1};
 }
 
 /* May this pending step be taken before `step`, which is about to be taken, and would that be another run? A wait for
@@ -208,9 +208,9 @@ static void choose_between(struct replay *replay, const struct replay_step *step
     const struct program *p = replay->program;
     const struct backlog *queue = &replay->queues[agent];
     const struct replay_step *other = pending_step(queue, i);
-    const struct place first = place_of(replay, step->agent, 0),
-                       second = place_of(replay, agent, i);
-    if (!calls && is_call(replay, queue, i) && sees(p, other, step))
+    const struct replay_place first = replay_place_of(replay, step->agent, 0),
+                              second = replay_place_of(replay, agent, i);
+    if (!calls && replay_is_call(replay, queue, i) && sees(p, other, step))
         add_choice(replay, first, second, behind(second));
     else if (calls && other->number >= 0 && p->ops[step->op].sync == SYNC_EVENT &&
              sees(p, step, other))
@@ -222,7 +222,7 @@ static void replay_choose(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
     bool pushes = step->kind == REPLAY_OP && step->number >= 0;
-    bool calls = replay->has_calls && is_call(replay, &replay->queues[step->agent], 0);
+    bool calls = replay->has_calls && replay_is_call(replay, &replay->queues[step->agent], 0);
     if (!replay->has_calls || (!pushes && !calls))
         return;
     for (int t = 0; t < p->thread_count; t++) {
@@ -235,7 +235,7 @@ static void replay_choose(struct replay *replay, const struct replay_step *step)
     }
 }
 
-static bool was_taken(const struct replay *replay, struct place place)
+static bool was_taken(const struct replay *replay, struct replay_place place)
 {
     return replay->queues[place.agent].taken > place.at;
 }
@@ -245,7 +245,7 @@ static bool replay_is_held(const struct replay *replay, int agent)
 {
     int64_t at = replay->queues[agent].taken;
     for (int i = 0; i < replay->choice_count; i++) {
-        const struct choice *choice = &replay->choices[i];
+        const struct replay_choice *choice = &replay->choices[i];
         if (choice->turned && choice->first.agent == agent && choice->first.at == at &&
             !was_taken(replay, choice->second))
             return true;
@@ -258,7 +258,7 @@ static bool replay_is_held(const struct replay *replay, int agent)
 /* Would no choice behind this one lead back to before its wait was over? */
 static bool is_final(const struct replay *replay, int index)
 {
-    const struct choice *choice = &replay->choices[index];
+    const struct replay_choice *choice = &replay->choices[index];
     for (int i = index + 1; i < replay->choice_count; i++)
         if (!replay->choices[i].turned && replay->choices[i].taken < choice->settled)
             return false;
@@ -300,7 +300,7 @@ static void replay_settle_choices(struct replay *replay)
     if (replay->choice_count == 0)
         return;
     for (int i = replay->choice_count - 1; i >= 0; i--) {
-        struct choice *choice = &replay->choices[i];
+        struct replay_choice *choice = &replay->choices[i];
         if (choice->settled < 0 && was_taken(replay, choice->end))
             choice->settled = replay->taken;
         if (is_final(replay, i))
@@ -341,7 +341,7 @@ static void replay_observe(struct replay *replay, const struct replay_step *step
 
 /* ---- going back ------------------------------------------------------------------------------ */
 
-static void restore_queues(struct replay *replay, const struct choice *choice)
+static void restore_queues(struct replay *replay, const struct replay_choice *choice)
 {
     for (int agent = 0; agent < replay->program->agent_count; agent++) {
         struct backlog *queue = &replay->queues[agent];
@@ -359,7 +359,7 @@ static void restore_queues(struct replay *replay, const struct choice *choice)
     }
 }
 
-static void restore(struct replay *replay, struct choice *choice)
+static void restore(struct replay *replay, struct replay_choice *choice)
 {
     const struct program *p = replay->program;
     assert(choice->state && !choice->turned && choice->taken <= replay->taken);
@@ -394,7 +394,7 @@ static bool replay_undo(struct replay *replay)
         replay->unsure = true;
         return false;
     }
-    struct choice *choice = &replay->choices[replay->choice_count - 1];
+    struct replay_choice *choice = &replay->choices[replay->choice_count - 1];
     restore(replay, choice);
     free_choice(choice);
     choice->state = NULL;
@@ -448,7 +448,7 @@ void replay_close(struct replay *replay)
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-static bool make_room(struct backlog *queue)
+static bool replay_make_room(struct backlog *queue)
 {
     size_t spent = queue->first - queue->kept, left = queue->kept + queue->count;
     if (spent > left / 2) { /* as many moves as steps taken, twice at most */
@@ -471,7 +471,7 @@ bool replay_add(struct replay *replay, const struct replay_step *step)
 {
     struct backlog *queue = &replay->queues[step->agent];
     bool of_stream = replay->program->agents[step->agent].kind == AGENT_STREAM;
-    if (!make_room(queue))
+    if (!replay_make_room(queue))
         return false;
     size_t at = queue->first + queue->count;
     for (; of_stream && at > queue->first && queue->steps[at - 1].number > step->number; at--)
@@ -528,7 +528,7 @@ static int64_t next_push(struct backlog *queue)
                                            : INT64_MAX;
 }
 
-static int pushes_to(const struct program *p, const struct replay_step *step)
+static int replay_pushes_to(const struct program *p, const struct replay_step *step)
 {
     return p->streams[p->ops[step->op].stream].rank;
 }
@@ -537,7 +537,7 @@ static int pushes_to(const struct program *p, const struct replay_step *step)
 static int64_t next_push_to(const struct program *p, const struct backlog *queue, int rank)
 {
     for (size_t i = queue->first; i < queue->first + queue->count; i++)
-        if (queue->steps[i].number >= 0 && pushes_to(p, &queue->steps[i]) == rank)
+        if (queue->steps[i].number >= 0 && replay_pushes_to(p, &queue->steps[i]) == rank)
             return queue->steps[i].number;
     return INT64_MAX;
 }
@@ -545,7 +545,7 @@ static int64_t next_push_to(const struct program *p, const struct backlog *queue
 static bool is_next_on_device(const struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
-    int rank = pushes_to(p, step);
+    int rank = replay_pushes_to(p, step);
     for (int t = 0; t < p->thread_count; t++)
         if (next_push_to(p, &replay->queues[program_thread_agent(p, t)], rank) <
             step->number - step->span)
@@ -586,7 +586,7 @@ static bool can_take(const struct replay *replay, const struct replay_step *step
 }
 
 /* Is the agent where the step says it was? */
-static bool agrees(struct replay *replay, const struct replay_step *step)
+static bool replay_agrees(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
     const struct agent *desc = &p->agents[step->agent];
@@ -672,7 +672,7 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     if (finish && p->ops[step->op].kind == OP_COLLECTIVE)
         agent = program_comm_agent(p, p->ops[step->op].comm);
     notice_end_of_data(replay, step);
-    if (!agrees(replay, step) || machine_agent_enabled(p, replay->state, agent) == 0)
+    if (!replay_agrees(replay, step) || machine_agent_enabled(p, replay->state, agent) == 0)
         return false;
     replay_choose(replay, step);
     do_step(replay, step, agent);
@@ -683,7 +683,7 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-static bool comes_before(const struct replay_step *a, const struct replay_step *b)
+static bool replay_comes_before(const struct replay_step *a, const struct replay_step *b)
 {
     return a->key_ns != b->key_ns ? a->key_ns < b->key_ns : a->agent < b->agent;
 }
@@ -695,7 +695,8 @@ static const struct replay_step *next_head(const struct replay *replay,
     const struct replay_step *best = NULL;
     for (int agent = 0; agent < replay->program->agent_count; agent++) {
         const struct replay_step *step = head(replay, agent);
-        if (step && (!after || comes_before(after, step)) && (!best || comes_before(step, best)))
+        if (step && (!after || replay_comes_before(after, step)) &&
+            (!best || replay_comes_before(step, best)))
             best = step;
     }
     return best;
@@ -760,8 +761,8 @@ static bool take_one(struct replay *replay, int64_t until_ns)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static const char *step_text(const struct replay *replay, const struct replay_step *step, char *buf,
-                             size_t cap)
+static const char *replay_step_text(const struct replay *replay, const struct replay_step *step,
+                                    char *buf, size_t cap)
 {
     const struct program *p = replay->program;
     char subject[NAME] = "";
@@ -792,11 +793,11 @@ static void explain_stuck(const struct replay *replay, char out[REPLAY_TEXT])
     machine_describe_wait(p, replay->state, step->agent, wait, sizeof wait);
     units_show_time((double)step->key_ns, at);
     snprintf(out, REPLAY_TEXT, "at %s %s %s, but in the machine it %s", at, name,
-             step_text(replay, step, did, sizeof did), wait);
+             replay_step_text(replay, step, did, sizeof did), wait);
 }
 
 /* Is a step left that had happened by then, of which all that did has been added? */
-static bool is_stuck(const struct replay *replay, int64_t until_ns)
+static bool replay_is_stuck(const struct replay *replay, int64_t until_ns)
 {
     bool overdue = until_ns == INT64_MAX && replay->pending > 0;
     for (int agent = 0; agent < replay->program->agent_count && !overdue; agent++) {
@@ -809,7 +810,7 @@ static bool is_stuck(const struct replay *replay, int64_t until_ns)
 /* Stuck: the other order of two steps, where the clock leaves one open. */
 static bool turn_back(struct replay *replay, int64_t until_ns)
 {
-    if (replay->choice_count == 0 || !is_stuck(replay, until_ns))
+    if (replay->choice_count == 0 || !replay_is_stuck(replay, until_ns))
         return false;
     if (!replay->first_reason[0])
         explain_stuck(replay, replay->first_reason);

@@ -15,8 +15,9 @@ enum { NAME = 160, SHORT_WAIT_NS = 1000 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static enum status begin_run(struct trace_writer *trace, const struct runtime_options *options,
-                             const char *device, struct diag *diag)
+static enum status trace_writer_begin_run(struct trace_writer *trace,
+                                          const struct runtime_options *options, const char *device,
+                                          struct diag *diag)
 {
     static const enum run_driver drivers[] = {[DRIVER_NONE] = RUN_DRIVER_NONE,
                                               [DRIVER_CLOCK] = RUN_DRIVER_CLOCK,
@@ -36,7 +37,7 @@ static enum status begin_run(struct trace_writer *trace, const struct runtime_op
     return store_begin_run(trace->store, &info, &trace->run, diag);
 }
 
-static enum status add_agent(struct trace_writer *trace, int agent, struct diag *diag)
+static enum status trace_writer_add_agent(struct trace_writer *trace, int agent, struct diag *diag)
 {
     const struct program *p = trace->program;
     const struct agent *desc = &p->agents[agent];
@@ -109,7 +110,7 @@ static enum status add_cores(struct trace_writer *trace, int cores, struct diag 
     return status;
 }
 
-static enum status allocate(struct trace_writer *trace, struct diag *diag)
+static enum status trace_writer_allocate(struct trace_writer *trace, struct diag *diag)
 {
     const struct program *p = trace->program;
     size_t places = (size_t)(p->ranks * p->tasks) * (size_t)(p->max_distance + 1);
@@ -146,20 +147,20 @@ enum status trace_writer_open(struct trace_writer *trace, const struct program *
     *trace = (struct trace_writer){
         .program = program, .options = options, .base_ns = base_ns, .run = -1};
     diag_init(&trace->diag);
-    enum status status = allocate(trace, diag);
+    enum status status = trace_writer_allocate(trace, diag);
     if (status || !options->db)
         return status;
     status = store_open(options->db, true, &trace->store, diag);
     if (!status && options->durable)
         status = store_make_durable(trace->store, diag);
     if (!status)
-        status = begin_run(trace, options, device, diag);
+        status = trace_writer_begin_run(trace, options, device, diag);
     if (!status)
         status = store_add_stat(trace->store, trace->run, RUN_STAT_START, (double)unix_ns(), diag);
     if (!status && cores > 0 && options->device == DEVICE_KIND_HOST)
         status = add_cores(trace, cores, diag);
     for (int agent = 0; agent < program->agent_count && !status; agent++)
-        status = add_agent(trace, agent, diag);
+        status = trace_writer_add_agent(trace, agent, diag);
     return status ? status : store_flush(trace->store, diag);
 }
 
@@ -192,15 +193,15 @@ void trace_writer_close(struct trace_writer *trace)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void fail(struct trace_writer *trace, enum status status)
+static void trace_writer_fail(struct trace_writer *trace, enum status status)
 {
     if (trace->status == STATUS_OK)
         trace->status = status;
 }
 
-static void no_memory(struct trace_writer *trace)
+static void trace_writer_no_memory(struct trace_writer *trace)
 {
-    fail(trace, diag_no_memory(&trace->diag));
+    trace_writer_fail(trace, diag_no_memory(&trace->diag));
 }
 
 /* After its first failure the trace writer writes nothing more. */
@@ -210,22 +211,25 @@ static bool writes(const struct trace_writer *trace)
 }
 
 /* Stored times count from the start of the run. */
-static int64_t add_span(struct trace_writer *trace, int agent, const struct trace_span *span)
+static int64_t trace_writer_add_span(struct trace_writer *trace, int agent,
+                                     const struct trace_span *span)
 {
     int64_t id = -1;
     struct trace_span row = *span;
     row.start_ns -= trace->base_ns;
     row.end_ns -= trace->base_ns;
     if (writes(trace))
-        fail(trace, store_add_span(trace->store, trace->run, trace->agents[agent], &row, &id,
-                                   &trace->diag));
+        trace_writer_fail(trace, store_add_span(trace->store, trace->run, trace->agents[agent],
+                                                &row, &id, &trace->diag));
     return id;
 }
 
-static void add_edge(struct trace_writer *trace, int64_t from, int64_t to, enum edge_kind kind)
+static void trace_writer_add_edge(struct trace_writer *trace, int64_t from, int64_t to,
+                                  enum edge_kind kind)
 {
     if (writes(trace) && from >= 0 && to >= 0)
-        fail(trace, store_add_edge(trace->store, trace->run, from, to, kind, &trace->diag));
+        trace_writer_fail(trace,
+                          store_add_edge(trace->store, trace->run, from, to, kind, &trace->diag));
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -238,14 +242,14 @@ static const char *op_name(const struct program *p, const struct op *op, char *b
 }
 
 /* Host programs have no iterations. */
-static int64_t iteration_of(const struct program *p, int64_t iteration)
+static int64_t trace_writer_iteration_of(const struct program *p, int64_t iteration)
 {
     return p->tasks ? iteration : -1;
 }
 
 /* The cause of a long operation's wait; NULL: it did not wait. */
-static const char *cause_of(const struct program *p, const struct op *op, int64_t iteration,
-                            char *buf)
+static const char *trace_writer_cause_of(const struct program *p, const struct op *op,
+                                         int64_t iteration, char *buf)
 {
     if (!op_takes(op->kind) && op_waits(op->kind) == WAITS_NEVER)
         return NULL;
@@ -284,7 +288,7 @@ static void stand_for(struct trace_writer *trace, int rank, int task, int64_t it
         size_t cap = trace->known_cap ? 2 * trace->known_cap : 64;
         struct known_span *known = realloc(trace->known, cap * sizeof *known);
         if (!known) {
-            no_memory(trace);
+            trace_writer_no_memory(trace);
             return;
         }
         trace->known = known;
@@ -302,7 +306,7 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
     int rank = p->threads[thread].rank, agent = program_thread_agent(p, thread);
     char name[NAME], cause[NAME];
     struct trace_span span = {.kind = SPAN_HOST,
-                              .iteration = iteration_of(p, entry->iteration),
+                              .iteration = trace_writer_iteration_of(p, entry->iteration),
                               .start_ns = entry->begin_ns,
                               .end_ns = entry->end_ns};
     if (rank == 0 && op->task >= 0 && (op_is_cpu_work(op->kind) || entry->kind == LOG_CALL))
@@ -310,15 +314,15 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
     op_stats_host(&trace->op_stats, entry->op, entry->end_ns - entry->begin_ns);
     if (op_is_work(op->kind)) {
         span.task = op_name(p, op, name);
-        int64_t id = add_span(trace, agent, &span);
+        int64_t id = trace_writer_add_span(trace, agent, &span);
         if (op_is_cpu_work(op->kind) && op->given->work->kind == WORK_HOST)
             stand_for(trace, rank, op->task, entry->iteration, id);
         return id;
     }
-    span.cause = op->kind == OP_WAIT ? NULL : cause_of(p, op, entry->iteration, cause);
+    span.cause = op->kind == OP_WAIT ? NULL : trace_writer_cause_of(p, op, entry->iteration, cause);
     span.kind = SPAN_WAIT;
     if (span.cause && span.end_ns - span.start_ns > SHORT_WAIT_NS)
-        add_span(trace, agent, &span);
+        trace_writer_add_span(trace, agent, &span);
     return -1;
 }
 
@@ -334,7 +338,7 @@ static struct open_iteration *open_iteration(struct trace_writer *trace, int ran
         size_t cap = 2 * place + 64;
         struct open_iteration *open = realloc(all->open, cap * sizeof *open);
         if (!open) {
-            no_memory(trace);
+            trace_writer_no_memory(trace);
             return NULL;
         }
         all->open = open;
@@ -364,7 +368,8 @@ static void note_pushed(struct trace_writer *trace, int rank, int64_t iteration)
 }
 
 /* One less; work of the iteration lasted until then. */
-static void note_over(struct trace_writer *trace, int rank, int64_t iteration, int64_t at_ns)
+static void trace_writer_note_over(struct trace_writer *trace, int rank, int64_t iteration,
+                                   int64_t at_ns)
 {
     struct open_iteration *open = iteration_at(trace, rank, iteration);
     if (!open)
@@ -380,15 +385,16 @@ static void store_iteration(struct trace_writer *trace, int rank, int64_t iterat
     const struct trace_iteration row = {rank, iteration, open->admitted_ns - trace->base_ns,
                                         open->over_ns - trace->base_ns};
     if (rank == 0 && !ends_add(&trace->ends, open->over_ns))
-        no_memory(trace);
+        trace_writer_no_memory(trace);
     if (rank == 0)
         trace->last_admitted_ns = open->admitted_ns;
     if (writes(trace))
-        fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
+        trace_writer_fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
 }
 
 /* Entries that other threads logged before the retirement were read in the next pass at the latest. */
-static bool is_over(const struct trace_writer *trace, const struct open_iteration *open)
+static bool trace_writer_is_over(const struct trace_writer *trace,
+                                 const struct open_iteration *open)
 {
     return open->retired && open->retired <= trace->passes && open->unfinished <= 0;
 }
@@ -399,8 +405,8 @@ static void store_iterations(struct trace_writer *trace, bool retired)
     for (int rank = 0; rank < trace->program->ranks; rank++) {
         struct trace_iterations *all = &trace->iterations[rank];
         size_t stored = 0;
-        while (stored < all->count &&
-               (retired ? all->open[stored].retired > 0 : is_over(trace, &all->open[stored]))) {
+        while (stored < all->count && (retired ? all->open[stored].retired > 0
+                                               : trace_writer_is_over(trace, &all->open[stored]))) {
             store_iteration(trace, rank, all->first + (int64_t)stored, &all->open[stored]);
             stored++;
         }
@@ -413,7 +419,8 @@ static void store_iterations(struct trace_writer *trace, bool retired)
     }
 }
 
-static void retire(struct trace_writer *trace, int thread, const struct log_entry *entry)
+static void trace_writer_retire(struct trace_writer *trace, int thread,
+                                const struct log_entry *entry)
 {
     int rank = trace->program->threads[thread].rank;
     char cause[NAME];
@@ -423,7 +430,7 @@ static void retire(struct trace_writer *trace, int thread, const struct log_entr
                                     .end_ns = entry->at_ns,
                                     .cause = cause};
     trace->retired[rank]++;
-    note_over(trace, rank, entry->iteration, entry->at_ns);
+    trace_writer_note_over(trace, rank, entry->iteration, entry->at_ns);
     struct open_iteration *open = iteration_at(trace, rank, entry->iteration);
     if (open) {
         open->admitted_ns = entry->stamp.start_ns;
@@ -431,7 +438,7 @@ static void retire(struct trace_writer *trace, int thread, const struct log_entr
     }
     snprintf(cause, sizeof cause, "iteration %" PRId64, entry->iteration);
     if (span.end_ns - span.start_ns > SHORT_WAIT_NS)
-        add_span(trace, program_thread_agent(trace->program, thread), &span);
+        trace_writer_add_span(trace, program_thread_agent(trace->program, thread), &span);
 }
 
 int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct log_entry *entry)
@@ -442,7 +449,7 @@ int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct l
         if (entry->stamp.number >= 0)
             note_pushed(trace, trace->program->threads[thread].rank, entry->iteration);
         return host_op(trace, thread, entry);
-    case LOG_RETIRE: retire(trace, thread, entry); break;
+    case LOG_RETIRE: trace_writer_retire(trace, thread, entry); break;
     case LOG_TAKE:
     case LOG_ENQUEUE: break;
     }
@@ -490,23 +497,23 @@ void trace_writer_device(struct trace_writer *trace, const struct log_entry *ent
     const struct op *op = &p->ops[entry->op];
     char name[NAME], cause[NAME];
     struct trace_span span = {.kind = SPAN_DEVICE,
-                              .iteration = iteration_of(p, entry->iteration),
+                              .iteration = trace_writer_iteration_of(p, entry->iteration),
                               .start_ns = started_ns(trace, entry),
                               .end_ns = entry->stamp.end_ns};
     int agent = program_stream_agent(p, op->stream);
     trace->finished++;
-    note_over(trace, p->streams[op->stream].rank, entry->iteration, span.end_ns);
+    trace_writer_note_over(trace, p->streams[op->stream].rank, entry->iteration, span.end_ns);
     if (op_is_stream_work(op->kind)) {
         device_figures(trace, op, span.end_ns - span.start_ns);
         op_stats_device(&trace->op_stats, entry->op, span.end_ns - span.start_ns);
         span.task = op_name(p, op, name);
-        int64_t id = add_span(trace, agent, &span);
-        add_edge(trace, from, id, EDGE_LAUNCH);
+        int64_t id = trace_writer_add_span(trace, agent, &span);
+        trace_writer_add_edge(trace, from, id, EDGE_LAUNCH);
         stand_for(trace, p->streams[op->stream].rank, op->task, entry->iteration, id);
     } else if (op->kind == OP_WAIT && span.end_ns - span.start_ns > SHORT_WAIT_NS) {
         span.kind = SPAN_WAIT;
-        span.cause = cause_of(p, op, entry->iteration, cause);
-        add_span(trace, agent, &span);
+        span.cause = trace_writer_cause_of(p, op, entry->iteration, cause);
+        trace_writer_add_span(trace, agent, &span);
     }
 }
 
@@ -519,7 +526,7 @@ static struct known_span *recent(struct trace_writer *trace, int rank, int task,
 }
 
 /* Edges from what a task needed; a dependence that is not over yet was no dependence of this run. */
-static void add_dependences(struct trace_writer *trace, const struct known_span *to)
+static void trace_writer_add_dependences(struct trace_writer *trace, const struct known_span *to)
 {
     const struct edge_list *depends = &trace->program->depends[to->task];
     for (int i = 0; i < depends->count; i++) {
@@ -528,7 +535,7 @@ static void add_dependences(struct trace_writer *trace, const struct known_span 
             continue;
         const struct known_span *from = recent(trace, to->rank, depends->items[i].task, wanted);
         if (from->span > 0 && from->iteration == wanted)
-            add_edge(trace, from->span, to->span, EDGE_DEPENDENCE);
+            trace_writer_add_edge(trace, from->span, to->span, EDGE_DEPENDENCE);
     }
 }
 
@@ -539,7 +546,7 @@ static int compare_iterations(const void *a, const void *b)
 }
 
 /* Iteration by iteration: what an edge begins at is one of the last max_distance + 1. */
-static void add_edges(struct trace_writer *trace)
+static void trace_writer_add_edges(struct trace_writer *trace)
 {
     struct known_span *known = trace->known;
     size_t count = trace->known_count;
@@ -549,7 +556,7 @@ static void add_edges(struct trace_writer *trace)
             *recent(trace, known[last].rank, known[last].task, known[last].iteration) = known[last];
         for (size_t i = first; i < last; i++)
             if (known[i].age++ == 1)
-                add_dependences(trace, &known[i]);
+                trace_writer_add_dependences(trace, &known[i]);
     }
 }
 
@@ -569,7 +576,7 @@ static void forget_spans(struct trace_writer *trace)
 }
 
 /* Announces the iterations that are stored on all ranks. */
-static void tell_retired(struct trace_writer *trace)
+static void trace_writer_tell_retired(struct trace_writer *trace)
 {
     const struct runtime_options *options = trace->options;
     int64_t stored = INT64_MAX;
@@ -583,17 +590,17 @@ static void tell_retired(struct trace_writer *trace)
 void trace_writer_flush(struct trace_writer *trace)
 {
     if (writes(trace))
-        fail(trace, store_flush(trace->store, &trace->diag));
+        trace_writer_fail(trace, store_flush(trace->store, &trace->diag));
 }
 
 void trace_writer_commit(struct trace_writer *trace)
 {
-    add_edges(trace);
+    trace_writer_add_edges(trace);
     forget_spans(trace);
     store_iterations(trace, false);
     trace->passes++;
     trace_writer_flush(trace);
-    tell_retired(trace);
+    trace_writer_tell_retired(trace);
 }
 
 /* A step is one of many of its agent. */
@@ -605,7 +612,7 @@ static const char *agent_name(struct trace_writer *trace, int agent)
     return trace->names[agent];
 }
 
-static const char *step_text(const struct program *p, const struct replay_step *step)
+static const char *trace_writer_step_text(const struct program *p, const struct replay_step *step)
 {
     static const char *const texts[] = {
         [REPLAY_TAKE] = "take",   [REPLAY_ENQUEUE] = "enqueue", [REPLAY_RETIRE] = "retire",
@@ -633,21 +640,21 @@ void trace_writer_step(struct trace_writer *trace, const struct replay_step *ste
     const char *agent = agent_name(trace, step->agent);
     char name[NAME];
     if (!agent)
-        no_memory(trace);
+        trace_writer_no_memory(trace);
     if (!writes(trace))
         return;
     const struct trace_step row = {
         .seq = trace->steps++,
         .rank = p->agents[step->agent].rank,
         .agent = agent,
-        .op = step_text(p, step),
+        .op = trace_writer_step_text(p, step),
         .task = step->op >= 0     ? op_name(p, &p->ops[step->op], name)
                 : step->task >= 0 ? p->plan->pipeline.tasks[step->task].name
                                   : NULL,
-        .iteration = iteration_of(p, step->iteration),
+        .iteration = trace_writer_iteration_of(p, step->iteration),
         .time_ns = step_ns(trace, step) - trace->base_ns,
     };
-    fail(trace, store_add_step(trace->store, trace->run, &row, &trace->diag));
+    trace_writer_fail(trace, store_add_step(trace->store, trace->run, &row, &trace->diag));
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -675,8 +682,8 @@ static void store_figures(struct trace_writer *trace, const struct runtime_resul
                    {RUN_STAT_DEPTH, trace->program->tasks ? trace->program->depth : 0}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures && writes(trace); i++)
         if (figures[i].value > 0)
-            fail(trace, store_add_stat(trace->store, trace->run, figures[i].key, figures[i].value,
-                                       &trace->diag));
+            trace_writer_fail(trace, store_add_stat(trace->store, trace->run, figures[i].key,
+                                                    figures[i].value, &trace->diag));
 }
 
 bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *result)

@@ -30,13 +30,13 @@ static int access_agent(const struct program *program, const struct op *op, int 
 }
 
 /* Records by buffer: counted first, and then put where those of their buffer go. */
-struct listing {
+struct derive_listing {
     int *first; /* per buffer, then the end; two behind while counting, one while putting */
     struct record *records; /* NULL: they are counted */
     size_t count;
 };
 
-static void note_record(struct listing *listing, struct record record)
+static void note_record(struct derive_listing *listing, struct record record)
 {
     if (listing->records)
         listing->records[listing->first[record.buffer + 1]++] = record;
@@ -45,8 +45,8 @@ static void note_record(struct listing *listing, struct record record)
     listing->count++;
 }
 
-static void note_op(const struct program *program, struct listing *listing, const struct op *op,
-                    int thread)
+static void derive_note_op(const struct program *program, struct derive_listing *listing,
+                           const struct op *op, int thread)
 {
     for (int k = 0; k < op->access_count; k++) {
         const struct access *access = &program->accesses[op->access_first + k];
@@ -60,13 +60,13 @@ static void note_op(const struct program *program, struct listing *listing, cons
                                              .alloc = true});
 }
 
-static void note_all(const struct program *program, struct listing *listing)
+static void derive_note_all(const struct program *program, struct derive_listing *listing)
 {
     listing->count = 0;
     for (size_t b = 0; b < program->body_count; b++)
         for (int i = 0; i < program->bodies[b].count; i++)
-            note_op(program, listing, &program->ops[program->bodies[b].first + i],
-                    program->bodies[b].thread);
+            derive_note_op(program, listing, &program->ops[program->bodies[b].first + i],
+                           program->bodies[b].thread);
 }
 
 static int compare_records(const void *a, const void *b)
@@ -96,7 +96,7 @@ static void sort_records(struct record *records, size_t count)
 }
 
 /* Those of a buffer in order, each once; a buffer has few. Returns how many are left. */
-static int sort_by_buffer(const struct program *program, struct listing *listing)
+static int sort_by_buffer(const struct program *program, struct derive_listing *listing)
 {
     struct record *records = listing->records;
     int kept = 0;
@@ -137,15 +137,15 @@ static void find_allocated(struct program *program)
 }
 
 /* All records of a program with accesses, sorted; false: memory is exhausted. */
-static bool list_sorted(struct program *program, struct listing *listing)
+static bool list_sorted(struct program *program, struct derive_listing *listing)
 {
-    note_all(program, listing);
+    derive_note_all(program, listing);
     for (int b = 0; b < program->buffer_count; b++)
         listing->first[b + 2] += listing->first[b + 1];
     listing->records = large_calloc(listing->count + 1, sizeof *listing->records);
     if (!listing->records)
         return false;
-    note_all(program, listing);
+    derive_note_all(program, listing);
     program->record_count = sort_by_buffer(program, listing);
     program->records =
         ARENA_ARRAY(&program->arena, (size_t)program->record_count + 1, struct record);
@@ -161,7 +161,7 @@ static enum status access_records_list(struct lowering *lowering)
     find_allocated(program);
     if (program->access_count == 0)
         return STATUS_OK;
-    struct listing listing = {0};
+    struct derive_listing listing = {0};
     listing.first = calloc((size_t)program->buffer_count + 2, sizeof *listing.first);
     bool good = listing.first && list_sorted(program, &listing);
     free(listing.first);
@@ -411,7 +411,7 @@ static void assign_hw_queues(struct lowering *lowering)
 }
 
 /* Counting sort by rank. */
-static enum status list_streams(struct lowering *lowering)
+static enum status derive_list_streams(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     size_t ranks = (size_t)program->ranks;
@@ -598,8 +598,9 @@ static enum status name_crossed(struct lowering *lowering)
 enum status lower_derive(struct lowering *lowering)
 {
     static enum status (*const tables[])(struct lowering *) = {
-        rank_events,    name_flags,   list_streams, list_waiters, find_devices,       find_fellows,
-        find_processes, name_crossed, list_faults,  list_agents,  access_records_list};
+        rank_events,  name_flags,   derive_list_streams, list_waiters,
+        find_devices, find_fellows, find_processes,      name_crossed,
+        list_faults,  list_agents,  access_records_list};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof tables / sizeof tables[0]; i++)
         status = tables[i](lowering);

@@ -174,7 +174,7 @@ int lower_channel(struct lowering *lowering, int comm, int from, int to)
     return program->channel_count - 1;
 }
 
-static int intern(struct lowering *lowering, struct names *names, const char *name)
+static int lower_intern(struct lowering *lowering, struct names *names, const char *name)
 {
     int index = name ? names_intern(names, &lowering->program->arena, name) : -1;
     if (index < 0)
@@ -184,7 +184,7 @@ static int intern(struct lowering *lowering, struct names *names, const char *na
 
 int lower_name(struct lowering *lowering, const char *name)
 {
-    return intern(lowering, &lowering->program->names, name);
+    return lower_intern(lowering, &lowering->program->names, name);
 }
 
 /* Names of actions are short and many: they stand one behind the other. */
@@ -231,7 +231,7 @@ static bool same_bytes(const void *a, const void *b, size_t size)
     return a == b || (a && b && memcmp(a, b, size) == 0);
 }
 
-static bool same_given(const struct given *a, const struct given *b)
+static bool lower_same_given(const struct given *a, const struct given *b)
 {
     return a->bytes == b->bytes && a->roots == b->roots && a->root_count == b->root_count &&
            same_bytes(a->work, b->work, sizeof *a->work) &&
@@ -244,7 +244,7 @@ void lower_give(struct lowering *lowering, struct op *op, struct given given)
     given.jitter = given.jitter ? given.jitter : &constant;
     given.work = given.work ? given.work : &no_work;
     for (int i = 0; i < LOWER_KEPT && lowering->kept[i]; i++)
-        if (same_given(lowering->kept[i], &given)) {
+        if (lower_same_given(lowering->kept[i], &given)) {
             op->given = lowering->kept[i];
             return;
         }
@@ -277,7 +277,7 @@ void lower_given(struct lowering *lowering, struct op *op, const struct host_op 
 
 int lower_flag(struct lowering *lowering, const char *name)
 {
-    return intern(lowering, &lowering->flags, name);
+    return lower_intern(lowering, &lowering->flags, name);
 }
 
 static void add_access(struct lowering *lowering, struct op *op, int buffer, bool write)

@@ -21,7 +21,8 @@ static int part_comm(const struct host_op *group, const struct p2p_part *part)
     return part->comm >= 0 ? part->comm : group->comm;
 }
 
-static enum status check_member(struct lowering *lowering, int rank, int comm, struct mark mark)
+static enum status lower_group_check_member(struct lowering *lowering, int rank, int comm,
+                                            struct mark mark)
 {
     if (lower_member(lowering, comm, rank) >= 0)
         return STATUS_OK;
@@ -41,7 +42,7 @@ static enum status check_root(struct lowering *lowering, int comm, int root, str
 }
 
 /* A process group has a stream of its own. */
-static int stream_of(const struct host_op *op)
+static int lower_group_stream_of(const struct host_op *op)
 {
     return op->process_group ? op->process_group->stream : op->stream;
 }
@@ -87,8 +88,8 @@ static void enter_process_group(struct lowering *lowering, int rank, const struc
 }
 
 /* A process group keeps the memory of a call until it is done: the allocator waits for its stream. */
-static void keep_memory(struct lowering *lowering, int rank, const struct index_list *list,
-                        const struct host_op *from)
+static void lower_group_keep_memory(struct lowering *lowering, int rank,
+                                    const struct index_list *list, const struct host_op *from)
 {
     int stream = lower_stream(lowering, rank, from->process_group->stream);
     for (size_t i = 0; i < list->count; i++)
@@ -105,11 +106,11 @@ static void leave_process_group(struct lowering *lowering, int rank, const struc
     if (!group)
         return;
     emit_event(lowering, OP_RECORD, rank, group->done, group->stream, from->mark);
-    keep_memory(lowering, rank, &from->reads, from);
-    keep_memory(lowering, rank, &from->writes, from);
+    lower_group_keep_memory(lowering, rank, &from->reads, from);
+    lower_group_keep_memory(lowering, rank, &from->writes, from);
     for (size_t i = 0; i < from->part_count; i++) {
-        keep_memory(lowering, rank, &from->parts[i].reads, from);
-        keep_memory(lowering, rank, &from->parts[i].writes, from);
+        lower_group_keep_memory(lowering, rank, &from->parts[i].reads, from);
+        lower_group_keep_memory(lowering, rank, &from->parts[i].writes, from);
     }
     if (!group->async)
         emit_event(lowering, OP_WAIT, rank, group->done, from->stream, from->mark);
@@ -118,7 +119,7 @@ static void leave_process_group(struct lowering *lowering, int rank, const struc
 enum status lower_collective(struct lowering *lowering, int home, const struct host_op *from)
 {
     int rank = host_op_rank(from, home);
-    enum status status = check_member(lowering, rank, from->comm, from->mark);
+    enum status status = lower_group_check_member(lowering, rank, from->comm, from->mark);
     if (status != STATUS_OK)
         return status;
     if (collective_has_root(from->collective))
@@ -127,7 +128,7 @@ enum status lower_collective(struct lowering *lowering, int home, const struct h
         return status;
     lower_first_use(lowering, &(struct first_use){from->comm, rank, NULL, 0, from->mark});
     lower_alone(lowering, home, from);
-    int stream = stream_of(from);
+    int stream = lower_group_stream_of(from);
     enter_process_group(lowering, rank, from);
     lower_legacy_begin(lowering, rank, stream, false, from->mark);
     struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, stream, from);
@@ -141,8 +142,8 @@ enum status lower_collective(struct lowering *lowering, int home, const struct h
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static enum status add_message(struct lowering *lowering, struct op *op, int rank,
-                               const struct p2p_part *in)
+static enum status lower_group_add_message(struct lowering *lowering, struct op *op, int rank,
+                                           const struct p2p_part *in)
 {
     struct program *program = lowering->program;
     struct part part = {
@@ -238,7 +239,8 @@ static enum status list_messages(struct lowering *lowering, struct op *op,
     op->part_first = (int)lowering->program->part_count;
     for (size_t i = 0; status == STATUS_OK && i < portion->group->part_count; i++)
         if (is_of(portion, &portion->group->parts[i]))
-            status = add_message(lowering, op, portion->rank, &portion->group->parts[i]);
+            status =
+                lower_group_add_message(lowering, op, portion->rank, &portion->group->parts[i]);
     return status;
 }
 
@@ -247,7 +249,7 @@ static enum status emit_portion(struct lowering *lowering, const struct portion 
 {
     const int rank = portion->rank;
     const struct host_op *group = portion->group;
-    int stream = stream_of(group);
+    int stream = lower_group_stream_of(group);
     if (portion_count(portion) == 0)
         return STATUS_OK;
     for (size_t i = 0; !group->process_group && i < group->part_count; i++)
@@ -279,13 +281,14 @@ static enum status check_part(struct lowering *lowering, int rank, int comm,
     if (status != STATUS_OK)
         return status;
     if (part->is_collective || lower_member(lowering, comm, part->peer) >= 0)
-        return check_member(lowering, rank, comm, part->mark);
+        return lower_group_check_member(lowering, rank, comm, part->mark);
     return plan_error_at(lowering->plan, lowering->diag, part->mark,
                          "found peer %d on rank %d, expected a member of communicator %s",
                          part->peer, rank, lowering->plan->comms[comm].name);
 }
 
-static enum status check_parts(struct lowering *lowering, int home, const struct host_op *group)
+static enum status lower_group_check_parts(struct lowering *lowering, int home,
+                                           const struct host_op *group)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < group->part_count; i++) {
@@ -301,7 +304,7 @@ static enum status check_parts(struct lowering *lowering, int home, const struct
 enum status lower_group(struct lowering *lowering, int home, const struct host_op *group)
 {
     const int rank = host_op_rank(group, home);
-    enum status status = check_parts(lowering, home, group);
+    enum status status = lower_group_check_parts(lowering, home, group);
     if (status != STATUS_OK)
         return status;
     lower_first_use(lowering, &(struct first_use){group->comm, rank, group->parts,

@@ -20,7 +20,7 @@ static int family(const struct program *program, int rank, int task)
     return rank * program->tasks + task;
 }
 
-static int stream_of(struct lowering *lowering, int rank, const struct task *task)
+static int lower_pipeline_stream_of(struct lowering *lowering, int rank, const struct task *task)
 {
     return lower_stream(lowering, rank, task->stream);
 }
@@ -45,7 +45,7 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
         lower_legacy_begin(lowering, rank, task->stream, false, dep->mark);
         struct op *op = lower_emit(lowering, OP_WAIT, dep->mark);
         op->task = (int16_t)task_index;
-        op->stream = stream_of(lowering, rank, task);
+        op->stream = lower_pipeline_stream_of(lowering, rank, task);
         op->object = family(lowering->program, rank, dep->on);
         op->distance = (int16_t)dep->distance;
         lower_legacy_end(lowering, rank, task->stream, false, dep->mark);
@@ -62,9 +62,11 @@ static struct op *emit_task_op(struct lowering *lowering, enum op_kind kind, int
     return op;
 }
 
-static void emit_sync(struct lowering *lowering, int rank, int task_index, enum sync_kind sync)
+static void lower_pipeline_emit_sync(struct lowering *lowering, int rank, int task_index,
+                                     enum sync_kind sync)
 {
-    int stream = stream_of(lowering, rank, plan_task(lowering->plan, rank, task_index));
+    int stream =
+        lower_pipeline_stream_of(lowering, rank, plan_task(lowering->plan, rank, task_index));
     struct op *op = emit_task_op(lowering, OP_SYNC, rank, task_index);
     op->sync = sync;
     op->stream = stream;
@@ -74,7 +76,8 @@ static void emit_sync_of_task(struct lowering *lowering, int rank, int task_inde
                               enum host_sync sync)
 {
     if (sync != HOST_SYNC_NONE)
-        emit_sync(lowering, rank, task_index, sync == HOST_SYNC_STREAM ? SYNC_STREAM : SYNC_DEVICE);
+        lower_pipeline_emit_sync(lowering, rank, task_index,
+                                 sync == HOST_SYNC_STREAM ? SYNC_STREAM : SYNC_DEVICE);
 }
 
 static void emit_host_part(struct lowering *lowering, int rank, int task_index)
@@ -107,7 +110,7 @@ static void emit_host_after(struct lowering *lowering, int rank, int task_index)
     emit_sync_of_task(lowering, rank, task_index, task->sync_after);
 }
 
-static enum op_kind push_kind(enum work_kind kind)
+static enum op_kind lower_pipeline_push_kind(enum work_kind kind)
 {
     switch (kind) {
     case WORK_COPY: return OP_COPY;
@@ -119,7 +122,8 @@ static enum op_kind push_kind(enum work_kind kind)
 }
 
 /* A task that sends or receives is a group of one. */
-static void add_part(struct lowering *lowering, struct op *op, int rank, const struct task *task)
+static void lower_pipeline_add_part(struct lowering *lowering, struct op *op, int rank,
+                                    const struct task *task)
 {
     struct program *program = lowering->program;
     const struct work *work = &task->work;
@@ -136,7 +140,8 @@ static void add_part(struct lowering *lowering, struct op *op, int rank, const s
         lowering->failed = true;
 }
 
-static enum status check_member(struct lowering *lowering, int rank, const struct task *task)
+static enum status lower_pipeline_check_member(struct lowering *lowering, int rank,
+                                               const struct task *task)
 {
     int comm = task->work.comm;
     const struct plan *plan = lowering->plan;
@@ -164,11 +169,11 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     const struct task *task = plan_task(lowering->plan, rank, task_index);
     if (task->work.kind == WORK_HOST)
         return STATUS_OK;
-    enum op_kind kind = push_kind(task->work.kind);
-    int stream = stream_of(lowering, rank, task);
+    enum op_kind kind = lower_pipeline_push_kind(task->work.kind);
+    int stream = lower_pipeline_stream_of(lowering, rank, task);
     bool uses_comm = op_uses_comm(kind);
     if (uses_comm) {
-        enum status status = check_member(lowering, rank, task);
+        enum status status = lower_pipeline_check_member(lowering, rank, task);
         if (status != STATUS_OK)
             return status;
         const struct p2p_part message = {.send = task->work.kind == WORK_SEND,
@@ -199,15 +204,15 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
             lower_root(lowering, op, task->work.collective, task->work.root);
     }
     if (kind == OP_GROUP)
-        add_part(lowering, op, rank, task);
+        lower_pipeline_add_part(lowering, op, rank, task);
     lower_legacy_end(lowering, rank, task->stream, locked, task->mark);
     if (!uses_comm)
         lower_load_end(lowering, rank, task->mark);
     if (kind != OP_COPY)
         lower_launched(lowering, stream, task->mark);
     if (kind == OP_COPY && task->work.pageable) {
-        emit_sync(lowering, rank, task_index, SYNC_STAGED);
-        emit_sync(lowering, rank, task_index, SYNC_STREAM);
+        lower_pipeline_emit_sync(lowering, rank, task_index, SYNC_STAGED);
+        lower_pipeline_emit_sync(lowering, rank, task_index, SYNC_STREAM);
     }
     return STATUS_OK;
 }
@@ -240,7 +245,7 @@ static enum status lower_task(struct lowering *lowering, int rank, int task_inde
     emit_locks(lowering, rank, task_index, OP_UNLOCK);
     if (task->globally_ordered)
         emit_task_op(lowering, OP_SERVE, rank, task_index);
-    int stream = stream_of(lowering, rank, task);
+    int stream = lower_pipeline_stream_of(lowering, rank, task);
     lower_legacy_begin(lowering, rank, task->stream, false, task->mark);
     struct op *op = emit_task_op(lowering, OP_RECORD, rank, task_index);
     op->stream = stream;
@@ -253,7 +258,7 @@ static enum status lower_task(struct lowering *lowering, int rank, int task_inde
     return STATUS_OK;
 }
 
-static void add_threads(struct lowering *lowering, int rank)
+static void lower_pipeline_add_threads(struct lowering *lowering, int rank)
 {
     struct program *program = lowering->program;
     const struct plan *plan = lowering->plan;
@@ -281,7 +286,8 @@ static void add_threads(struct lowering *lowering, int rank)
     }
 }
 
-static void add_edge(struct edge_list *list, int task, const struct dep *dep, int number)
+static void lower_pipeline_add_edge(struct edge_list *list, int task, const struct dep *dep,
+                                    int number)
 {
     list->items[list->count++] = (struct edge){task, dep->distance, number};
 }
@@ -315,8 +321,8 @@ static bool collect_edges(struct lowering *lowering)
     share_out(program->fires, program->tasks, fires);
     for (int i = 0; i < deps; i++) {
         const struct dep *dep = &pipeline->deps[i];
-        add_edge(&program->depends[dep->task], dep->on, dep, i);
-        add_edge(&program->fires[dep->on], dep->task, dep, i);
+        lower_pipeline_add_edge(&program->depends[dep->task], dep->on, dep, i);
+        lower_pipeline_add_edge(&program->fires[dep->on], dep->task, dep, i);
     }
     return true;
 }
@@ -394,7 +400,7 @@ static int max_distance(const struct pipeline *pipeline)
 }
 
 /* The items that one iteration pushes to each stream, and the fewest of these. */
-static void count_pushes(const struct program *program, int *per_stream)
+static void lower_pipeline_count_pushes(const struct program *program, int *per_stream)
 {
     memset(per_stream, 0, (size_t)program->stream_count * sizeof *per_stream);
     for (size_t i = 0; i < program->op_count; i++)
@@ -464,7 +470,7 @@ static enum status size_windows(struct lowering *lowering)
     int *pushes = ARENA_ARRAY(&program->arena, (size_t)program->stream_count, int);
     if (!pushes)
         return diag_no_memory(lowering->diag);
-    count_pushes(program, pushes);
+    lower_pipeline_count_pushes(program, pushes);
     bool device_bounded = pipeline->retire == RETIRE_DEVICE;
     const int ahead = device_bounded ? program->depth : program->depth + 2; /* unless bounded */
     int run = device_bounded ? 0 : ahead, behind = 0;
@@ -547,7 +553,7 @@ enum status lower_pipeline(struct lowering *lowering)
     if (status == STATUS_OK)
         status = lower_legacy_open(lowering);
     for (int rank = 0; status == STATUS_OK && rank < program->ranks; rank++) {
-        add_threads(lowering, rank);
+        lower_pipeline_add_threads(lowering, rank);
         for (int task = 0; status == STATUS_OK && task < program->tasks; task++)
             status = lower_task(lowering, rank, task);
     }

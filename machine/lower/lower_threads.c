@@ -51,7 +51,7 @@ static bool op_is_on(const struct host_op *op, int home, int rank, int stream)
 }
 
 /* Does thread or, in a pipeline, thread group `index` of this rank push to the stream? */
-static bool pushes_to(const struct plan *plan, int rank, int index, int stream)
+static bool lower_threads_pushes_to(const struct plan *plan, int rank, int index, int stream)
 {
     if (plan->form == FORM_PIPELINE) {
         for (int t = 0; t < (int)plan->pipeline.task_count; t++) {
@@ -70,7 +70,7 @@ static bool pushes_to(const struct plan *plan, int rank, int index, int stream)
 
 /* Notes for every rank and stream whether it is used, and for every rank how many threads push to the
    streams that the legacy one orders. */
-static void find_uses(struct lowering *lowering)
+static void lower_threads_find_uses(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
     int streams = (int)plan->streams.count;
@@ -79,7 +79,7 @@ static void find_uses(struct lowering *lowering)
         for (int thread = 0; thread < threads; thread++) {
             bool any = false;
             for (int s = 0; s < streams; s++)
-                if (is_blocking(plan, s) && pushes_to(plan, rank, thread, s))
+                if (is_blocking(plan, s) && lower_threads_pushes_to(plan, rank, thread, s))
                     any = lowering->in_order[rank * streams + s] = true;
             lowering->pushers[rank] += any;
         }
@@ -109,12 +109,12 @@ enum status lower_legacy_open(struct lowering *lowering)
         names[program->event_families++] = name;
     }
     program->event_names = names;
-    find_uses(lowering);
+    lower_threads_find_uses(lowering);
     return STATUS_OK;
 }
 
-static void emit(struct lowering *lowering, enum op_kind kind, int rank, int stream, int of,
-                 struct mark mark)
+static void lower_threads_emit(struct lowering *lowering, enum op_kind kind, int rank, int stream,
+                               int of, struct mark mark)
 {
     int place = lower_stream(lowering, rank, stream);
     struct op *op = lower_emit(lowering, kind, mark);
@@ -133,12 +133,12 @@ static void order_others(struct lowering *lowering, int rank, int legacy, bool f
         if (s == legacy || !lowering->in_order[rank * streams + s])
             continue;
         if (from)
-            emit(lowering, OP_RECORD, rank, s, s, mark);
-        emit(lowering, OP_WAIT, rank, from ? legacy : s, from ? s : legacy, mark);
+            lower_threads_emit(lowering, OP_RECORD, rank, s, s, mark);
+        lower_threads_emit(lowering, OP_WAIT, rank, from ? legacy : s, from ? s : legacy, mark);
     }
 }
 
-static bool is_ordered(const struct lowering *lowering, int rank, int stream)
+static bool lower_threads_is_ordered(const struct lowering *lowering, int rank, int stream)
 {
     return lowering->in_order && stream >= 0 &&
            lowering->in_order[rank * (int)lowering->plan->streams.count + stream];
@@ -153,7 +153,7 @@ static bool needs_lock(const struct lowering *lowering, int rank, bool ordered, 
 void lower_legacy_begin(struct lowering *lowering, int rank, int stream, bool locked,
                         struct mark mark)
 {
-    bool ordered = is_ordered(lowering, rank, stream);
+    bool ordered = lower_threads_is_ordered(lowering, rank, stream);
     if (needs_lock(lowering, rank, ordered, locked))
         lower_emit(lowering, OP_LOCK, mark)->object = lower_context_lock(lowering, rank);
     if (ordered && plan_legacy_stream(lowering->plan)->stream == stream)
@@ -163,9 +163,9 @@ void lower_legacy_begin(struct lowering *lowering, int rank, int stream, bool lo
 void lower_legacy_end(struct lowering *lowering, int rank, int stream, bool locked,
                       struct mark mark)
 {
-    bool ordered = is_ordered(lowering, rank, stream);
+    bool ordered = lower_threads_is_ordered(lowering, rank, stream);
     if (ordered && plan_legacy_stream(lowering->plan)->stream == stream) {
-        emit(lowering, OP_RECORD, rank, stream, stream, mark);
+        lower_threads_emit(lowering, OP_RECORD, rank, stream, stream, mark);
         order_others(lowering, rank, stream, false, mark);
     }
     if (needs_lock(lowering, rank, ordered, locked))
@@ -219,7 +219,7 @@ static void emit_end(struct lowering *lowering, int rank, const struct graph *gr
     }
 }
 
-static int own_stream(const struct graph *graph, int stream)
+static int lower_threads_own_stream(const struct graph *graph, int stream)
 {
     size_t at = 0;
     while (graph->streams[at].of != stream)
@@ -228,7 +228,7 @@ static int own_stream(const struct graph *graph, int stream)
 }
 
 /* Do several threads of a rank launch the graph? Their pushes must not mix. */
-static bool is_shared(const struct plan *plan, int rank, int graph)
+static bool lower_threads_is_shared(const struct plan *plan, int rank, int graph)
 {
     int threads = 0;
     for (size_t t = 0; t < plan->thread_count; t++) {
@@ -247,7 +247,7 @@ static enum status lower_graph(struct lowering *lowering, int home, const struct
 {
     int rank = host_op_rank(launch, home);
     const struct graph *graph = &lowering->plan->graphs[launch->graph];
-    if (is_shared(lowering->plan, rank, launch->graph))
+    if (lower_threads_is_shared(lowering->plan, rank, launch->graph))
         return plan_error_at(lowering->plan, lowering->diag, launch->mark,
                              "found graph %s launched by several threads of rank %d, expected one: "
                              "graphs are not synchronised between threads",
@@ -257,7 +257,7 @@ static enum status lower_graph(struct lowering *lowering, int home, const struct
     enum status status = ops ? STATUS_OK : diag_no_memory(lowering->diag);
     for (size_t i = 0; status == STATUS_OK && i < graph->op_count; i++) {
         ops[i] = graph->ops[i];
-        ops[i].stream = own_stream(graph, graph->ops[i].stream);
+        ops[i].stream = lower_threads_own_stream(graph, graph->ops[i].stream);
         ops[i].device = launch->device;
         if (graph->events[i] >= 0)
             ops[i].object = graph->events[i];
@@ -279,13 +279,13 @@ static enum status lower_graph(struct lowering *lowering, int home, const struct
  */
 
 /* A collective, or a message, of one rank on a communicator. */
-struct call {
+struct lower_threads_call {
     int comm, rank;
     int peer; /* a message; -1: a collective */
     bool send;
 };
 
-static bool same_call(const struct call *a, const struct call *b)
+static bool same_call(const struct lower_threads_call *a, const struct lower_threads_call *b)
 {
     return a->comm == b->comm && a->rank == b->rank && a->peer == b->peer &&
            (a->peer < 0 || a->send == b->send);
@@ -296,28 +296,29 @@ static size_t call_count(const struct host_op *op)
     return op->kind == OP_GROUP ? op->part_count : op->kind == OP_COLLECTIVE;
 }
 
-static struct call call_at(const struct host_op *op, int home, size_t i)
+static struct lower_threads_call call_at(const struct host_op *op, int home, size_t i)
 {
     if (op->kind == OP_COLLECTIVE)
-        return (struct call){.comm = op->comm, .rank = host_op_rank(op, home), .peer = -1};
+        return (struct lower_threads_call){
+            .comm = op->comm, .rank = host_op_rank(op, home), .peer = -1};
     const struct p2p_part *part = &op->parts[i];
-    return (struct call){.comm = part->comm >= 0 ? part->comm : op->comm,
-                         .rank = p2p_part_rank(op, part, home),
-                         .peer = part->is_collective ? -1 : part->peer,
-                         .send = part->send};
+    return (struct lower_threads_call){.comm = part->comm >= 0 ? part->comm : op->comm,
+                                       .rank = p2p_part_rank(op, part, home),
+                                       .peer = part->is_collective ? -1 : part->peer,
+                                       .send = part->send};
 }
 
-static bool makes(const struct host_op *op, int home, const struct call *call)
+static bool makes(const struct host_op *op, int home, const struct lower_threads_call *call)
 {
     for (size_t i = 0; i < call_count(op); i++) {
-        struct call made = call_at(op, home, i);
+        struct lower_threads_call made = call_at(op, home, i);
         if (same_call(&made, call))
             return true;
     }
     return false;
 }
 
-static bool thread_makes(const struct host_thread *thread, const struct call *call)
+static bool thread_makes(const struct host_thread *thread, const struct lower_threads_call *call)
 {
     for (size_t i = 0; i < thread->op_count; i++)
         if (makes(&thread->ops[i], thread->rank, call))
@@ -337,7 +338,7 @@ static bool lower_drives_others(const struct host_thread *thread)
 
 /* The thread makes the call, but not in this group. */
 static void await_other(struct lowering *lowering, int home, const struct host_op *op,
-                        const struct call *other)
+                        const struct lower_threads_call *other)
 {
     if (makes(op, home, other) || !thread_makes(lowering->driver, other))
         return;
@@ -351,14 +352,15 @@ static void await_other(struct lowering *lowering, int home, const struct host_o
 void lower_alone(struct lowering *lowering, int home, const struct host_op *op)
 {
     for (size_t i = 0; lowering->driver && i < call_count(op); i++) {
-        const struct call call = call_at(op, home, i);
+        const struct lower_threads_call call = call_at(op, home, i);
         const struct comm_desc *comm = &lowering->program->comms[call.comm];
-        struct call other = {
+        struct lower_threads_call other = {
             .comm = call.comm, .rank = call.peer, .peer = call.rank, .send = !call.send};
         if (call.peer >= 0 && call.peer != call.rank)
             await_other(lowering, home, op, &other);
         for (int m = 0; call.peer < 0 && m < comm->count; m++) {
-            other = (struct call){.comm = call.comm, .rank = comm->members[m], .peer = -1};
+            other = (struct lower_threads_call){
+                .comm = call.comm, .rank = comm->members[m], .peer = -1};
             await_other(lowering, home, op, &other);
         }
     }
@@ -405,14 +407,15 @@ static void emit_barrier(struct lowering *lowering, int thread, const struct hos
 }
 
 /* Waits before a push and records behind it on other streams. Allocating is no call of CUDA's. */
-static void push_begin(struct lowering *lowering, int rank, const struct host_op *from)
+static void lower_threads_push_begin(struct lowering *lowering, int rank,
+                                     const struct host_op *from)
 {
     bool locked = from->kind == OP_LAUNCH && lowering->plan->machine.lazy_load;
     if (op_pushes(from->kind) && from->kind != OP_ALLOC)
         lower_legacy_begin(lowering, rank, from->stream, locked, from->mark);
 }
 
-static void push_end(struct lowering *lowering, int rank, const struct host_op *from)
+static void lower_threads_push_end(struct lowering *lowering, int rank, const struct host_op *from)
 {
     bool locked = from->kind == OP_LAUNCH && lowering->plan->machine.lazy_load;
     if (op_pushes(from->kind) && from->kind != OP_ALLOC)
@@ -483,8 +486,8 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
 }
 
-static void emit_sync(struct lowering *lowering, int rank, enum sync_kind sync, int stream,
-                      struct mark mark)
+static void lower_threads_emit_sync(struct lowering *lowering, int rank, enum sync_kind sync,
+                                    int stream, struct mark mark)
 {
     struct op *op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = sync;
@@ -514,31 +517,31 @@ static enum status lower_host_op(struct lowering *lowering, int home, const stru
         lower_load_begin(lowering, rank, lower_op_name(lowering, from), from->mark);
     if (from->kind == OP_ALLOC)
         lower_allocating(lowering, rank, from->mark);
-    push_begin(lowering, rank, from);
+    lower_threads_push_begin(lowering, rank, from);
     if (has_body(from))
         emit_callback(lowering, rank, from);
     else
         emit_simple(lowering, home, from, stream);
-    push_end(lowering, rank, from);
+    lower_threads_push_end(lowering, rank, from);
     if (loads)
         lower_load_end(lowering, rank, from->mark);
     if (from->kind == OP_LAUNCH)
         lower_launched(lowering, stream, from->mark);
     if (from->kind == OP_COPY && from->pageable) {
-        emit_sync(lowering, rank, SYNC_STAGED, stream, from->mark);
-        emit_sync(lowering, rank, SYNC_STREAM, stream, from->mark);
+        lower_threads_emit_sync(lowering, rank, SYNC_STAGED, stream, from->mark);
+        lower_threads_emit_sync(lowering, rank, SYNC_STREAM, stream, from->mark);
     }
     return STATUS_OK;
 }
 
 /* The thread whose operations are lowered. */
-struct walk {
+struct lower_threads_walk {
     struct lowering *lowering;
     int index;
     int *barrier_uses; /* so far */
 };
 
-static enum status lower_next(struct walk *walk, int rank, const struct host_op *op)
+static enum status lower_next(struct lower_threads_walk *walk, int rank, const struct host_op *op)
 {
     struct lowering *lowering = walk->lowering;
     lowering->iteration = op->iteration;
@@ -557,11 +560,11 @@ static enum status take_next(void *arg, struct host_thread *thread, const struct
 
 static int take_name(void *arg, const char *text)
 {
-    const struct walk *walk = arg;
+    const struct lower_threads_walk *walk = arg;
     return lower_new_name(walk->lowering, text);
 }
 
-static enum status lower_listed(struct walk *walk, const struct host_thread *thread)
+static enum status lower_listed(struct lower_threads_walk *walk, const struct host_thread *thread)
 {
     struct lowering *lowering = walk->lowering;
     lowering->driver = NULL;
@@ -578,7 +581,8 @@ static enum status lower_thread_body(struct lowering *lowering, int index)
 {
     const struct host_thread *thread = &lowering->plan->threads[index];
     int body = lower_body_begin(lowering);
-    struct walk walk = {lowering, index, calloc(lowering->plan->barriers.count + 1, sizeof(int))};
+    struct lower_threads_walk walk = {lowering, index,
+                                      calloc(lowering->plan->barriers.count + 1, sizeof(int))};
     if (!walk.barrier_uses)
         return diag_no_memory(lowering->diag);
     enum status status = lower_listed(&walk, thread);

@@ -17,7 +17,7 @@
 
 /* Computes the layout of a state; the drawing is in machine_internal.h. */
 
-static int take(int *at, int64_t cells, bool *too_big)
+static int program_take(int *at, int64_t cells, bool *too_big)
 {
     int start = *at;
     if (cells > INT32_MAX / 4 - *at)
@@ -56,33 +56,34 @@ static void lay_out_cells(struct program *program, bool *too_big)
     struct layout *at = &program->at;
     int next = 1;
     int64_t ranks = program->ranks, instances = program->slots;
-    at->ranks = take(&next, ranks * RANK_CELLS, too_big);
-    at->windows = take(&next, program->tasks ? ranks * program->window * WINDOW_CELLS : 0, too_big);
-    at->fired = take(&next, ranks * program->tasks * program->window, too_big);
+    at->ranks = program_take(&next, ranks * RANK_CELLS, too_big);
+    at->windows =
+        program_take(&next, program->tasks ? ranks * program->window * WINDOW_CELLS : 0, too_big);
+    at->fired = program_take(&next, ranks * program->tasks * program->window, too_big);
     for (int t = 0; t < program->thread_count; t++)
-        at->threads[t] = take(
+        at->threads[t] = program_take(
             &next, THREAD_CELLS + (int64_t)program->threads[t].queue_cap * ENTRY_CELLS, too_big);
     for (int s = 0; s < program->stream_count; s++)
-        at->streams[s] =
-            take(&next, STREAM_CELLS + (int64_t)program->streams[s].cap * ITEM_CELLS, too_big);
-    at->members = take(&next, (int64_t)program->member_count * MEMBER_CELLS, too_big);
+        at->streams[s] = program_take(
+            &next, STREAM_CELLS + (int64_t)program->streams[s].cap * ITEM_CELLS, too_big);
+    at->members = program_take(&next, (int64_t)program->member_count * MEMBER_CELLS, too_big);
     for (int c = 0; c < program->channel_count; c++)
         at->channels[c] =
-            take(&next, 1 + (int64_t)program->channels[c].cap * MESSAGE_CELLS, too_big);
+            program_take(&next, 1 + (int64_t)program->channels[c].cap * MESSAGE_CELLS, too_big);
     for (int h = 0; h < program->hw_queue_count; h++)
-        at->hw_queues[h] = take(&next, 1 + program->hw_cap, too_big);
-    at->events = take(&next, program->event_families * instances * EVENT_CELLS, too_big);
-    at->flags = take(&next, program->flag_families * instances * FLAG_CELLS, too_big);
-    at->queues = take(&next, program->queue_count, too_big);
-    at->locks = take(&next, program->lock_count, too_big);
+        at->hw_queues[h] = program_take(&next, 1 + program->hw_cap, too_big);
+    at->events = program_take(&next, program->event_families * instances * EVENT_CELLS, too_big);
+    at->flags = program_take(&next, program->flag_families * instances * FLAG_CELLS, too_big);
+    at->queues = program_take(&next, program->queue_count, too_big);
+    at->locks = program_take(&next, program->lock_count, too_big);
     bool loads = program->plan->machine.lazy_load;
-    at->kernels = take(&next, loads ? ranks * program->kernel_count : 0, too_big);
-    at->buffers = take(
+    at->kernels = program_take(&next, loads ? ranks * program->kernel_count : 0, too_big);
+    at->buffers = program_take(
         &next, uses_memory(program) ? program->buffer_count * (int64_t)BUFFER_CELLS : 0, too_big);
-    at->awaited = take(&next, program->awaited_count, too_big);
+    at->awaited = program_take(&next, program->awaited_count, too_big);
     bool faults = program->options.faults;
-    at->faults = take(&next, faults ? 1 + ranks + program->comm_count : 0, too_big);
-    at->made = take(&next, program->options.serial ? ranks * program->tasks : 0, too_big);
+    at->faults = program_take(&next, faults ? 1 + ranks + program->comm_count : 0, too_big);
+    at->made = program_take(&next, program->options.serial ? ranks * program->tasks : 0, too_big);
     at->cells = next;
 }
 
@@ -95,24 +96,25 @@ static void lay_out_rows(struct program *program, bool *too_big)
         return;
     at->row_words = program->options.clocks ? 0 : (int)((bits + 63) / 64);
     int64_t ranks = program->ranks, instances = program->slots;
-    at->row_live = take(&next, 1, too_big);
-    at->row_threads = take(&next, program->thread_count, too_big);
-    at->row_streams = take(&next, program->stream_count, too_big);
+    at->row_live = program_take(&next, 1, too_big);
+    at->row_threads = program_take(&next, program->thread_count, too_big);
+    at->row_streams = program_take(&next, program->stream_count, too_big);
     for (int s = 0; s < program->stream_count; s++)
-        at->row_items[s] = take(&next, program->streams[s].cap, too_big);
-    at->row_events = take(&next, program->event_families * instances, too_big);
-    at->row_flags = take(&next, program->flag_families * instances, too_big);
-    at->row_locks = take(&next, program->lock_count, too_big);
-    at->row_tickets = take(&next, ranks, too_big);
-    at->row_done = take(&next, ranks * program->window, too_big);
-    at->row_admit = take(&next, ranks * program->window, too_big);
+        at->row_items[s] = program_take(&next, program->streams[s].cap, too_big);
+    at->row_events = program_take(&next, program->event_families * instances, too_big);
+    at->row_flags = program_take(&next, program->flag_families * instances, too_big);
+    at->row_locks = program_take(&next, program->lock_count, too_big);
+    at->row_tickets = program_take(&next, ranks, too_big);
+    at->row_done = program_take(&next, ranks * program->window, too_big);
+    at->row_admit = program_take(&next, ranks * program->window, too_big);
     for (int t = 0; t < program->thread_count; t++)
-        at->row_entries[t] = take(&next, program->threads[t].queue_cap, too_big);
+        at->row_entries[t] = program_take(&next, program->threads[t].queue_cap, too_big);
     for (int q = 0; q < program->queue_count; q++)
-        at->row_queues[q] = take(&next, program->queue_caps[q], too_big);
+        at->row_queues[q] = program_take(&next, program->queue_caps[q], too_big);
     for (int c = 0; c < program->channel_count; c++)
-        at->row_channels[c] = take(&next, program->channels[c].cap, too_big);
-    at->row_marked = take(&next, program->has_lifetimes ? program->buffer_count : 0, too_big);
+        at->row_channels[c] = program_take(&next, program->channels[c].cap, too_big);
+    at->row_marked =
+        program_take(&next, program->has_lifetimes ? program->buffer_count : 0, too_big);
     at->rows = next;
 }
 

@@ -36,7 +36,7 @@ static void note_stage(struct fsdp *fsdp, const struct action *action)
         fsdp->stages[action->stage].reduced = true;
 }
 
-bool fsdp_begin(struct lowering *lowering)
+bool fsdp_begin(struct rank_lowering *lowering)
 {
     struct fsdp *fsdp = &lowering->fsdp;
     fsdp->comms = ARENA_ARRAY(&lowering->scratch, (size_t)lowering->rank_count, int);
@@ -51,20 +51,20 @@ bool fsdp_begin(struct lowering *lowering)
     return true;
 }
 
-void fsdp_again(struct lowering *lowering, int stage)
+void fsdp_again(struct rank_lowering *lowering, int stage)
 {
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
     of->gathers = 0;
     of->whole = false;
 }
 
-int fsdp_stream(struct lowering *lowering)
+int fsdp_stream(struct rank_lowering *lowering)
 {
     bool grouped = lowering->plan->programs.parallel.given;
     return names_intern(&lowering->out->streams, &lowering->out->arena, grouped ? "dp" : "fsdp");
 }
 
-int fsdp_comm(struct lowering *lowering, int stage)
+int fsdp_comm(struct rank_lowering *lowering, int stage)
 {
     struct plan *out = lowering->out;
     if (lowering->plan->programs.parallel.given)
@@ -88,7 +88,7 @@ int fsdp_comm(struct lowering *lowering, int stage)
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Before the first UNSHARD a pass reads what it will bring. */
-int fsdp_parameters(struct lowering *lowering, int stage)
+int fsdp_parameters(struct rank_lowering *lowering, int stage)
 {
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
     size_t gather = of->gathers ? (size_t)of->gathers - 1 : 0;
@@ -99,7 +99,7 @@ int fsdp_parameters(struct lowering *lowering, int stage)
                           &(struct tensor){TENSOR_PARAMETERS, stage, -1}, (int)gather);
 }
 
-int fsdp_gather(struct lowering *lowering, int stage)
+int fsdp_gather(struct rank_lowering *lowering, int stage)
 {
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
     of->gathers++;
@@ -107,7 +107,7 @@ int fsdp_gather(struct lowering *lowering, int stage)
     return fsdp_parameters(lowering, stage);
 }
 
-int fsdp_free(struct lowering *lowering, int stage)
+int fsdp_free(struct rank_lowering *lowering, int stage)
 {
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
     bool whole = of->whole;
@@ -119,7 +119,7 @@ static const enum group_kind pass_kinds[] = {GROUP_CP, GROUP_TP, GROUP_EP, GROUP
 enum { PASS_KINDS = sizeof pass_kinds / sizeof *pass_kinds };
 
 /* A call of a pass. */
-struct call {
+struct rank_collectives_call {
     enum group_kind group;
     bool ring; /* each rank sends to the next one and receives from the one before */
     enum collective_kind kind;
@@ -143,7 +143,7 @@ struct part_calls {
 };
 
 /* By default collectives of passes move as many bytes as a message between stages, or what the model says. */
-static int64_t call_bytes(const struct lowering *lowering, const struct part_calls *calls)
+static int64_t call_bytes(const struct rank_lowering *lowering, const struct part_calls *calls)
 {
     struct model_spec model = costs_model(lowering->plan);
     int64_t bytes = lowering->plan->programs.p2p_bytes;
@@ -165,14 +165,15 @@ static int64_t calls_of_layers(const struct part_calls *calls, int64_t layers)
 }
 
 /* Queries, or what attention makes of them: without a model as many as keys, which are half of the keys and values. */
-static int64_t query_bytes(const struct lowering *lowering, const struct part_calls *calls)
+static int64_t query_bytes(const struct rank_lowering *lowering, const struct part_calls *calls)
 {
     struct model_spec model = costs_model(lowering->plan);
     return model.layers ? model_query_bytes(&model) : calls->bytes / 2;
 }
 
 /* A model without counts: each call stands for those of all layers. */
-static int64_t layers_of(const struct lowering *lowering, const struct part_calls *calls, int stage)
+static int64_t rank_collectives_layers_of(const struct rank_lowering *lowering,
+                                          const struct part_calls *calls, int stage)
 {
     const struct programs *programs = &lowering->plan->programs;
     const struct group_cost *cost = &programs->parallel.costs[calls->group];
@@ -184,8 +185,8 @@ static int64_t layers_of(const struct lowering *lowering, const struct part_call
 }
 
 /* A pass backward whose pass forward is computed once more calls its collectives once more. */
-static void count_calls(const struct lowering *lowering, const struct action *part,
-                        struct part_calls *out)
+static void rank_collectives_count_calls(const struct rank_lowering *lowering,
+                                         const struct action *part, struct part_calls *out)
 {
     const struct plan *plan = lowering->plan;
     const struct group_cost *cost = &plan->programs.parallel.costs[out->group];
@@ -207,12 +208,12 @@ static void count_calls(const struct lowering *lowering, const struct action *pa
     }
 }
 
-static bool is_beside(const struct lowering *lowering, enum group_kind kind)
+static bool is_beside(const struct rank_lowering *lowering, enum group_kind kind)
 {
     return lowering->plan->programs.parallel.costs[kind].overlap;
 }
 
-static struct part_calls calls_of(const struct lowering *lowering, enum group_kind kind,
+static struct part_calls calls_of(const struct rank_lowering *lowering, enum group_kind kind,
                                   const struct action *part)
 {
     const struct parallel_spec *spec = &lowering->plan->programs.parallel;
@@ -222,15 +223,15 @@ static struct part_calls calls_of(const struct lowering *lowering, enum group_ki
                              .forward = part->kind == ACTION_F};
     if (!comms_is_pass(part) || !groups_used(lowering, kind))
         return out;
-    count_calls(lowering, part, &out);
+    rank_collectives_count_calls(lowering, part, &out);
     out.size = parallel_group_size(spec, group_kind_dims(kind), group_kind_experts(kind));
-    out.layers = layers_of(lowering, &out, part->stage);
+    out.layers = rank_collectives_layers_of(lowering, &out, part->stage);
     out.bytes = call_bytes(lowering, &out);
     out.queries = query_bytes(lowering, &out);
     return out;
 }
 
-size_t collectives_most(const struct lowering *lowering)
+size_t collectives_most(const struct rank_lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
     size_t most = 2; /* the second of two reductions; a JOIN */
@@ -248,7 +249,7 @@ size_t collectives_most(const struct lowering *lowering)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static int stream_of(struct lowering *lowering, enum group_kind kind)
+static int rank_collectives_stream_of(struct rank_lowering *lowering, enum group_kind kind)
 {
     return is_beside(lowering, kind)
                ? names_intern(&lowering->out->streams, &lowering->out->arena, group_kind_key(kind))
@@ -256,8 +257,8 @@ static int stream_of(struct lowering *lowering, enum group_kind kind)
 }
 
 /* The calls that it stands for start one behind the other. */
-static void cost_call(const struct lowering *lowering, struct rank_step *step,
-                      const struct call *call)
+static void cost_call(const struct rank_lowering *lowering, struct rank_step *step,
+                      const struct rank_collectives_call *call)
 {
     groups_cost(lowering, step, call->bytes * call->times);
     if (call->times == 1)
@@ -268,15 +269,16 @@ static void cost_call(const struct lowering *lowering, struct rank_step *step,
     step->time_ns += cost.latency_ns * (call->times - 1);
 }
 
-static bool add_call(struct lowering *lowering, const struct rank_step *pass, enum step_place place,
-                     const struct call *call)
+static bool rank_collectives_add_call(struct rank_lowering *lowering, const struct rank_step *pass,
+                                      enum step_place place,
+                                      const struct rank_collectives_call *call)
 {
     struct rank_steps *now = &lowering->now;
     struct rank_step step = *pass;
     step.kind = call->ring ? STEP_RING : STEP_COLLECTIVE;
     step.place = place;
     step.behind = 0;
-    step.stream = stream_of(lowering, call->group);
+    step.stream = rank_collectives_stream_of(lowering, call->group);
     step.comm = groups_comm(lowering, call->group);
     step.collective = (struct step_collective){.kind = call->kind, .group = call->group};
     if (step.comm < 0 || step.stream < 0)
@@ -287,40 +289,42 @@ static bool add_call(struct lowering *lowering, const struct rank_step *pass, en
 }
 
 /* Keys and values go round; backward their gradients with them, and these once more to come home. */
-static bool add_ring(struct lowering *lowering, const struct rank_step *pass,
+static bool add_ring(struct rank_lowering *lowering, const struct rank_step *pass,
                      const struct part_calls *calls)
 {
-    struct call call = {.group = calls->group, .ring = true, .times = calls->layers};
+    struct rank_collectives_call call = {
+        .group = calls->group, .ring = true, .times = calls->layers};
     int rounds = calls->forward ? calls->size - 1 : calls->size;
     for (int i = 0; i < rounds; i++) {
         bool both = !calls->forward && i > 0 && i < rounds - 1;
         call.bytes = both ? 2 * calls->bytes : calls->bytes;
-        if (!add_call(lowering, pass, calls->place, &call))
+        if (!rank_collectives_add_call(lowering, pass, calls->place, &call))
             return false;
     }
     return true;
 }
 
 /* Of queries, keys and values, and of what attention makes of them. */
-static bool add_exchanges(struct lowering *lowering, const struct rank_step *pass,
+static bool add_exchanges(struct rank_lowering *lowering, const struct rank_step *pass,
                           const struct part_calls *calls)
 {
-    struct call call = {
+    struct rank_collectives_call call = {
         .group = calls->group, .kind = COLLECTIVE_ALL_TO_ALL, .times = calls->layers};
     for (int i = 0; i < 2; i++) {
         bool three = (i == 0) == calls->forward;
         call.bytes = three ? calls->bytes + calls->queries : calls->queries;
-        if (!add_call(lowering, pass, calls->place, &call))
+        if (!rank_collectives_add_call(lowering, pass, calls->place, &call))
             return false;
     }
     return true;
 }
 
 /* One call, as it stands behind a pass. */
-static bool add_one(struct lowering *lowering, const struct rank_step *pass,
+static bool add_one(struct rank_lowering *lowering, const struct rank_step *pass,
                     const struct part_calls *calls)
 {
-    struct call call = {.group = calls->group, .bytes = calls->bytes, .times = calls->layers};
+    struct rank_collectives_call call = {
+        .group = calls->group, .bytes = calls->bytes, .times = calls->layers};
     switch (calls->call) {
     case GROUP_CALL_RING: return add_ring(lowering, pass, calls);
     case GROUP_CALL_ALL_TO_ALL:
@@ -335,24 +339,24 @@ static bool add_one(struct lowering *lowering, const struct rank_step *pass,
     case GROUP_CALL_USUAL:
     case GROUP_CALL_ALL_REDUCE: call.kind = COLLECTIVE_ALL_REDUCE; break;
     }
-    return add_call(lowering, pass, calls->place, &call);
+    return rank_collectives_add_call(lowering, pass, calls->place, &call);
 }
 
-static bool add_gathers(struct lowering *lowering, const struct rank_step *pass,
+static bool add_gathers(struct rank_lowering *lowering, const struct rank_step *pass,
                         const struct part_calls *calls, int count, enum step_place place)
 {
-    struct call call = {.group = calls->group,
-                        .kind = COLLECTIVE_ALL_GATHER,
-                        .bytes = calls->bytes,
-                        .times = calls->layers};
+    struct rank_collectives_call call = {.group = calls->group,
+                                         .kind = COLLECTIVE_ALL_GATHER,
+                                         .bytes = calls->bytes,
+                                         .times = calls->layers};
     for (int i = 0; i < count; i++)
-        if (!add_call(lowering, pass, place, &call))
+        if (!rank_collectives_add_call(lowering, pass, place, &call))
             return false;
     return true;
 }
 
 /* All but the first gather. */
-static bool add_rest(struct lowering *lowering, const struct rank_step *pass,
+static bool add_rest(struct rank_lowering *lowering, const struct rank_step *pass,
                      const struct part_calls *calls)
 {
     bool pairs = calls->call == GROUP_CALL_GATHER_SCATTER;
@@ -363,7 +367,7 @@ static bool add_rest(struct lowering *lowering, const struct rank_step *pass,
     return true;
 }
 
-static bool add_before(struct lowering *lowering, const struct rank_step *pass,
+static bool add_before(struct rank_lowering *lowering, const struct rank_step *pass,
                        const struct part_calls *calls)
 {
     int first = calls->call == GROUP_CALL_GATHER_SCATTER && calls->pairs > 0;
@@ -373,7 +377,7 @@ static bool add_before(struct lowering *lowering, const struct rank_step *pass,
            (!beside || add_rest(lowering, pass, calls));
 }
 
-bool collectives_before(struct lowering *lowering, const struct rank_step *pass)
+bool collectives_before(struct rank_lowering *lowering, const struct rank_step *pass)
 {
     const struct action *parts;
     size_t count = comms_parts(pass->action, &parts);
@@ -386,7 +390,7 @@ bool collectives_before(struct lowering *lowering, const struct rank_step *pass)
     return true;
 }
 
-static bool add_behind(struct lowering *lowering, const struct rank_step *pass,
+static bool add_behind(struct rank_lowering *lowering, const struct rank_step *pass,
                        const struct action *part)
 {
     for (int i = 0; i < PASS_KINDS; i++) {
@@ -398,7 +402,7 @@ static bool add_behind(struct lowering *lowering, const struct rank_step *pass,
 }
 
 /* The results of the pass are there when those beside it are done. */
-static void add_join(struct lowering *lowering, size_t pass)
+static void add_join(struct rank_lowering *lowering, size_t pass)
 {
     struct rank_steps *now = &lowering->now;
     if (pass == 0 || now->steps[pass - 1].place != STEP_BESIDE ||
@@ -411,7 +415,7 @@ static void add_join(struct lowering *lowering, size_t pass)
 }
 
 /* Experts with replicas of their own reduce their gradients, too. */
-static bool add_reduction(struct lowering *lowering, const struct rank_step *pass)
+static bool add_reduction(struct rank_lowering *lowering, const struct rank_step *pass)
 {
     struct rank_steps *now = &lowering->now;
     struct rank_step step = *pass;
@@ -426,7 +430,7 @@ static bool add_reduction(struct lowering *lowering, const struct rank_step *pas
     return true;
 }
 
-bool collectives_behind(struct lowering *lowering)
+bool collectives_behind(struct rank_lowering *lowering)
 {
     struct rank_steps *now = &lowering->now;
     size_t at = now->step_count - 1;
@@ -448,7 +452,7 @@ bool collectives_behind(struct lowering *lowering)
 /* ---- waits ----------------------------------------------------------------------------------- */
 
 /* A collective beside a pass starts when the passes before are done and the input of its own is there. */
-static void link_beside(struct lowering *lowering, size_t at)
+static void link_beside(struct rank_lowering *lowering, size_t at)
 {
     struct rank_steps *now = &lowering->now;
     const struct rank_step *step = &now->steps[at];
@@ -464,7 +468,7 @@ static void link_beside(struct lowering *lowering, size_t at)
         tensors_await(lowering, at, &parts[k]);
 }
 
-void collectives_link(struct lowering *lowering, size_t at)
+void collectives_link(struct rank_lowering *lowering, size_t at)
 {
     struct rank_steps *now = &lowering->now;
     const struct rank_step *step = &now->steps[at];
@@ -485,7 +489,7 @@ void collectives_link(struct lowering *lowering, size_t at)
 /* ---- a ring ---------------------------------------------------------------------------------- */
 
 /* The ranks before and behind this one in its communicator. */
-static void find_neighbours(const struct lowering *lowering, const struct rank_step *step,
+static void find_neighbours(const struct rank_lowering *lowering, const struct rank_step *step,
                             int *previous, int *next)
 {
     const struct comm *comm = &lowering->out->comms[step->comm];
@@ -498,7 +502,8 @@ static void find_neighbours(const struct lowering *lowering, const struct rank_s
     *next = comm->members[(at + 1) % count];
 }
 
-bool collectives_ring(struct lowering *lowering, struct host_op *op, const struct rank_step *step)
+bool collectives_ring(struct rank_lowering *lowering, struct host_op *op,
+                      const struct rank_step *step)
 {
     int previous, next;
     const struct p2p_part part = {

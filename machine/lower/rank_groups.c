@@ -9,12 +9,12 @@
 
 #include "rank_internal.h"
 
-static const struct parallel_spec *spec_of(const struct lowering *lowering)
+static const struct parallel_spec *rank_groups_spec_of(const struct rank_lowering *lowering)
 {
     return &lowering->plan->programs.parallel;
 }
 
-static int world_rank(const struct lowering *lowering)
+static int world_rank(const struct rank_lowering *lowering)
 {
     return parallel_rank(lowering->plan, lowering->rank_count, lowering->replica, lowering->rank);
 }
@@ -25,18 +25,18 @@ static bool has_experts(const struct parallel_spec *spec)
     return spec->size[DIM_EP] > 1 || spec->expert_tp > 0;
 }
 
-bool groups_used(const struct lowering *lowering, enum group_kind kind)
+bool groups_used(const struct rank_lowering *lowering, enum group_kind kind)
 {
-    const struct parallel_spec *spec = spec_of(lowering);
+    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
     return spec->given && (!group_kind_experts(kind) || has_experts(spec)) &&
            parallel_group_size(spec, group_kind_dims(kind), group_kind_experts(kind)) > 1;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static bool ends_differ(const struct lowering *lowering)
+static bool ends_differ(const struct rank_lowering *lowering)
 {
-    const struct parallel_spec *spec = spec_of(lowering);
+    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
     bool any = spec->reduce != GRAD_REDUCE_NONE || spec->embedding != EMBEDDING_NONE;
     for (size_t i = 0; i < spec->differing_count; i++) {
         struct list_ends ends = parallel_ends(lowering->plan, &spec->differing[i]);
@@ -45,10 +45,10 @@ static bool ends_differ(const struct lowering *lowering)
     return any || lowering->kinds & 1u << ACTION_REDUCE_EMBEDDING;
 }
 
-enum status groups_check(const struct lowering *lowering)
+enum status groups_check(const struct rank_lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
-    const struct parallel_spec *spec = spec_of(lowering);
+    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
     if (!spec->given) {
         for (int i = 0; i < lowering->list_count; i++)
             for (size_t k = 0; k < lowering->lists[i].program->count; k++)
@@ -78,9 +78,9 @@ enum status groups_check(const struct lowering *lowering)
 
 /* ---- communicators --------------------------------------------------------------------------- */
 
-bool groups_begin(struct lowering *lowering)
+bool groups_begin(struct rank_lowering *lowering)
 {
-    const struct parallel_spec *spec = spec_of(lowering);
+    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
     for (int kind = 0; spec->given && kind < GROUP_KIND_COUNT; kind++) {
         int count = parallel_groups(spec, group_kind_dims((enum group_kind)kind),
                                     group_kind_experts((enum group_kind)kind));
@@ -92,9 +92,9 @@ bool groups_begin(struct lowering *lowering)
     return !lowering->scratch.failed;
 }
 
-static int make_comm(struct lowering *lowering, enum group_kind kind, int group)
+static int make_comm(struct rank_lowering *lowering, enum group_kind kind, int group)
 {
-    const struct parallel_spec *spec = spec_of(lowering);
+    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
     struct plan *out = lowering->out;
     int size = parallel_group_size(spec, group_kind_dims(kind), group_kind_experts(kind));
     struct comm comm = {
@@ -111,18 +111,18 @@ static int make_comm(struct lowering *lowering, enum group_kind kind, int group)
     return (int)out->comm_count++;
 }
 
-int groups_comm(struct lowering *lowering, enum group_kind kind)
+int groups_comm(struct rank_lowering *lowering, enum group_kind kind)
 {
-    int group = parallel_group_of(spec_of(lowering), group_kind_dims(kind),
+    int group = parallel_group_of(rank_groups_spec_of(lowering), group_kind_dims(kind),
                                   group_kind_experts(kind), world_rank(lowering));
     int known = lowering->group_comms[kind][group];
     return known >= 0 ? known : make_comm(lowering, kind, group);
 }
 
 /* All communicators of the kinds that are used so far. */
-static bool groups_make_all(struct lowering *lowering)
+static bool groups_make_all(struct rank_lowering *lowering)
 {
-    const struct parallel_spec *spec = spec_of(lowering);
+    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
     for (int k = 0; spec->given && k < GROUP_KIND_COUNT; k++) {
         enum group_kind kind = (enum group_kind)k;
         int count = parallel_groups(spec, group_kind_dims(kind), group_kind_experts(kind));
@@ -138,7 +138,7 @@ static bool groups_make_all(struct lowering *lowering)
 
 /* ---- collectives ----------------------------------------------------------------------------- */
 
-void groups_cost(const struct lowering *lowering, struct rank_step *step, int64_t bytes)
+void groups_cost(const struct rank_lowering *lowering, struct rank_step *step, int64_t bytes)
 {
     const struct comm *comm = &lowering->out->comms[step->comm];
     struct message_cost cost = parallel_cost(lowering->plan, step->collective.group, bytes,
@@ -147,12 +147,12 @@ void groups_cost(const struct lowering *lowering, struct rank_step *step, int64_
     step->time_ns = cost.latency_ns + cost.transfer_ns;
 }
 
-static int64_t weight_bytes(const struct lowering *lowering, int stage)
+static int64_t weight_bytes(const struct rank_lowering *lowering, int stage)
 {
     return lowering->costs[stage].of[COST_WEIGHTS];
 }
 
-enum collective_kind groups_reduction(const struct lowering *lowering)
+enum collective_kind groups_reduction(const struct rank_lowering *lowering)
 {
     bool sharded =
         lowering->plan->programs.stages.model.distributed || lowering->kinds & 1u << ACTION_UNSHARD;
@@ -160,13 +160,13 @@ enum collective_kind groups_reduction(const struct lowering *lowering)
 }
 
 /* Both halves of tied embeddings: 2 bytes a parameter. */
-static int64_t embedding_bytes(const struct lowering *lowering)
+static int64_t embedding_bytes(const struct rank_lowering *lowering)
 {
     struct model_spec model = costs_model(lowering->plan);
     return 2 * (int64_t)model.vocab * model.hidden / (model.tensor > 1 ? model.tensor : 1);
 }
 
-bool groups_reduce(struct lowering *lowering, struct rank_step *step)
+bool groups_reduce(struct rank_lowering *lowering, struct rank_step *step)
 {
     bool embedding = step->action->kind == ACTION_REDUCE_EMBEDDING;
     bool beside = !embedding && (lowering->list->reduce == GRAD_REDUCE_OVERLAP ||
@@ -188,7 +188,7 @@ bool groups_reduce(struct lowering *lowering, struct rank_step *step)
 }
 
 /* The two ends of an embedding group call the same collective from different stages. */
-const char *groups_step_name(struct lowering *lowering, const struct rank_step *step)
+const char *groups_step_name(struct rank_lowering *lowering, const struct rank_step *step)
 {
     char name[ACTION_NAME];
     struct arena *arena = lowering->sink.arena;
@@ -210,21 +210,21 @@ const char *groups_step_name(struct lowering *lowering, const struct rank_step *
  * rank that has it, and turns each operation into one of that rank's pipeline.
  */
 
-const struct rank_list *replicas_list(const struct lowering *lowering, int rank, int *replica)
+const struct rank_list *replicas_list(const struct rank_lowering *lowering, int rank, int *replica)
 {
     int own;
     parallel_place(lowering->plan, lowering->rank_count, rank, replica, &own);
     return &lowering->lists[lowering->replicas.lists[rank]];
 }
 
-static int rank_at(const struct lowering *lowering, int replica, int own)
+static int rank_at(const struct rank_lowering *lowering, int replica, int own)
 {
     return parallel_rank(lowering->plan, lowering->rank_count, replica, own);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static bool find_lists(struct lowering *lowering)
+static bool rank_groups_find_lists(struct rank_lowering *lowering)
 {
     const struct parallel_spec *spec = &lowering->plan->programs.parallel;
     int ranks = lowering->out->ranks, *lists = ARENA_ARRAY(&lowering->scratch, (size_t)ranks, int);
@@ -238,7 +238,7 @@ static bool find_lists(struct lowering *lowering)
     return lists != NULL;
 }
 
-static enum status make_threads(struct lowering *lowering)
+static enum status make_threads(struct rank_lowering *lowering)
 {
     size_t ops = 0;
     for (int rank = 0; rank < lowering->out->ranks; rank++) {
@@ -258,7 +258,7 @@ static enum status make_threads(struct lowering *lowering)
 
 /* ---- communicators of messages --------------------------------------------------------------- */
 
-static bool is_route(const struct lowering *lowering, int comm)
+static bool is_route(const struct rank_lowering *lowering, int comm)
 {
     for (int rank = 0; rank < lowering->rank_count; rank++)
         if (lowering->fsdp.comms[rank] == comm)
@@ -274,7 +274,7 @@ static bool is_route(const struct lowering *lowering, int comm)
     return true;
 }
 
-static bool number_routes(struct lowering *lowering)
+static bool number_routes(struct rank_lowering *lowering)
 {
     struct replicas *replicas = &lowering->replicas;
     size_t count = lowering->out->comm_count;
@@ -286,8 +286,8 @@ static bool number_routes(struct lowering *lowering)
 }
 
 /* The members of a communicator of places as ranks of a pipeline; without members it has all places. */
-static bool place_members(struct lowering *lowering, struct comm *comm, const struct comm *of,
-                          int replica)
+static bool rank_groups_place_members(struct rank_lowering *lowering, struct comm *comm,
+                                      const struct comm *of, int replica)
 {
     comm->member_count = of->members ? of->member_count : (size_t)lowering->rank_count;
     comm->members = ARENA_ARRAY(&lowering->out->arena, comm->member_count, int);
@@ -296,7 +296,7 @@ static bool place_members(struct lowering *lowering, struct comm *comm, const st
     return comm->members != NULL;
 }
 
-static bool copy_route(struct lowering *lowering, size_t of, int replica)
+static bool copy_route(struct rank_lowering *lowering, size_t of, int replica)
 {
     struct plan *out = lowering->out;
     if (!ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))
@@ -304,10 +304,10 @@ static bool copy_route(struct lowering *lowering, size_t of, int replica)
     struct comm *comm = &out->comms[out->comm_count++];
     *comm = out->comms[of];
     comm->name = arena_printf(&out->arena, "%s@%d", comm->name, replica);
-    return comm->name && place_members(lowering, comm, &out->comms[of], replica);
+    return comm->name && rank_groups_place_members(lowering, comm, &out->comms[of], replica);
 }
 
-static bool copy_routes(struct lowering *lowering)
+static bool copy_routes(struct rank_lowering *lowering)
 {
     struct plan *out = lowering->out;
     size_t count;
@@ -321,7 +321,8 @@ static bool copy_routes(struct lowering *lowering)
                 return false;
     for (size_t i = 0; i < count; i++) {
         struct comm places = out->comms[i];
-        if (lowering->replicas.route[i] && !place_members(lowering, &out->comms[i], &places, 0))
+        if (lowering->replicas.route[i] &&
+            !rank_groups_place_members(lowering, &out->comms[i], &places, 0))
             return false;
     }
     return true;
@@ -330,7 +331,7 @@ static bool copy_routes(struct lowering *lowering)
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Each rank has buffers of its own: those of a pipeline follow those of the one before. */
-static bool copy_buffers(struct lowering *lowering)
+static bool copy_buffers(struct rank_lowering *lowering)
 {
     struct plan *out = lowering->out;
     size_t count = out->buffer_count;
@@ -348,10 +349,10 @@ static bool copy_buffers(struct lowering *lowering)
     return true;
 }
 
-enum status replicas_make(struct lowering *lowering)
+enum status replicas_make(struct rank_lowering *lowering)
 {
     bool several = lowering->plan->programs.parallel.given || replica_count(lowering) > 1;
-    if (!find_lists(lowering))
+    if (!rank_groups_find_lists(lowering))
         return diag_no_memory(lowering->diag);
     enum status status = make_threads(lowering);
     if (status == STATUS_OK && several && !(copy_routes(lowering) && copy_buffers(lowering)))
@@ -361,14 +362,14 @@ enum status replicas_make(struct lowering *lowering)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static void move_list(const struct lowering *lowering, struct index_list *list)
+static void move_list(const struct rank_lowering *lowering, struct index_list *list)
 {
     int by = lowering->replica * (int)lowering->replicas.buffers;
     for (size_t i = 0; i < list->count; i++)
         list->items[i] += by;
 }
 
-void replicas_move(struct lowering *lowering, struct host_op *op)
+void replicas_move(struct rank_lowering *lowering, struct host_op *op)
 {
     const struct replicas *replicas = &lowering->replicas;
     int replica = lowering->replica;

@@ -142,7 +142,7 @@ struct ops_sink {
     enum status status; /* the first that is not STATUS_OK */
 };
 
-struct lowering {
+struct rank_lowering {
     const struct plan *plan;
     struct plan *out;
     struct diag *diag;
@@ -188,13 +188,13 @@ struct lowering {
 };
 
 /* How often the pipeline is there. */
-static inline int replica_count(const struct lowering *lowering)
+static inline int replica_count(const struct rank_lowering *lowering)
 {
     return plan_replicas(lowering->plan);
 }
 
 /* In a walk that only counts operations nothing asks how long they take. */
-static inline bool only_counts(const struct lowering *lowering)
+static inline bool only_counts(const struct rank_lowering *lowering)
 {
     return !lowering->sink.take;
 }
@@ -206,110 +206,116 @@ bool message_is_forward(const struct action *message);
 int message_arrives_at(const struct action *message);
 
 /* False: out of memory. */
-bool routes_begin(struct lowering *lowering);
+bool routes_begin(struct rank_lowering *lowering);
 /* A communicator that the plan describes but no message uses is a misspelling. */
-enum status routes_check(const struct lowering *lowering);
+enum status routes_check(const struct rank_lowering *lowering);
 
 /* Step `at` waits for `producer` (index + 1), unless its stream does so already or it is the same. */
 void steps_wait(struct rank_steps *now, size_t at, uint32_t producer);
 /* The steps of a rank in lowering->now, each with the steps that it waits for. False: out of memory. */
-bool steps_make(struct lowering *lowering, const struct rank_program *list);
+bool steps_make(struct rank_lowering *lowering, const struct rank_program *list);
 
 /* ---- rank_steps.c: operations ---------------------------------------------------------------- */
 
 /* A rank takes over the events of the ranks before it, all unused; the first ones go first. */
-void events_reset(struct lowering *lowering);
+void events_reset(struct rank_lowering *lowering);
 /* lowering->now as the operations of a thread, handed to the sink. */
-enum status ops_write(struct lowering *lowering, struct host_thread *thread);
+enum status ops_write(struct rank_lowering *lowering, struct host_thread *thread);
 
 /* ---- rank_tensors.c: buffers ----------------------------------------------------------------- */
 
 /* All: false is out of memory. */
-bool tensors_begin(struct lowering *lowering, size_t actions);
+bool tensors_begin(struct rank_lowering *lowering, size_t actions);
 /* Before a list: what it makes, where ranks differ. */
-void tensors_turn(struct lowering *lowering, const struct rank_program *list);
+void tensors_turn(struct rank_lowering *lowering, const struct rank_program *list);
 /* Behind a list: no step has brought anything. */
-void tensors_forget(struct lowering *lowering, const struct rank_list *list);
+void tensors_forget(struct rank_lowering *lowering, const struct rank_list *list);
 /* Behind all lists. */
-void tensors_again(struct lowering *lowering);
+void tensors_again(struct rank_lowering *lowering);
 /* A buffer of this rank, declared at its first use and kept as index + 1 in *cell; -1: out of memory. */
-int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number);
+int tensors_buffer(struct rank_lowering *lowering, int *cell, const struct tensor *tensor,
+                   int number);
 /* Append what an action reads and writes to the operation, if there are buffers. */
-bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action);
+bool tensors_access(struct rank_lowering *lowering, struct host_op *op,
+                    const struct action *action);
 /* Step `at` waits for the steps that brought what the action reads, and step `last` brings what it writes. */
-void tensors_link(struct lowering *lowering, size_t at, size_t last, const struct action *action);
+void tensors_link(struct rank_lowering *lowering, size_t at, size_t last,
+                  const struct action *action);
 /* Step `at`, before the pass, waits for what the pass reads of others. */
-void tensors_await(struct lowering *lowering, size_t at, const struct action *action);
+void tensors_await(struct rank_lowering *lowering, size_t at, const struct action *action);
 /* Append what the collectives of a pass read and write: before it what it reads of others, behind it what it has
    written for them. */
-bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
+bool tensors_access_shared(struct rank_lowering *lowering, struct host_op *op,
                            const struct action *action, enum step_place place);
 /* The tensors of this rank that no action makes, appended to what the end of its list reads. */
-bool tensors_missing(struct lowering *lowering, struct index_list *out);
+bool tensors_missing(struct rank_lowering *lowering, struct index_list *out);
 
 /* ---- rank_tensors.c: names ------------------------------------------------------------------- */
 
 /* All: false is out of memory. */
-bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_step *step);
-bool names_word(struct lowering *lowering, struct host_op *op, const char *word);
+bool names_op(struct rank_lowering *lowering, struct host_op *op, const struct rank_step *step);
+bool names_word(struct rank_lowering *lowering, struct host_op *op, const char *word);
 /* A message of a step of kind RING. */
-bool names_part(struct lowering *lowering, struct p2p_part *part, const struct rank_step *step);
-bool names_message(struct lowering *lowering, struct p2p_part *part, const struct action *message);
+bool names_part(struct rank_lowering *lowering, struct p2p_part *part,
+                const struct rank_step *step);
+bool names_message(struct rank_lowering *lowering, struct p2p_part *part,
+                   const struct action *message);
 
 /* ---- rank_collectives.c: sharded parameters -------------------------------------------------- */
 
 /* All: false or -1 is out of memory. */
-bool fsdp_begin(struct lowering *lowering);
+bool fsdp_begin(struct rank_lowering *lowering);
 /* Before a list. */
-void fsdp_again(struct lowering *lowering, int stage);
-int fsdp_stream(struct lowering *lowering);
+void fsdp_again(struct rank_lowering *lowering, int stage);
+int fsdp_stream(struct rank_lowering *lowering);
 /* The communicator of the ranks that hold a stage; -1: out of memory. */
-int fsdp_comm(struct lowering *lowering, int stage);
+int fsdp_comm(struct rank_lowering *lowering, int stage);
 /* New memory for the parameters of a stage. */
-int fsdp_gather(struct lowering *lowering, int stage);
+int fsdp_gather(struct rank_lowering *lowering, int stage);
 /* The memory that RESHARD gives back; -1: none. */
-int fsdp_free(struct lowering *lowering, int stage);
+int fsdp_free(struct rank_lowering *lowering, int stage);
 /* The memory that passes of a sharded stage read; -1: out of memory. */
-int fsdp_parameters(struct lowering *lowering, int stage);
+int fsdp_parameters(struct rank_lowering *lowering, int stage);
 
 /* ---- rank_groups.c --------------------------------------------------------------------------- */
 
 /* Does `parallel:` fit the lists? */
-enum status groups_check(const struct lowering *lowering);
-bool groups_begin(struct lowering *lowering); /* false: out of memory */
+enum status groups_check(const struct rank_lowering *lowering);
+bool groups_begin(struct rank_lowering *lowering); /* false: out of memory */
 /* Is there a group of several ranks of this kind? */
-bool groups_used(const struct lowering *lowering, enum group_kind kind);
+bool groups_used(const struct rank_lowering *lowering, enum group_kind kind);
 /* Time and bytes of a step, unless the plan gives them. */
-void groups_cost(const struct lowering *lowering, struct rank_step *step, int64_t bytes);
+void groups_cost(const struct rank_lowering *lowering, struct rank_step *step, int64_t bytes);
 /* The collective that reduces gradients: a reduce-scatter where they are sharded. */
-enum collective_kind groups_reduction(const struct lowering *lowering);
+enum collective_kind groups_reduction(const struct rank_lowering *lowering);
 /* The step that reduces gradients, of a stage or an embedding. */
-bool groups_reduce(struct lowering *lowering, struct rank_step *step);
+bool groups_reduce(struct rank_lowering *lowering, struct rank_step *step);
 /* The communicator of this rank, made at its first use; -1: out of memory. */
-int groups_comm(struct lowering *lowering, enum group_kind kind);
+int groups_comm(struct rank_lowering *lowering, enum group_kind kind);
 /* "0F3.tp" */
-const char *groups_step_name(struct lowering *lowering, const struct rank_step *step);
+const char *groups_step_name(struct rank_lowering *lowering, const struct rank_step *step);
 
 /* ---- rank_collectives.c: of passes ----------------------------------------------------------- */
 
 /* The most collectives that an action has. */
-size_t collectives_most(const struct lowering *lowering);
+size_t collectives_most(const struct rank_lowering *lowering);
 /* Those before and beside a pass that is not among the steps yet. False: out of memory. */
-bool collectives_before(struct lowering *lowering, const struct rank_step *pass);
+bool collectives_before(struct rank_lowering *lowering, const struct rank_step *pass);
 /* Behind the last step, a pass or a collective of its stage: those of its groups, and a JOIN where some run beside. */
-bool collectives_behind(struct lowering *lowering);
+bool collectives_behind(struct rank_lowering *lowering);
 /* Step `at`, one BESIDE or a JOIN, waits for those of other streams. */
-void collectives_link(struct lowering *lowering, size_t at);
+void collectives_link(struct rank_lowering *lowering, size_t at);
 /* A step of kind RING: a message to the next rank of its communicator and one from the rank before. */
-bool collectives_ring(struct lowering *lowering, struct host_op *op, const struct rank_step *step);
+bool collectives_ring(struct rank_lowering *lowering, struct host_op *op,
+                      const struct rank_step *step);
 
 /* ---- rank_groups.c: replicas ----------------------------------------------------------------- */
 
 /* Threads, communicators and buffers of all ranks, behind the first walk. */
-enum status replicas_make(struct lowering *lowering);
+enum status replicas_make(struct rank_lowering *lowering);
 /* The list of a rank, and its pipeline. */
-const struct rank_list *replicas_list(const struct lowering *lowering, int rank, int *replica);
+const struct rank_list *replicas_list(const struct rank_lowering *lowering, int rank, int *replica);
 /* An operation of the first pipeline becomes one of lowering->replica. */
-void replicas_move(struct lowering *lowering, struct host_op *op);
+void replicas_move(struct rank_lowering *lowering, struct host_op *op);
 
 #endif

@@ -28,7 +28,7 @@
 /* ---- checks and costs ------------------------------------------------------------------------ */
 
 /* A message must have a rank at its other end, even if that rank does not expect it. */
-static enum status check_partner(const struct lowering *lowering, int rank,
+static enum status check_partner(const struct rank_lowering *lowering, int rank,
                                  const struct action *action)
 {
     int partner = comms_partner(action);
@@ -51,7 +51,7 @@ static enum status check_partner(const struct lowering *lowering, int rank,
                          "found %s on rank %d, but no rank holds stage %d", name, rank, partner);
 }
 
-static enum status check_partners(const struct lowering *lowering)
+static enum status check_partners(const struct rank_lowering *lowering)
 {
     for (int i = 0; i < lowering->list_count; i++) {
         const struct rank_list *list = &lowering->lists[i];
@@ -68,7 +68,7 @@ static enum status check_partners(const struct lowering *lowering)
 }
 
 /* A list of a rank that differs names the stages of its place, and no others. */
-static enum status check_stages(const struct lowering *lowering)
+static enum status rank_programs_check_stages(const struct rank_lowering *lowering)
 {
     for (int i = lowering->rank_count; i < lowering->list_count; i++) {
         const struct rank_list *list = &lowering->lists[i];
@@ -89,7 +89,7 @@ static enum status check_stages(const struct lowering *lowering)
     return STATUS_OK;
 }
 
-static unsigned find_kinds(const struct lowering *lowering)
+static unsigned rank_programs_find_kinds(const struct rank_lowering *lowering)
 {
     unsigned kinds = 0;
     for (int i = 0; i < lowering->list_count; i++)
@@ -103,7 +103,7 @@ static unsigned find_kinds(const struct lowering *lowering)
 }
 
 /* A pass forgotten is worth a warning: it would make a prediction too good. */
-static void warn_of_free_passes(const struct lowering *lowering)
+static void warn_of_free_passes(const struct rank_lowering *lowering)
 {
     for (int c = COST_F; c <= COST_B; c++) {
         bool any = false, known = true;
@@ -118,7 +118,7 @@ static void warn_of_free_passes(const struct lowering *lowering)
     }
 }
 
-static enum status check_edges(const struct lowering *lowering)
+static enum status check_edges(const struct rank_lowering *lowering)
 {
     const struct links *links = &lowering->plan->programs.links;
     for (size_t i = 0; i < links->edge_count; i++) {
@@ -132,7 +132,7 @@ static enum status check_edges(const struct lowering *lowering)
     return STATUS_OK;
 }
 
-static enum status find_costs(struct lowering *lowering)
+static enum status find_costs(struct rank_lowering *lowering)
 {
     enum status status = check_edges(lowering);
     if (status == STATUS_OK)
@@ -148,7 +148,7 @@ static enum status find_costs(struct lowering *lowering)
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
-static enum status lower_list(struct lowering *lowering, const struct rank_list *list,
+static enum status lower_list(struct rank_lowering *lowering, const struct rank_list *list,
                               struct host_thread *thread)
 {
     lowering->rank = list->own;
@@ -161,7 +161,7 @@ static enum status lower_list(struct lowering *lowering, const struct rank_list 
     return ops_write(lowering, thread);
 }
 
-static enum status lower_rank(struct lowering *lowering, int rank)
+static enum status lower_rank(struct rank_lowering *lowering, int rank)
 {
     struct host_thread *thread = &lowering->out->threads[rank];
     thread->rank = rank;
@@ -192,7 +192,7 @@ bool rank_programs_are_big(const struct plan *plan)
 }
 
 /* The ranks of each pipeline share devices as those of the first one do. */
-static bool share_devices(struct lowering *lowering)
+static bool share_devices(struct rank_lowering *lowering)
 {
     struct plan *out = lowering->out;
     const struct plan *plan = lowering->plan;
@@ -211,7 +211,7 @@ static bool share_devices(struct lowering *lowering)
 }
 
 /* The lists that are lowered: those of a pipeline, and behind them those of ranks that differ. */
-static bool list_lists(struct lowering *lowering, struct rank_program *differing)
+static bool list_lists(struct rank_lowering *lowering, struct rank_program *differing)
 {
     const struct plan *plan = lowering->plan;
     size_t others = plan->programs.parallel.differing_count;
@@ -233,7 +233,7 @@ static bool list_lists(struct lowering *lowering, struct rank_program *differing
 }
 
 /* Tables and arrays as big as the biggest rank needs them. */
-static bool begin_tables(struct lowering *lowering)
+static bool begin_tables(struct rank_lowering *lowering)
 {
     struct arena *scratch = &lowering->scratch;
     struct rank_steps *now = &lowering->now;
@@ -258,7 +258,7 @@ static bool begin_tables(struct lowering *lowering)
            groups_begin(lowering) && lowering->out->listed && !scratch->failed;
 }
 
-static enum status begin(struct lowering *lowering)
+static enum status rank_programs_begin(struct rank_lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
     enum status status = complete_lists_make(plan, &lowering->complete, lowering->diag);
@@ -269,8 +269,8 @@ static enum status begin(struct lowering *lowering)
     lowering->map = lowering->complete.map;
     if (!list_lists(lowering, lowering->complete.differing))
         return diag_no_memory(lowering->diag);
-    lowering->kinds = find_kinds(lowering);
-    status = check_stages(lowering);
+    lowering->kinds = rank_programs_find_kinds(lowering);
+    status = rank_programs_check_stages(lowering);
     if (status == STATUS_OK)
         status = check_partners(lowering);
     if (status == STATUS_OK)
@@ -301,7 +301,7 @@ static enum status begin(struct lowering *lowering)
     return STATUS_OK;
 }
 
-static bool copy_text(struct arena *arena, const char *text, const char **out)
+static bool rank_programs_copy_text(struct arena *arena, const char *text, const char **out)
 {
     *out = text ? arena_strdup(arena, text) : NULL;
     return !text || *out;
@@ -315,21 +315,21 @@ static bool copy_head(struct plan *out, const struct plan *plan)
     out->on_failure = plan->on_failure;
     out->expect = plan->expect;
     out->expect_dataflow = plan->expect_dataflow;
-    return copy_text(&out->arena, plan->file, &out->file) &&
-           copy_text(&out->arena, plan->name, &out->name) &&
-           copy_text(&out->arena, plan->about, &out->about) &&
-           copy_text(&out->arena, plan->source, &out->source);
+    return rank_programs_copy_text(&out->arena, plan->file, &out->file) &&
+           rank_programs_copy_text(&out->arena, plan->name, &out->name) &&
+           rank_programs_copy_text(&out->arena, plan->about, &out->about) &&
+           rank_programs_copy_text(&out->arena, plan->source, &out->source);
 }
 
 /* ---- in two walks ---------------------------------------------------------------------------- */
 
-static bool has_copies(const struct lowering *lowering)
+static bool has_copies(const struct rank_lowering *lowering)
 {
     return lowering->plan->programs.parallel.given || replica_count(lowering) > 1;
 }
 
 /* A list in the first walk: what its threads will need is counted. */
-static enum status walk_list(struct lowering *lowering, struct rank_list *list)
+static enum status rank_programs_walk_list(struct rank_lowering *lowering, struct rank_list *list)
 {
     struct host_thread none = {.name = "main"};
     size_t ops = lowering->op_count, parts = lowering->part_count;
@@ -344,12 +344,12 @@ static enum status walk_list(struct lowering *lowering, struct rank_list *list)
 }
 
 /* The first walk makes what the operations of all ranks refer to. */
-static enum status walk_first(struct lowering *lowering, struct arena *piece)
+static enum status walk_first(struct rank_lowering *lowering, struct arena *piece)
 {
     enum status status = STATUS_OK;
     lowering->sink = (struct ops_sink){.arena = piece, .empties = piece != &lowering->scratch};
     for (int i = 0; status == STATUS_OK && i < lowering->list_count; i++)
-        status = walk_list(lowering, &lowering->lists[i]);
+        status = rank_programs_walk_list(lowering, &lowering->lists[i]);
     if (!has_copies(lowering))
         tensors_again(lowering);
     lowering->again = true;
@@ -360,7 +360,7 @@ static enum status walk_first(struct lowering *lowering, struct arena *piece)
 }
 
 /* The thread of a rank, in the second walk. */
-static enum status lower_copy(struct lowering *lowering, int rank)
+static enum status lower_copy(struct rank_lowering *lowering, int rank)
 {
     const struct rank_list *list = replicas_list(lowering, rank, &lowering->replica);
     lowering->out->listed_count = list->first_listed;
@@ -377,37 +377,37 @@ static enum status lower_copy(struct lowering *lowering, int rank)
 /* Threads grow in place: the operations of one follow each other in the plan's arena. */
 static enum status keep_op(void *arg, struct host_thread *thread, const struct host_op *op)
 {
-    struct lowering *lowering = arg;
+    struct rank_lowering *lowering = arg;
     if (!ARENA_GROW(&lowering->out->arena, thread->ops, thread->op_count - 1, lowering->kept_cap))
         return diag_no_memory(lowering->diag);
     thread->ops[thread->op_count - 1] = *op;
     return STATUS_OK;
 }
 
-static struct ops_sink kept_sink(struct lowering *lowering)
+static struct ops_sink kept_sink(struct rank_lowering *lowering)
 {
     return (struct ops_sink){.take = keep_op, .arg = lowering, .arena = &lowering->out->arena};
 }
 
-static enum status open_lowering(struct lowering *lowering, const struct plan *plan,
+static enum status open_lowering(struct rank_lowering *lowering, const struct plan *plan,
                                  bool all_buffers, struct plan *made, struct diag *diag)
 {
     assert(plan->form == FORM_PROGRAMS);
     plan_init(made);
     *lowering =
-        (struct lowering){.plan = plan, .all_buffers = all_buffers, .out = made, .diag = diag};
+        (struct rank_lowering){.plan = plan, .all_buffers = all_buffers, .out = made, .diag = diag};
     arena_init(&lowering->scratch, 0);
-    return copy_head(made, plan) ? begin(lowering) : diag_no_memory(diag);
+    return copy_head(made, plan) ? rank_programs_begin(lowering) : diag_no_memory(diag);
 }
 
-static void close_lowering(struct lowering *lowering)
+static void close_lowering(struct rank_lowering *lowering)
 {
     arena_fini(&lowering->scratch);
     complete_lists_fini(&lowering->complete);
 }
 
 /* Pipelines that are there once need one walk: what operations refer to is made as it is needed. */
-static enum status keep_pipeline(struct lowering *lowering)
+static enum status keep_pipeline(struct rank_lowering *lowering)
 {
     enum status status = STATUS_OK;
     for (int rank = 0; status == STATUS_OK && rank < lowering->rank_count; rank++) {
@@ -417,7 +417,7 @@ static enum status keep_pipeline(struct lowering *lowering)
     return status == STATUS_OK ? routes_check(lowering) : status;
 }
 
-static enum status keep_copies(struct lowering *lowering)
+static enum status keep_copies(struct rank_lowering *lowering)
 {
     enum status status = walk_first(lowering, &lowering->scratch);
     for (int rank = 0; status == STATUS_OK && rank < lowering->out->ranks; rank++) {
@@ -432,7 +432,7 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
                                 struct diag *diag)
 {
     struct plan made;
-    struct lowering lowering;
+    struct rank_lowering lowering;
     enum status status = open_lowering(&lowering, plan, all_buffers, &made, diag);
     lowering.sink = kept_sink(&lowering);
     if (status == STATUS_OK)
@@ -448,7 +448,7 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
 /* ---- thread by thread ------------------------------------------------------------------------ */
 
 struct rank_programs {
-    struct lowering lowering;
+    struct rank_lowering lowering;
     struct arena piece; /* what one operation points to */
 };
 
@@ -479,7 +479,7 @@ size_t rank_programs_parts(const struct rank_programs *programs)
 enum status rank_programs_thread(struct rank_programs *programs, int thread, rank_op_take *take,
                                  rank_name_take *name, void *arg)
 {
-    struct lowering *lowering = &programs->lowering;
+    struct rank_lowering *lowering = &programs->lowering;
     lowering->sink = (struct ops_sink){
         .take = take, .name = name, .arg = arg, .arena = &programs->piece, .empties = true};
     return lower_copy(lowering, thread);

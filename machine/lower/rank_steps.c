@@ -27,8 +27,8 @@ int message_arrives_at(const struct action *message)
 }
 
 /* Sender and receiver of a message, as ranks. */
-static void message_ends(const struct lowering *lowering, const struct action *message, int *from,
-                         int *to)
+static void message_ends(const struct rank_lowering *lowering, const struct action *message,
+                         int *from, int *to)
 {
     int here = comms_rank_of(&lowering->map, message->stage);
     int there = comms_rank_of(&lowering->map, comms_partner(message));
@@ -37,7 +37,7 @@ static void message_ends(const struct lowering *lowering, const struct action *m
 }
 
 /* The route of a message among the lowering's. */
-static struct route *route_cell(struct lowering *lowering, int from, int to, bool forward)
+static struct route *route_cell(struct rank_lowering *lowering, int from, int to, bool forward)
 {
     int low = from < to ? from : to, high = from < to ? to : from;
     size_t width = (size_t)lowering->rank_count;
@@ -73,7 +73,7 @@ static const struct comm *find_described(const struct plan *plan, const char *na
     return NULL;
 }
 
-static bool fill_members(struct lowering *lowering, struct comm *comm, int from, int to)
+static bool fill_members(struct rank_lowering *lowering, struct comm *comm, int from, int to)
 {
     enum fifo_rule fifo = lowering->plan->programs.fifo;
     if (fifo == FIFO_RANK || fifo == FIFO_DIRECTION)
@@ -87,7 +87,7 @@ static bool fill_members(struct lowering *lowering, struct comm *comm, int from,
     return true;
 }
 
-static bool make_route(struct lowering *lowering, struct route *route, int from, int to,
+static bool make_route(struct rank_lowering *lowering, struct route *route, int from, int to,
                        bool forward)
 {
     char suffix[32];
@@ -115,7 +115,7 @@ static bool make_route(struct lowering *lowering, struct route *route, int from,
 }
 
 /* The route of a message, made at its first use; NULL when memory is exhausted. */
-static const struct route *route_of(struct lowering *lowering, int from, int to, bool forward)
+static const struct route *route_of(struct rank_lowering *lowering, int from, int to, bool forward)
 {
     struct route *route = route_cell(lowering, from, to, forward);
     if (route->comm < 0 && !make_route(lowering, route, from, to, forward))
@@ -123,7 +123,7 @@ static const struct route *route_of(struct lowering *lowering, int from, int to,
     return route;
 }
 
-bool routes_begin(struct lowering *lowering)
+bool routes_begin(struct rank_lowering *lowering)
 {
     enum fifo_rule fifo = lowering->plan->programs.fifo;
     size_t width = (size_t)lowering->rank_count;
@@ -134,7 +134,7 @@ bool routes_begin(struct lowering *lowering)
     return lowering->routes != NULL;
 }
 
-enum status routes_check(const struct lowering *lowering)
+enum status routes_check(const struct rank_lowering *lowering)
 {
     const struct plan *plan = lowering->plan, *out = lowering->out;
     for (size_t i = 0; i < plan->comm_count; i++) {
@@ -153,18 +153,18 @@ enum status routes_check(const struct lowering *lowering)
 
 /* ---- actions to steps ------------------------------------------------------------------------ */
 
-static struct rank_step *add_step(struct rank_steps *now, const struct rank_step *step)
+static struct rank_step *rank_steps_add_step(struct rank_steps *now, const struct rank_step *step)
 {
     now->steps[now->step_count] = *step;
     return &now->steps[now->step_count++];
 }
 
-static bool is_collective(enum action_kind kind)
+static bool rank_steps_is_collective(enum action_kind kind)
 {
     return kind == ACTION_UNSHARD || kind == ACTION_REDUCE_GRAD || kind == ACTION_REDUCE_EMBEDDING;
 }
 
-static bool step_collective(struct lowering *lowering, struct rank_step *step)
+static bool step_collective(struct rank_lowering *lowering, struct rank_step *step)
 {
     enum action_kind kind = step->action->kind;
     step->kind = STEP_COLLECTIVE;
@@ -178,7 +178,8 @@ static bool step_collective(struct lowering *lowering, struct rank_step *step)
     return step->stream >= 0 && step->comm >= 0;
 }
 
-static bool step_pass(struct lowering *lowering, const struct action *action, uint32_t listed)
+static bool rank_steps_step_pass(struct rank_lowering *lowering, const struct action *action,
+                                 uint32_t listed)
 {
     struct rank_step step = {.action = action,
                              .listed = listed,
@@ -188,19 +189,19 @@ static bool step_pass(struct lowering *lowering, const struct action *action, ui
     if (action->kind == ACTION_RESHARD) {
         step.kind = STEP_HOST;
         step.stream = -1;
-    } else if (is_collective(action->kind) && !step_collective(lowering, &step)) {
+    } else if (rank_steps_is_collective(action->kind) && !step_collective(lowering, &step)) {
         return false;
     }
     if (!collectives_before(lowering, &step))
         return false;
-    add_step(&lowering->now, &step);
+    rank_steps_add_step(&lowering->now, &step);
     bool ok = collectives_behind(lowering);
     lowering->now.run_first = lowering->now.step_count;
     return ok;
 }
 
 /* The group a message joins: with `batch` that of its communicator since the last other action. */
-static struct rank_step *find_group(struct lowering *lowering, const struct route *route)
+static struct rank_step *find_group(struct rank_lowering *lowering, const struct route *route)
 {
     struct rank_steps *now = &lowering->now;
     for (size_t i = now->run_first; lowering->plan->programs.batch && i < now->step_count; i++)
@@ -209,7 +210,8 @@ static struct rank_step *find_group(struct lowering *lowering, const struct rout
     return NULL;
 }
 
-static bool step_message(struct lowering *lowering, const struct action *action, uint32_t listed)
+static bool rank_steps_step_message(struct rank_lowering *lowering, const struct action *action,
+                                    uint32_t listed)
 {
     struct rank_steps *now = &lowering->now;
     int from, to;
@@ -231,12 +233,12 @@ static bool step_message(struct lowering *lowering, const struct action *action,
     if (group) {
         now->messages[group->last_message].next = message + 1;
     } else {
-        group = add_step(now, &(struct rank_step){.kind = STEP_GROUP,
-                                                  .action = action,
-                                                  .listed = listed,
-                                                  .stream = route->stream,
-                                                  .comm = route->comm,
-                                                  .first_message = message});
+        group = rank_steps_add_step(now, &(struct rank_step){.kind = STEP_GROUP,
+                                                             .action = action,
+                                                             .listed = listed,
+                                                             .stream = route->stream,
+                                                             .comm = route->comm,
+                                                             .first_message = message});
     }
     group->last_message = message;
     group->message_count++;
@@ -288,7 +290,7 @@ static int64_t group_time(const struct rank_steps *now, const struct rank_step *
     return most;
 }
 
-static void link_step(struct lowering *lowering, size_t at)
+static void link_step(struct rank_lowering *lowering, size_t at)
 {
     struct rank_steps *now = &lowering->now;
     struct rank_step *step = &now->steps[at];
@@ -312,7 +314,8 @@ static void link_step(struct lowering *lowering, size_t at)
 
 /* The action in this column of the rank's list, or a part of it: its number in plan->listed, from 1; 0: out of
    memory. */
-static uint32_t steps_list(struct lowering *lowering, const struct action *action, size_t column)
+static uint32_t steps_list(struct rank_lowering *lowering, const struct action *action,
+                           size_t column)
 {
     struct plan *out = lowering->out;
     if (!ARENA_GROW(&out->arena, out->listed, out->listed_count, lowering->listed_cap))
@@ -334,7 +337,8 @@ static uint32_t steps_list(struct lowering *lowering, const struct action *actio
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* An event for results of this kind of action that no step waits for any more, or a new one. */
-static bool take_event(struct lowering *lowering, enum action_kind kind, size_t *slot)
+static bool rank_steps_take_event(struct rank_lowering *lowering, enum action_kind kind,
+                                  size_t *slot)
 {
     struct plan *out = lowering->out;
     struct event_pool *pool = &lowering->events[kind];
@@ -354,7 +358,7 @@ static bool take_event(struct lowering *lowering, enum action_kind kind, size_t 
     return true;
 }
 
-static bool drop_event(struct lowering *lowering, enum action_kind kind, size_t slot)
+static bool drop_event(struct rank_lowering *lowering, enum action_kind kind, size_t slot)
 {
     struct event_pool *pool = &lowering->events[kind];
     if (!ARENA_GROW(&lowering->scratch, pool->unused, pool->unused_count, pool->unused_cap))
@@ -363,7 +367,7 @@ static bool drop_event(struct lowering *lowering, enum action_kind kind, size_t 
     return true;
 }
 
-void events_reset(struct lowering *lowering)
+void events_reset(struct rank_lowering *lowering)
 {
     for (int kind = 0; kind < ACTION_IDLE; kind++) {
         struct event_pool *pool = &lowering->events[kind];
@@ -376,7 +380,7 @@ void events_reset(struct lowering *lowering)
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* The buffers that an operation reads and writes. */
-static bool add_accesses(struct lowering *lowering, struct host_op *op,
+static bool add_accesses(struct rank_lowering *lowering, struct host_op *op,
                          const struct rank_step *step)
 {
     if (!lowering->tracked || step->kind == STEP_HOST)
@@ -404,7 +408,7 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
 /* ---- steps to host operations ---------------------------------------------------------------- */
 
 /* Hand on the operation that has been written, if there is one. */
-static void hand_on(struct lowering *lowering, struct host_thread *thread)
+static void rank_steps_hand_on(struct rank_lowering *lowering, struct host_thread *thread)
 {
     struct ops_sink *sink = &lowering->sink;
     if (!sink->open)
@@ -420,11 +424,11 @@ static void hand_on(struct lowering *lowering, struct host_thread *thread)
 }
 
 /* The next operation, valid until the one behind it is added. */
-static struct host_op *add_op(struct lowering *lowering, struct host_thread *thread,
-                              enum op_kind kind, struct mark mark)
+static struct host_op *rank_steps_add_op(struct rank_lowering *lowering, struct host_thread *thread,
+                                         enum op_kind kind, struct mark mark)
 {
     struct ops_sink *sink = &lowering->sink;
-    hand_on(lowering, thread);
+    rank_steps_hand_on(lowering, thread);
     sink->open = true;
     thread->op_count++;
     if (!sink->take) {
@@ -436,16 +440,17 @@ static struct host_op *add_op(struct lowering *lowering, struct host_thread *thr
     return &sink->op;
 }
 
-static void write_event_op(struct lowering *lowering, struct host_thread *thread, enum op_kind kind,
-                           const struct rank_step *producer, int stream, struct mark mark)
+static void write_event_op(struct rank_lowering *lowering, struct host_thread *thread,
+                           enum op_kind kind, const struct rank_step *producer, int stream,
+                           struct mark mark)
 {
-    struct host_op *op = add_op(lowering, thread, kind, mark);
+    struct host_op *op = rank_steps_add_op(lowering, thread, kind, mark);
     op->object = lowering->events[producer->action->kind].ids[producer->event_slot];
     op->stream = stream;
 }
 
-static bool write_waits(struct lowering *lowering, struct host_thread *thread,
-                        const struct rank_step *step)
+static bool rank_steps_write_waits(struct rank_lowering *lowering, struct host_thread *thread,
+                                   const struct rank_step *step)
 {
     struct rank_steps *now = &lowering->now;
     for (size_t i = step->first_wait; i < step->first_wait + step->wait_count; i++) {
@@ -458,19 +463,19 @@ static bool write_waits(struct lowering *lowering, struct host_thread *thread,
     return true;
 }
 
-static bool write_record(struct lowering *lowering, struct host_thread *thread,
+static bool write_record(struct rank_lowering *lowering, struct host_thread *thread,
                          struct rank_step *step)
 {
     if (step->waiters_left == 0)
         return true;
-    if (!take_event(lowering, step->action->kind, &step->event_slot))
+    if (!rank_steps_take_event(lowering, step->action->kind, &step->event_slot))
         return false;
     write_event_op(lowering, thread, OP_RECORD, step, step->stream, step->action->mark);
     return true;
 }
 
 /* The first message of its kind and stage in the list, or each? */
-static bool tells_shape(struct lowering *lowering, const struct action *message)
+static bool tells_shape(struct rank_lowering *lowering, const struct action *message)
 {
     if (lowering->plan->programs.metadata != METADATA_FIRST)
         return lowering->plan->programs.metadata == METADATA_EACH;
@@ -481,8 +486,8 @@ static bool tells_shape(struct lowering *lowering, const struct action *message)
     return first;
 }
 
-static bool write_part(struct lowering *lowering, struct p2p_part *part, const struct message *of,
-                       bool metadata)
+static bool rank_steps_write_part(struct rank_lowering *lowering, struct p2p_part *part,
+                                  const struct message *of, bool metadata)
 {
     const struct action *message = of->action;
     int from, to;
@@ -499,7 +504,8 @@ static bool write_part(struct lowering *lowering, struct p2p_part *part, const s
     return names_message(lowering, part, message);
 }
 
-static bool write_group(struct lowering *lowering, struct host_op *op, const struct rank_step *step)
+static bool write_group(struct rank_lowering *lowering, struct host_op *op,
+                        const struct rank_step *step)
 {
     const struct message *messages = lowering->now.messages;
     lowering->part_count += step->message_count;
@@ -510,13 +516,13 @@ static bool write_group(struct lowering *lowering, struct host_op *op, const str
     if (!op->parts)
         return false;
     for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
-        if (!write_part(lowering, &op->parts[op->part_count++], &messages[i - 1], false))
+        if (!rank_steps_write_part(lowering, &op->parts[op->part_count++], &messages[i - 1], false))
             return false;
     return true;
 }
 
 /* Before a group goes one of the same ends, with the shapes of its tensors. */
-static bool write_metadata(struct lowering *lowering, struct host_thread *thread,
+static bool write_metadata(struct rank_lowering *lowering, struct host_thread *thread,
                            const struct rank_step *step)
 {
     const struct message *messages = lowering->now.messages;
@@ -527,7 +533,7 @@ static bool write_metadata(struct lowering *lowering, struct host_thread *thread
         if (!tells_shape(lowering, message->action))
             continue;
         if (!op) {
-            op = add_op(lowering, thread, OP_GROUP, step->action->mark);
+            op = rank_steps_add_op(lowering, thread, OP_GROUP, step->action->mark);
             op->stream = step->stream;
             op->comm = step->comm;
             op->listed = step->listed;
@@ -536,7 +542,7 @@ static bool write_metadata(struct lowering *lowering, struct host_thread *thread
             if (!op->parts)
                 return false;
         }
-        ok = write_part(lowering, &op->parts[op->part_count++], message, true);
+        ok = rank_steps_write_part(lowering, &op->parts[op->part_count++], message, true);
         lowering->part_count++;
         if (message->cost.metadata_ns > op->time_ns)
             op->time_ns = message->cost.metadata_ns;
@@ -544,16 +550,16 @@ static bool write_metadata(struct lowering *lowering, struct host_thread *thread
     return ok;
 }
 
-static void write_buffer_op(struct lowering *lowering, struct host_thread *thread,
+static void write_buffer_op(struct rank_lowering *lowering, struct host_thread *thread,
                             enum op_kind kind, int buffer, int stream, struct mark mark)
 {
-    struct host_op *op = add_op(lowering, thread, kind, mark);
+    struct host_op *op = rank_steps_add_op(lowering, thread, kind, mark);
     op->object = buffer;
     op->stream = stream;
 }
 
 /* The memory that an UNSHARD fills belongs to the stream that gathers. */
-static bool write_alloc(struct lowering *lowering, struct host_thread *thread,
+static bool write_alloc(struct rank_lowering *lowering, struct host_thread *thread,
                         const struct rank_step *step)
 {
     if (step->action->kind != ACTION_UNSHARD || !lowering->tracked)
@@ -565,7 +571,7 @@ static bool write_alloc(struct lowering *lowering, struct host_thread *thread,
 }
 
 /* The passes that read it run on another stream, which the allocator is told. */
-static void write_free(struct lowering *lowering, struct host_thread *thread,
+static void write_free(struct rank_lowering *lowering, struct host_thread *thread,
                        const struct action *action)
 {
     int buffer = action->kind == ACTION_RESHARD && lowering->tracked
@@ -597,21 +603,21 @@ static bool is_stream_wait(enum action_kind kind)
            kind == ACTION_WAIT_RECV_B || kind == ACTION_WAIT_REDUCE_GRAD;
 }
 
-static bool write_step(struct lowering *lowering, struct host_thread *thread,
-                       struct rank_step *step)
+static bool rank_steps_write_step(struct rank_lowering *lowering, struct host_thread *thread,
+                                  struct rank_step *step)
 {
     static const enum op_kind kinds[] = {[STEP_KERNEL] = OP_LAUNCH,
                                          [STEP_HOST] = OP_HOST,
                                          [STEP_GROUP] = OP_GROUP,
                                          [STEP_COLLECTIVE] = OP_COLLECTIVE,
                                          [STEP_RING] = OP_GROUP};
-    if (!write_waits(lowering, thread, step) || !write_alloc(lowering, thread, step))
+    if (!rank_steps_write_waits(lowering, thread, step) || !write_alloc(lowering, thread, step))
         return false;
     if (step->kind == STEP_GROUP && !write_metadata(lowering, thread, step))
         return false;
     if (step->kind == STEP_JOIN)
         return write_record(lowering, thread, step);
-    struct host_op *op = add_op(lowering, thread, kinds[step->kind], step->action->mark);
+    struct host_op *op = rank_steps_add_op(lowering, thread, kinds[step->kind], step->action->mark);
     op->stream = step->stream;
     op->listed = step->listed;
     op->time_ns = step->time_ns;
@@ -634,22 +640,22 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
 }
 
 /* The training step uses what all passes have computed: the end of a list reads what none of them does. */
-static bool write_end(struct lowering *lowering, struct host_thread *thread)
+static bool write_end(struct rank_lowering *lowering, struct host_thread *thread)
 {
     struct index_list missing = {0};
-    hand_on(lowering, thread);
+    rank_steps_hand_on(lowering, thread);
     if (!tensors_missing(lowering, &missing))
         return false;
     if (missing.count == 0)
         return true;
-    struct host_op *end = add_op(lowering, thread, OP_HOST, (struct mark){0, 0});
+    struct host_op *end = rank_steps_add_op(lowering, thread, OP_HOST, (struct mark){0, 0});
     end->reads = missing;
     end->listed = steps_list(lowering, &(struct action){.kind = ACTION_IDLE, .microbatch = -1}, 0);
     return end->listed > 0 && names_word(lowering, end, "end of the list");
 }
 
 /* Once for all stages of the rank, when all its other work is done. */
-static bool write_optimizer(struct lowering *lowering, struct host_thread *thread)
+static bool write_optimizer(struct rank_lowering *lowering, struct host_thread *thread)
 {
     int64_t time_ns = 0;
     const struct stage_map *map = &lowering->map;
@@ -657,28 +663,28 @@ static bool write_optimizer(struct lowering *lowering, struct host_thread *threa
         time_ns += lowering->costs[s].of[COST_OPTIMIZER];
     if (time_ns == 0)
         return true;
-    struct host_op *op = add_op(lowering, thread, OP_LAUNCH, (struct mark){0, 0});
+    struct host_op *op = rank_steps_add_op(lowering, thread, OP_LAUNCH, (struct mark){0, 0});
     op->stream = lowering->compute;
     op->time_ns = time_ns;
     op->sm = 1;
     if (!names_word(lowering, op, "optimizer"))
         return false;
-    add_op(lowering, thread, OP_SYNC, (struct mark){0, 0})->sync = SYNC_DEVICE;
+    rank_steps_add_op(lowering, thread, OP_SYNC, (struct mark){0, 0})->sync = SYNC_DEVICE;
     return true;
 }
 
-enum status ops_write(struct lowering *lowering, struct host_thread *thread)
+enum status ops_write(struct rank_lowering *lowering, struct host_thread *thread)
 {
     struct rank_steps *now = &lowering->now;
     thread->op_count = 0;
     for (size_t i = 0; i < now->step_count; i++)
-        if (!write_step(lowering, thread, &now->steps[i]))
+        if (!rank_steps_write_step(lowering, thread, &now->steps[i]))
             return diag_no_memory(lowering->diag);
-    struct host_op *end = add_op(lowering, thread, OP_SYNC, (struct mark){0, 0});
+    struct host_op *end = rank_steps_add_op(lowering, thread, OP_SYNC, (struct mark){0, 0});
     end->sync = SYNC_DEVICE;
     if (!write_optimizer(lowering, thread) || !write_end(lowering, thread))
         return diag_no_memory(lowering->diag);
-    hand_on(lowering, thread);
+    rank_steps_hand_on(lowering, thread);
     lowering->op_count += thread->op_count;
     if (lowering->op_count > PLAN_MAX_LOWERED)
         return diag_error(lowering->diag, STATUS_INPUT,
@@ -691,7 +697,8 @@ enum status ops_write(struct lowering *lowering, struct host_thread *thread)
 /* ---- all of a rank --------------------------------------------------------------------------- */
 
 /* The parts of a composite are listed one behind the other. */
-static uint32_t list_parts(struct lowering *lowering, const struct action *action, size_t column)
+static uint32_t rank_steps_list_parts(struct rank_lowering *lowering, const struct action *action,
+                                      size_t column)
 {
     const struct action *parts;
     size_t count = comms_parts(action, &parts);
@@ -707,16 +714,16 @@ static uint32_t list_parts(struct lowering *lowering, const struct action *actio
     return first;
 }
 
-static bool step_action(struct lowering *lowering, const struct action *action, size_t column)
+static bool step_action(struct rank_lowering *lowering, const struct action *action, size_t column)
 {
     if (action->kind == ACTION_IDLE)
         return true;
-    uint32_t listed = list_parts(lowering, action, column);
-    return listed && (comms_is_message(action) ? step_message(lowering, action, listed)
-                                               : step_pass(lowering, action, listed));
+    uint32_t listed = rank_steps_list_parts(lowering, action, column);
+    return listed && (comms_is_message(action) ? rank_steps_step_message(lowering, action, listed)
+                                               : rank_steps_step_pass(lowering, action, listed));
 }
 
-bool steps_make(struct lowering *lowering, const struct rank_program *list)
+bool steps_make(struct rank_lowering *lowering, const struct rank_program *list)
 {
     struct rank_steps *now = &lowering->now;
     now->step_count = now->message_count = now->wait_count = now->run_first = 0;

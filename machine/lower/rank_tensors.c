@@ -34,7 +34,7 @@ static const char *print_tag(char *text, const struct action *message, bool meta
 }
 
 /* A number + 1 for each stage and microbatch; NULL: out of memory. */
-static int *number_cell(struct lowering *lowering, int **table, int stage, int microbatch)
+static int *number_cell(struct rank_lowering *lowering, int **table, int stage, int microbatch)
 {
     size_t microbatches = (size_t)lowering->map.microbatches + 1;
     if (!*table)
@@ -43,7 +43,7 @@ static int *number_cell(struct lowering *lowering, int **table, int stage, int m
 }
 
 /* The number of a text that has no cell of its own. */
-static int *number_other(struct lowering *lowering, const char *text)
+static int *number_other(struct rank_lowering *lowering, const char *text)
 {
     struct rank_names *names = &lowering->names;
     int index = names_intern(&names->others, &lowering->scratch, text);
@@ -56,7 +56,7 @@ static int *number_other(struct lowering *lowering, const char *text)
 }
 
 /* The number of a text that is handed on if it has none yet. */
-static bool hand_on(struct lowering *lowering, int *number, const char *text)
+static bool rank_tensors_hand_on(struct rank_lowering *lowering, int *number, const char *text)
 {
     const struct ops_sink *sink = &lowering->sink;
     if (number && !*number)
@@ -65,7 +65,7 @@ static bool hand_on(struct lowering *lowering, int *number, const char *text)
 }
 
 /* By stage and microbatch; composites and collectives of groups are few. */
-static int *number_of(struct lowering *lowering, const struct rank_step *step)
+static int *rank_tensors_number_of(struct rank_lowering *lowering, const struct rank_step *step)
 {
     const struct action *action = step->action;
     bool simple = step->place == STEP_ALONE && action->kind != ACTION_OVERLAP_F_B &&
@@ -77,10 +77,10 @@ static int *number_of(struct lowering *lowering, const struct rank_step *step)
     return text ? number_other(lowering, text) : NULL;
 }
 
-bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_step *step)
+bool names_op(struct rank_lowering *lowering, struct host_op *op, const struct rank_step *step)
 {
     struct ops_sink *sink = &lowering->sink;
-    int *number = sink->take && sink->name ? number_of(lowering, step) : NULL;
+    int *number = sink->take && sink->name ? rank_tensors_number_of(lowering, step) : NULL;
     op->name = "";
     if (!sink->take)
         return true;
@@ -88,25 +88,25 @@ bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_s
         return false;
     if (!number || !*number)
         op->name = groups_step_name(lowering, step);
-    if (!op->name || (number && !hand_on(lowering, number, op->name)))
+    if (!op->name || (number && !rank_tensors_hand_on(lowering, number, op->name)))
         return false;
     op->numbered = number ? *number : 0;
     return true;
 }
 
-bool names_word(struct lowering *lowering, struct host_op *op, const char *word)
+bool names_word(struct rank_lowering *lowering, struct host_op *op, const char *word)
 {
     op->name = word;
     if (!lowering->sink.take || !lowering->sink.name)
         return true;
     int *number = number_other(lowering, word);
-    if (!hand_on(lowering, number, word))
+    if (!rank_tensors_hand_on(lowering, number, word))
         return false;
     op->numbered = *number;
     return true;
 }
 
-bool names_part(struct lowering *lowering, struct p2p_part *part, const struct rank_step *step)
+bool names_part(struct rank_lowering *lowering, struct p2p_part *part, const struct rank_step *step)
 {
     struct ops_sink *sink = &lowering->sink;
     part->tag = "";
@@ -116,13 +116,14 @@ bool names_part(struct lowering *lowering, struct p2p_part *part, const struct r
     if (!part->tag || !sink->name)
         return part->tag != NULL;
     int *number = number_other(lowering, part->tag);
-    if (!hand_on(lowering, number, part->tag))
+    if (!rank_tensors_hand_on(lowering, number, part->tag))
         return false;
     part->numbered = *number;
     return true;
 }
 
-bool names_message(struct lowering *lowering, struct p2p_part *part, const struct action *message)
+bool names_message(struct rank_lowering *lowering, struct p2p_part *part,
+                   const struct action *message)
 {
     char text[TAG_TEXT];
     struct ops_sink *sink = &lowering->sink;
@@ -135,41 +136,41 @@ bool names_message(struct lowering *lowering, struct p2p_part *part, const struc
     }
     int **table = &lowering->names.tags[part->metadata][message_is_forward(message)];
     int *number = number_cell(lowering, table, message_arrives_at(message), message->microbatch);
-    if (!hand_on(lowering, number,
-                 number && *number ? "" : print_tag(text, message, part->metadata)))
+    if (!rank_tensors_hand_on(lowering, number,
+                              number && *number ? "" : print_tag(text, message, part->metadata)))
         return false;
     part->numbered = *number;
     return true;
 }
 
-static size_t tensor_cell(const struct lowering *lowering, const struct tensor *tensor)
+static size_t tensor_cell(const struct rank_lowering *lowering, const struct tensor *tensor)
 {
     if (tensor->microbatch < 0)
         return (size_t)tensor->stage;
     return (size_t)tensor->stage * (size_t)lowering->map.microbatches + (size_t)tensor->microbatch;
 }
 
-static struct tensor_table *table_of(struct lowering *lowering, const struct tensor *tensor)
+static struct tensor_table *table_of(struct rank_lowering *lowering, const struct tensor *tensor)
 {
     bool made = comms_rank_of(&lowering->map, tensor->stage) == lowering->rank;
     return &lowering->tensors[made ? PLACE_MADE : PLACE_NEXT][tensor->kind];
 }
 
 /* The step that brought it last, index + 1. */
-static uint32_t *latest_of(struct lowering *lowering, const struct tensor *tensor)
+static uint32_t *latest_of(struct rank_lowering *lowering, const struct tensor *tensor)
 {
     return &table_of(lowering, tensor)->latest[tensor_cell(lowering, tensor)];
 }
 
-static int uses_of(const struct lowering *lowering, const struct action *action, unsigned kinds,
-                   struct tensor_use uses[ACTION_MOST_USES])
+static int rank_tensors_uses_of(const struct rank_lowering *lowering, const struct action *action,
+                                unsigned kinds, struct tensor_use uses[ACTION_MOST_USES])
 {
     return action_uses(action, comms_first_stage(&lowering->map, action->stage),
                        comms_end_stage(&lowering->map, action->stage), kinds, uses);
 }
 
 /* Do operations access it? Nothing that no action reads; the gradient of the model's input is dropped. */
-static bool is_accessed(const struct lowering *lowering, const struct tensor *tensor)
+static bool is_accessed(const struct rank_lowering *lowering, const struct tensor *tensor)
 {
     switch (tensor->kind) {
     case TENSOR_ACTIVATION: return true;
@@ -187,7 +188,7 @@ static bool is_accessed(const struct lowering *lowering, const struct tensor *te
 }
 
 /* Do steps on one stream wait for it on another? */
-static bool is_awaited(const struct lowering *lowering, enum tensor_kind kind)
+static bool rank_tensors_is_awaited(const struct rank_lowering *lowering, enum tensor_kind kind)
 {
     switch (kind) {
     case TENSOR_LEFT:
@@ -205,7 +206,7 @@ static bool is_awaited(const struct lowering *lowering, enum tensor_kind kind)
 }
 
 /* The kinds of tensors that some action of the lists writes, or that some reads. */
-static unsigned used_kinds(const struct lowering *lowering, bool write)
+static unsigned used_kinds(const struct rank_lowering *lowering, bool write)
 {
     unsigned used = 0;
     for (int kind = 0; kind < ACTION_IDLE; kind++) {
@@ -220,12 +221,12 @@ static unsigned used_kinds(const struct lowering *lowering, bool write)
 }
 
 /* Only what some action brings and some reads holds up a step. */
-static void find_kinds(struct lowering *lowering)
+static void rank_tensors_find_kinds(struct rank_lowering *lowering)
 {
     const unsigned both = used_kinds(lowering, true) & used_kinds(lowering, false);
     for (int kind = 0; kind < TENSOR_COUNT; kind++) {
         struct tensor tensor = {.kind = (enum tensor_kind)kind};
-        if (is_awaited(lowering, tensor.kind))
+        if (rank_tensors_is_awaited(lowering, tensor.kind))
             lowering->awaited |= 1u << kind & both;
         for (; tensor.stage < lowering->map.stages; tensor.stage++)
             if (is_accessed(lowering, &tensor))
@@ -235,10 +236,11 @@ static void find_kinds(struct lowering *lowering)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void note_provided(struct lowering *lowering, const struct action *action, uint8_t provided)
+static void note_provided(struct rank_lowering *lowering, const struct action *action,
+                          uint8_t provided)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, ALL_TENSORS, uses);
+    int count = rank_tensors_uses_of(lowering, action, ALL_TENSORS, uses);
     if (comms_is_message(action) &&
         comms_rank_of(&lowering->map, comms_partner(action)) == lowering->rank)
         return; /* stages of one rank exchange no messages */
@@ -248,7 +250,8 @@ static void note_provided(struct lowering *lowering, const struct action *action
                 provided;
 }
 
-static void note_list(struct lowering *lowering, const struct rank_program *list, uint8_t provided)
+static void note_list(struct rank_lowering *lowering, const struct rank_program *list,
+                      uint8_t provided)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct action *parts;
@@ -258,13 +261,13 @@ static void note_list(struct lowering *lowering, const struct rank_program *list
     }
 }
 
-static void note_all_provided(struct lowering *lowering)
+static void note_all_provided(struct rank_lowering *lowering)
 {
     for (lowering->rank = 0; lowering->rank < lowering->rank_count; lowering->rank++)
         note_list(lowering, &lowering->ranks[lowering->rank], 1);
 }
 
-void tensors_turn(struct lowering *lowering, const struct rank_program *list)
+void tensors_turn(struct rank_lowering *lowering, const struct rank_program *list)
 {
     const struct stage_map *map = &lowering->map;
     for (int s = map->lowest_of[lowering->rank]; s >= 0; s = map->next_of[s])
@@ -277,7 +280,7 @@ void tensors_turn(struct lowering *lowering, const struct rank_program *list)
     note_list(lowering, list, 1);
 }
 
-static bool begin_table(struct lowering *lowering, struct tensor_table *table,
+static bool begin_table(struct rank_lowering *lowering, struct tensor_table *table,
                         enum tensor_kind kind)
 {
     struct arena *scratch = &lowering->scratch;
@@ -293,7 +296,7 @@ static bool begin_table(struct lowering *lowering, struct tensor_table *table,
 }
 
 /* Mostly an action makes one at most. Room that is not used is not touched. */
-static bool reserve_buffers(struct lowering *lowering, size_t actions)
+static bool reserve_buffers(struct rank_lowering *lowering, size_t actions)
 {
     struct plan *out = lowering->out;
     out->buffers = ARENA_ARRAY(&out->arena, actions, struct buffer);
@@ -301,10 +304,10 @@ static bool reserve_buffers(struct lowering *lowering, size_t actions)
     return out->buffers != NULL;
 }
 
-bool tensors_begin(struct lowering *lowering, size_t actions)
+bool tensors_begin(struct rank_lowering *lowering, size_t actions)
 {
     size_t copies = lowering->plan->programs.parallel.given ? (size_t)replica_count(lowering) : 1;
-    find_kinds(lowering);
+    rank_tensors_find_kinds(lowering);
     lowering->tracked = actions <= RANK_PROGRAMS_MAX_TRACKED / copies || lowering->all_buffers;
     for (int place = 0; place < PLACES; place++)
         for (int kind = 0; kind < TENSOR_COUNT; kind++)
@@ -315,7 +318,7 @@ bool tensors_begin(struct lowering *lowering, size_t actions)
     return !lowering->tracked || reserve_buffers(lowering, actions);
 }
 
-void tensors_again(struct lowering *lowering)
+void tensors_again(struct rank_lowering *lowering)
 {
     for (int place = 0; place < PLACES; place++)
         for (int kind = 0; kind < TENSOR_COUNT; kind++) {
@@ -328,7 +331,7 @@ void tensors_again(struct lowering *lowering)
         }
 }
 
-void tensors_forget(struct lowering *lowering, const struct rank_list *list)
+void tensors_forget(struct rank_lowering *lowering, const struct rank_list *list)
 {
     lowering->rank = list->own;
     for (size_t i = 0; i < list->program->count; i++) {
@@ -336,7 +339,7 @@ void tensors_forget(struct lowering *lowering, const struct rank_list *list)
         size_t count = comms_parts(&list->program->actions[i], &parts);
         for (size_t k = 0; k < count; k++) {
             struct tensor_use uses[ACTION_MOST_USES];
-            int use_count = uses_of(lowering, &parts[k], lowering->awaited, uses);
+            int use_count = rank_tensors_uses_of(lowering, &parts[k], lowering->awaited, uses);
             for (int u = 0; u < use_count; u++)
                 *latest_of(lowering, &uses[u].tensor) = 0;
         }
@@ -345,7 +348,8 @@ void tensors_forget(struct lowering *lowering, const struct rank_list *list)
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-static int64_t tensor_bytes(const struct lowering *lowering, enum tensor_kind kind)
+static int64_t rank_tensors_tensor_bytes(const struct rank_lowering *lowering,
+                                         enum tensor_kind kind)
 {
     const struct programs *programs = &lowering->plan->programs;
     switch (kind) {
@@ -379,7 +383,8 @@ static const char *buffer_name(struct arena *arena, const struct tensor *tensor,
     return arena_strndup(arena, name, (size_t)(end - name));
 }
 
-int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number)
+int tensors_buffer(struct rank_lowering *lowering, int *cell, const struct tensor *tensor,
+                   int number)
 {
     struct plan *out = lowering->out;
     if (*cell)
@@ -388,7 +393,7 @@ int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *te
                    !table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)];
     struct buffer buffer = {.name = buffer_name(&out->arena, tensor, number),
                             .scope = SCOPE_SHARED,
-                            .bytes = tensor_bytes(lowering, tensor->kind),
+                            .bytes = rank_tensors_tensor_bytes(lowering, tensor->kind),
                             .owner = lowering->rank + 1,
                             .declared = true,
                             .input = outside,
@@ -402,7 +407,7 @@ int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *te
 }
 
 /* -1: no memory. */
-static int buffer_of(struct lowering *lowering, const struct tensor *tensor)
+static int buffer_of(struct rank_lowering *lowering, const struct tensor *tensor)
 {
     int number = tensor->microbatch < 0 ? 0 : tensor->microbatch;
     int *cell = &table_of(lowering, tensor)->buffers[tensor_cell(lowering, tensor)];
@@ -411,7 +416,8 @@ static int buffer_of(struct lowering *lowering, const struct tensor *tensor)
     return *cell ? *cell - 1 : tensors_buffer(lowering, cell, tensor, number);
 }
 
-static bool use(struct lowering *lowering, struct index_list *list, const struct tensor *tensor)
+static bool rank_tensors_use(struct rank_lowering *lowering, struct index_list *list,
+                             const struct tensor *tensor)
 {
     int buffer = buffer_of(lowering, tensor);
     if (buffer < 0)
@@ -423,44 +429,45 @@ static bool use(struct lowering *lowering, struct index_list *list, const struct
     return true;
 }
 
-bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action)
+bool tensors_access(struct rank_lowering *lowering, struct host_op *op, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, lowering->accessed, uses);
+    int count = rank_tensors_uses_of(lowering, action, lowering->accessed, uses);
     for (int i = 0; i < count; i++)
         if (is_accessed(lowering, &uses[i].tensor) &&
-            !use(lowering, uses[i].write ? &op->writes : &op->reads, &uses[i].tensor))
+            !rank_tensors_use(lowering, uses[i].write ? &op->writes : &op->reads, &uses[i].tensor))
             return false;
     return true;
 }
 
 /* An activation or a gradient. */
-static bool is_shared(const struct tensor *tensor)
+static bool rank_tensors_is_shared(const struct tensor *tensor)
 {
     return tensor->kind == TENSOR_ACTIVATION || tensor->kind == TENSOR_GRADIENT;
 }
 
-bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
+bool tensors_access_shared(struct rank_lowering *lowering, struct host_op *op,
                            const struct action *action, enum step_place place)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, lowering->accessed, uses);
+    int count = rank_tensors_uses_of(lowering, action, lowering->accessed, uses);
     bool behind = place == STEP_BEHIND;
     for (int i = 0; i < count; i++)
-        if (uses[i].write == behind && is_shared(&uses[i].tensor) &&
+        if (uses[i].write == behind && rank_tensors_is_shared(&uses[i].tensor) &&
             is_accessed(lowering, &uses[i].tensor) &&
-            !(use(lowering, &op->reads, &uses[i].tensor) &&
-              (!behind || use(lowering, &op->writes, &uses[i].tensor))))
+            !(rank_tensors_use(lowering, &op->reads, &uses[i].tensor) &&
+              (!behind || rank_tensors_use(lowering, &op->writes, &uses[i].tensor))))
             return false;
     return true;
 }
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-void tensors_link(struct lowering *lowering, size_t at, size_t last, const struct action *action)
+void tensors_link(struct rank_lowering *lowering, size_t at, size_t last,
+                  const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, lowering->awaited, uses);
+    int count = rank_tensors_uses_of(lowering, action, lowering->awaited, uses);
     for (int i = 0; i < count; i++) {
         uint32_t *latest = latest_of(lowering, &uses[i].tensor);
         if (uses[i].write)
@@ -470,19 +477,19 @@ void tensors_link(struct lowering *lowering, size_t at, size_t last, const struc
     }
 }
 
-void tensors_await(struct lowering *lowering, size_t at, const struct action *action)
+void tensors_await(struct rank_lowering *lowering, size_t at, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, lowering->awaited, uses);
+    int count = rank_tensors_uses_of(lowering, action, lowering->awaited, uses);
     for (int i = 0; i < count; i++)
-        if (!uses[i].write && is_shared(&uses[i].tensor))
+        if (!uses[i].write && rank_tensors_is_shared(&uses[i].tensor))
             steps_wait(&lowering->now, at, *latest_of(lowering, &uses[i].tensor));
 }
 
 /* ---- the end of a list ----------------------------------------------------------------------- */
 
 /* Does every stage make it for every microbatch? A pass backward has two halves where the lists split one. */
-static bool is_wanted(const struct lowering *lowering, enum tensor_kind kind)
+static bool rank_tensors_is_wanted(const struct rank_lowering *lowering, enum tensor_kind kind)
 {
     const unsigned split = 1u << ACTION_I | 1u << ACTION_W;
     switch (kind) {
@@ -501,7 +508,7 @@ static bool is_wanted(const struct lowering *lowering, enum tensor_kind kind)
 }
 
 /* Each is asked for once, so the list, which may be as long as the product of stages and microbatches, is not searched. */
-static bool add_missing(struct lowering *lowering, const struct tensor *tensor, size_t *cap,
+static bool add_missing(struct rank_lowering *lowering, const struct tensor *tensor, size_t *cap,
                         struct index_list *out)
 {
     if (table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)])
@@ -513,7 +520,7 @@ static bool add_missing(struct lowering *lowering, const struct tensor *tensor, 
     return true;
 }
 
-bool tensors_missing(struct lowering *lowering, struct index_list *out)
+bool tensors_missing(struct rank_lowering *lowering, struct index_list *out)
 {
     size_t cap = 0;
     const struct stage_map *map = &lowering->map;
@@ -521,7 +528,8 @@ bool tensors_missing(struct lowering *lowering, struct index_list *out)
         return true;
     for (int kind = 0; kind < TENSOR_COUNT; kind++)
         for (int s = map->lowest_of[lowering->rank];
-             s >= 0 && is_wanted(lowering, (enum tensor_kind)kind); s = map->next_of[s])
+             s >= 0 && rank_tensors_is_wanted(lowering, (enum tensor_kind)kind);
+             s = map->next_of[s])
             for (int m = 0; m < map->microbatches; m++)
                 if (!add_missing(lowering, &(struct tensor){(enum tensor_kind)kind, s, m}, &cap,
                                  out))

@@ -11,7 +11,7 @@
 
 enum { MAX_WORD = 20 };
 
-struct scanner {
+struct actions_scanner {
     const char *start, *at, *end;
     bool old_dialect;
     struct arena *arena;
@@ -19,7 +19,7 @@ struct scanner {
     size_t *where;
 };
 
-static bool fail_at(struct scanner *scanner, const char *at, const char *expected)
+static bool actions_fail_at(struct actions_scanner *scanner, const char *at, const char *expected)
 {
     int length = scanner->end - at > 32 ? 32 : (int)(scanner->end - at);
     const char *what =
@@ -30,7 +30,7 @@ static bool fail_at(struct scanner *scanner, const char *at, const char *expecte
     return false;
 }
 
-static bool accept(struct scanner *scanner, const char *wanted)
+static bool actions_accept(struct actions_scanner *scanner, const char *wanted)
 {
     size_t length = strlen(wanted);
     if ((size_t)(scanner->end - scanner->at) < length || memcmp(scanner->at, wanted, length) != 0)
@@ -39,28 +39,30 @@ static bool accept(struct scanner *scanner, const char *wanted)
     return true;
 }
 
-static bool expect(struct scanner *scanner, const char *wanted, const char *expected)
+static bool actions_expect(struct actions_scanner *scanner, const char *wanted,
+                           const char *expected)
 {
-    return accept(scanner, wanted) || fail_at(scanner, scanner->at, expected);
+    return actions_accept(scanner, wanted) || actions_fail_at(scanner, scanner->at, expected);
 }
 
 /* digit+, below `limit` */
-static bool parse_number(struct scanner *scanner, int limit, const char *expected, int *out)
+static bool actions_parse_number(struct actions_scanner *scanner, int limit, const char *expected,
+                                 int *out)
 {
     const char *start = scanner->at;
     int value = 0;
     while (scanner->at < scanner->end && isdigit((unsigned char)*scanner->at)) {
         value = 10 * value + (*scanner->at++ - '0');
         if (value >= limit)
-            return fail_at(scanner, start, expected);
+            return actions_fail_at(scanner, start, expected);
     }
     if (scanner->at == start)
-        return fail_at(scanner, start, expected);
+        return actions_fail_at(scanner, start, expected);
     *out = value;
     return true;
 }
 
-static bool find_kind(const char *word, enum action_kind *out)
+static bool actions_find_kind(const char *word, enum action_kind *out)
 {
     for (enum action_kind kind = 0; kind < ACTION_OVERLAP_F_B; kind++) {
         if (strcmp(word, action_text(kind)) == 0) {
@@ -78,12 +80,12 @@ static bool find_old_kind(const char *word, enum action_kind *out)
     else if (strcmp(word, "BW") == 0)
         *out = ACTION_B;
     else
-        return strcmp(word, "I") != 0 && find_kind(word, out);
+        return strcmp(word, "I") != 0 && actions_find_kind(word, out);
     return true;
 }
 
 /* operation := (upper | "_")+ */
-static bool parse_kind(struct scanner *scanner, enum action_kind *out)
+static bool actions_parse_kind(struct actions_scanner *scanner, enum action_kind *out)
 {
     const char *start = scanner->at;
     char word[MAX_WORD] = "";
@@ -93,40 +95,43 @@ static bool parse_kind(struct scanner *scanner, enum action_kind *out)
         word[length++] = *scanner->at++;
     if (scanner->old_dialect)
         return find_old_kind(word, out) ||
-               fail_at(scanner, start, "F, B, W, BW or another operation of the old dialect");
-    return find_kind(word, out) ||
-           fail_at(scanner, start,
-                   "F, I, W, B, UNSHARD, RESHARD, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, "
-                   "WAIT_SEND_F, WAIT_SEND_B, WAIT_RECV_F, WAIT_RECV_B, WAIT_REDUCE_GRAD or "
-                   "REDUCE_EMBEDDING");
+               actions_fail_at(scanner, start,
+                               "F, B, W, BW or another operation of the old dialect");
+    return actions_find_kind(word, out) ||
+           actions_fail_at(
+               scanner, start,
+               "F, I, W, B, UNSHARD, RESHARD, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, "
+               "WAIT_SEND_F, WAIT_SEND_B, WAIT_RECV_F, WAIT_RECV_B, WAIT_REDUCE_GRAD or "
+               "REDUCE_EMBEDDING");
 }
 
 /* stage operation [ microbatch ] */
-static bool parse_simple(struct scanner *scanner, struct action *out)
+static bool parse_simple(struct actions_scanner *scanner, struct action *out)
 {
     *out = (struct action){.microbatch = -1};
-    return parse_number(scanner, PLAN_MAX_MODEL_STAGES, "a stage from 0 to 65535", &out->stage) &&
-           parse_kind(scanner, &out->kind) &&
+    return actions_parse_number(scanner, PLAN_MAX_MODEL_STAGES, "a stage from 0 to 65535",
+                                &out->stage) &&
+           actions_parse_kind(scanner, &out->kind) &&
            (!action_has_microbatch(out->kind) ||
-            parse_number(scanner, PLAN_MAX_MICROBATCHES, "a microbatch from 0 to 65535",
-                         &out->microbatch));
+            actions_parse_number(scanner, PLAN_MAX_MICROBATCHES, "a microbatch from 0 to 65535",
+                                 &out->microbatch));
 }
 
 /* The parts of an overlap: a forward, then a backward. */
-static bool parse_part(struct scanner *scanner, bool forward, struct action *out)
+static bool actions_parse_part(struct actions_scanner *scanner, bool forward, struct action *out)
 {
     const char *start = scanner->at;
     if (!parse_simple(scanner, out))
         return false;
     if (forward && out->kind != ACTION_F)
-        return fail_at(scanner, start, "a forward, such as 0F7");
+        return actions_fail_at(scanner, start, "a forward, such as 0F7");
     if (!forward && out->kind != ACTION_B && out->kind != ACTION_I)
-        return fail_at(scanner, start, "a backward, such as 7B3");
+        return actions_fail_at(scanner, start, "a backward, such as 7B3");
     return true;
 }
 
 /* "(" forward ";" backward ")" "OVERLAP_F_B", after the parenthesis */
-static bool parse_overlap(struct scanner *scanner, struct action *out)
+static bool parse_overlap(struct actions_scanner *scanner, struct action *out)
 {
     struct action *parts = ARENA_ARRAY(scanner->arena, ACTION_PARTS, struct action);
     if (!parts) {
@@ -135,24 +140,24 @@ static bool parse_overlap(struct scanner *scanner, struct action *out)
         return false;
     }
     *out = (struct action){.kind = ACTION_OVERLAP_F_B, .microbatch = -1, .parts = parts};
-    if (!parse_part(scanner, true, &parts[0]) || !expect(scanner, ";", "\";\"") ||
-        !parse_part(scanner, false, &parts[1]) || !expect(scanner, ")", "\")\""))
+    if (!actions_parse_part(scanner, true, &parts[0]) || !actions_expect(scanner, ";", "\";\"") ||
+        !actions_parse_part(scanner, false, &parts[1]) || !actions_expect(scanner, ")", "\")\""))
         return false;
     out->stage = parts[0].stage;
-    return expect(scanner, action_text(ACTION_OVERLAP_F_B), "OVERLAP_F_B");
+    return actions_expect(scanner, action_text(ACTION_OVERLAP_F_B), "OVERLAP_F_B");
 }
 
 bool action_parse(const char *text, size_t length, bool old_dialect, struct arena *arena,
                   struct action *out, const char **what, size_t *where)
 {
-    struct scanner scanner = {text, text, text + length, old_dialect, arena, what, where};
+    struct actions_scanner scanner = {text, text, text + length, old_dialect, arena, what, where};
     struct action action;
-    bool ok =
-        accept(&scanner, "(") ? parse_overlap(&scanner, &action) : parse_simple(&scanner, &action);
+    bool ok = actions_accept(&scanner, "(") ? parse_overlap(&scanner, &action)
+                                            : parse_simple(&scanner, &action);
     if (!ok)
         return false;
     if (scanner.at != scanner.end)
-        return fail_at(&scanner, scanner.at, "the end of the action");
+        return actions_fail_at(&scanner, scanner.at, "the end of the action");
     *out = action;
     return true;
 }
@@ -193,7 +198,7 @@ void action_print(const struct action *action, FILE *out)
 
 /* ---- names of passes ------------------------------------------------------------------------- */
 
-static bool is_pass(const struct action *part)
+static bool actions_is_pass(const struct action *part)
 {
     return comms_is_pass(part) && part->stage >= 0 && part->stage < PASS_MOST_STAGES &&
            part->microbatch >= 0;
@@ -210,7 +215,7 @@ static bool read_action(const char *name, struct arena *arena, struct action *ou
         return false;
     size_t count = comms_parts(&action, &parts);
     for (size_t i = 0; i < count; i++)
-        if (!is_pass(&parts[i]))
+        if (!actions_is_pass(&parts[i]))
             return false;
     *out = action;
     return count == 1 || count == 2;

@@ -12,7 +12,7 @@ int64_t arithmetic_message_bytes(const struct arithmetic *arithmetic)
     return (int64_t)arithmetic->batch * arithmetic->width * (int64_t)sizeof(float);
 }
 
-static int layers_of(const struct arithmetic *arithmetic, const struct stage_cost *cost)
+static int arithmetic_layers_of(const struct arithmetic *arithmetic, const struct stage_cost *cost)
 {
     if (arithmetic->layers_per_stage)
         return arithmetic->layers_per_stage;
@@ -35,7 +35,7 @@ static int divides(const struct plan *plan)
 }
 
 /* Ranks are whole stages, of replicas or one alone. */
-static enum status check(const struct plan *plan, struct diag *diag)
+static enum status arithmetic_check(const struct plan *plan, struct diag *diag)
 {
     const struct programs *programs = &plan->programs;
     const struct arithmetic *arithmetic = &programs->arithmetic;
@@ -102,9 +102,9 @@ enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *
     made.again = ARENA_ARRAY(arena, (size_t)made.microbatches + 1, bool);
     if (!made.layers || !made.rank_of || !made.again)
         return diag_no_memory(diag);
-    enum status status = check(plan, diag);
+    enum status status = arithmetic_check(plan, diag);
     for (int s = 0; s < made.stages && status == STATUS_OK; s++) {
-        made.layers[s] = layers_of(&made, &costs[s]);
+        made.layers[s] = arithmetic_layers_of(&made, &costs[s]);
         place_stage(plan, map, ranks, s, &made);
         status = check_stage(plan, s, made.layers[s], diag);
     }

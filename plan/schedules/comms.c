@@ -113,7 +113,7 @@ bool comms_is_pass(const struct action *action)
            action->kind == ACTION_B;
 }
 
-static enum status check_parts(const struct action *action, struct diag *diag)
+static enum status comms_check_parts(const struct action *action, struct diag *diag)
 {
     for (int i = 0; action->parts && i < ACTION_PARTS; i++)
         if (!comms_is_pass(&action->parts[i]))
@@ -209,7 +209,7 @@ enum status comms_map_stages(struct arena *arena, const struct rank_program *ran
         for (size_t i = 0; i < ranks[rank].count; i++) {
             const struct action *parts;
             size_t count = comms_parts(&ranks[rank].actions[i], &parts);
-            enum status status = check_parts(&ranks[rank].actions[i], diag);
+            enum status status = comms_check_parts(&ranks[rank].actions[i], diag);
             for (size_t k = 0; status == STATUS_OK && k < count; k++)
                 status = claim_stage(&map, rank, &parts[k], diag);
             if (status != STATUS_OK)
@@ -240,9 +240,9 @@ struct adding {
     bool *waits;  /* per rank: no message has come since that action could not be placed */
     int rank_count;
     struct stage_map map;
-    uint8_t *placed;       /* [stage * microbatches + microbatch] */
-    struct clocks *clocks; /* COMMS_TIMED */
-    int column;            /* of the action that is placed now */
+    uint8_t *placed;             /* [stage * microbatches + microbatch] */
+    struct comms_clocks *clocks; /* COMMS_TIMED */
+    int column;                  /* of the action that is placed now */
 };
 
 /* The messages of a pass with the neighbouring stages. */
@@ -301,7 +301,7 @@ static const struct action *blocking_part(const struct adding *adding, int rank,
     return NULL;
 }
 
-static void append(struct rank_program *list, struct action action)
+static void comms_append(struct rank_program *list, struct action action)
 {
     list->actions[list->count++] = action;
 }
@@ -320,16 +320,16 @@ static void place_part(struct adding *adding, int rank, const struct action *par
                              .microbatch = part->microbatch,
                              .column = adding->column,
                              .mark = part->mark};
-    append(&adding->out[rank], message);
+    comms_append(&adding->out[rank], message);
     message.kind = flow.recv;
     message.stage = flow.output_stage;
-    append(&adding->out[to], message);
+    comms_append(&adding->out[to], message);
     adding->waits[to] = false;
     *placed_at(adding, flow.output_stage, part->microbatch) |= (uint8_t)flow.received;
 }
 
 /* The rank's next action that is not idle, NULL at the end of its list. */
-static const struct action *head_of(struct adding *adding, int rank)
+static const struct action *comms_head_of(struct adding *adding, int rank)
 {
     const struct rank_program *list = &adding->in[rank];
     size_t *next = &adding->next[rank];
@@ -340,11 +340,11 @@ static const struct action *head_of(struct adding *adding, int rank)
 
 static bool place_head(struct adding *adding, int rank)
 {
-    const struct action *head = head_of(adding, rank);
+    const struct action *head = comms_head_of(adding, rank);
     adding->waits[rank] = !head || blocking_part(adding, rank, head);
     if (adding->waits[rank])
         return false;
-    append(&adding->out[rank], *head);
+    comms_append(&adding->out[rank], *head);
     adding->column = head->column;
     const struct action *parts;
     size_t count = comms_parts(head, &parts);
@@ -439,7 +439,7 @@ static enum status refuse_malformed(struct adding *adding, struct diag *diag)
     const struct action *first = NULL;
     bool at_fault = false;
     for (int rank = 0; rank < adding->rank_count && !at_fault; rank++) {
-        const struct action *head = head_of(adding, rank);
+        const struct action *head = comms_head_of(adding, rank);
         at_fault = head && is_at_fault(adding, rank, head);
         first = at_fault || !first ? head : first;
     }
@@ -450,7 +450,7 @@ static enum status refuse_malformed(struct adding *adding, struct diag *diag)
                       "malformed schedule: no rank can do its next action (this one is %s)",
                       comms_action_name(first, name, sizeof name));
     for (int rank = 0; rank < adding->rank_count; rank++) {
-        const struct action *head = head_of(adding, rank);
+        const struct action *head = comms_head_of(adding, rank);
         if (head)
             note_head(adding, rank, head, diag);
     }
@@ -458,7 +458,7 @@ static enum status refuse_malformed(struct adding *adding, struct diag *diag)
 }
 
 /* A stage that no rank holds would leave its neighbours waiting for ever. */
-static enum status check_stages(const struct stage_map *map, struct diag *diag)
+static enum status comms_check_stages(const struct stage_map *map, struct diag *diag)
 {
     for (int stage = 0; stage < map->stages; stage++)
         if (map->rank_of[stage] < 0)
@@ -471,7 +471,7 @@ static enum status check_stages(const struct stage_map *map, struct diag *diag)
 }
 
 /* Room for exactly the actions there will be. */
-static bool make_room(struct adding *adding, struct arena *arena)
+static bool comms_make_room(struct adding *adding, struct arena *arena)
 {
     for (int rank = 0; rank < adding->rank_count; rank++)
         for (size_t i = 0; i < adding->in[rank].count; i++) {
@@ -498,7 +498,7 @@ static bool make_room(struct adding *adding, struct arena *arena)
 static enum status refuse_rest(struct adding *adding, struct diag *diag)
 {
     for (int rank = 0; rank < adding->rank_count; rank++)
-        if (head_of(adding, rank))
+        if (comms_head_of(adding, rank))
             return refuse_malformed(adding, diag);
     return STATUS_OK;
 }
@@ -516,7 +516,7 @@ static enum status place_all(struct adding *adding, struct diag *diag)
 /* ---- by time --------------------------------------------------------------------------------- */
 
 /* The ranks whose next action can be placed, by the time at which it ends: a heap. */
-struct clocks {
+struct comms_clocks {
     struct pass_clock times;
     int64_t *forward, *backward; /* the end of a pass: [stage * microbatches + microbatch] */
     int64_t *free_at, *end;      /* per rank: its last action; its next one */
@@ -525,12 +525,12 @@ struct clocks {
     int count;
 };
 
-static bool ends_before(const struct clocks *clocks, int a, int b)
+static bool ends_before(const struct comms_clocks *clocks, int a, int b)
 {
     return clocks->end[a] != clocks->end[b] ? clocks->end[a] < clocks->end[b] : a < b;
 }
 
-static void heap_push(struct clocks *clocks, int rank)
+static void heap_push(struct comms_clocks *clocks, int rank)
 {
     int at = clocks->count++;
     for (; at > 0 && ends_before(clocks, rank, clocks->heap[(at - 1) / 2]); at = (at - 1) / 2)
@@ -538,7 +538,7 @@ static void heap_push(struct clocks *clocks, int rank)
     clocks->heap[at] = rank;
 }
 
-static int heap_pop(struct clocks *clocks)
+static int heap_pop(struct comms_clocks *clocks)
 {
     int first = clocks->heap[0], last = clocks->heap[--clocks->count], at = 0;
     for (int child; (child = 2 * at + 1) < clocks->count; at = child) {
@@ -553,14 +553,14 @@ static int heap_pop(struct clocks *clocks)
     return first;
 }
 
-static int64_t *end_of(const struct adding *adding, const struct action *part, int stage)
+static int64_t *comms_end_of(const struct adding *adding, const struct action *part, int stage)
 {
     int64_t *ends = part->kind == ACTION_F ? adding->clocks->forward : adding->clocks->backward;
     return &ends[(size_t)stage * (size_t)adding->map.microbatches + (size_t)part->microbatch];
 }
 
 /* Of the message that brings the input of a part from this stage; of one rank to itself: none. */
-static int64_t message_time(const struct adding *adding, const struct action *part, int from)
+static int64_t comms_message_time(const struct adding *adding, const struct action *part, int from)
 {
     const struct plan *plan = adding->clocks->times.plan;
     int sender = comms_rank_of(&adding->map, from),
@@ -573,18 +573,19 @@ static int64_t message_time(const struct adding *adding, const struct action *pa
 }
 
 /* A rank whose next action has its inputs joins the heap. */
-static void consider(struct adding *adding, int rank)
+static void comms_consider(struct adding *adding, int rank)
 {
-    struct clocks *clocks = adding->clocks;
-    const struct action *head = head_of(adding, rank), *parts;
+    struct comms_clocks *clocks = adding->clocks;
+    const struct action *head = comms_head_of(adding, rank), *parts;
     if (!head || clocks->waits[rank] || blocking_part(adding, rank, head))
         return;
     int64_t start = clocks->free_at[rank];
     size_t count = comms_parts(head, &parts);
     for (size_t i = 0; i < count; i++) {
         int from = flow_of(&adding->map, &parts[i]).input_stage;
-        int64_t here =
-            from < 0 ? 0 : *end_of(adding, &parts[i], from) + message_time(adding, &parts[i], from);
+        int64_t here = from < 0 ? 0
+                                : *comms_end_of(adding, &parts[i], from) +
+                                      comms_message_time(adding, &parts[i], from);
         start = here > start ? here : start;
     }
     clocks->end[rank] = start + pass_time(&clocks->times, head);
@@ -594,32 +595,32 @@ static void consider(struct adding *adding, int rank)
 
 static void place_earliest(struct adding *adding)
 {
-    struct clocks *clocks = adding->clocks;
+    struct comms_clocks *clocks = adding->clocks;
     int rank = heap_pop(clocks);
-    const struct action *head = head_of(adding, rank), *parts;
+    const struct action *head = comms_head_of(adding, rank), *parts;
     size_t count = comms_parts(head, &parts);
     clocks->waits[rank] = false;
     clocks->free_at[rank] = clocks->end[rank];
     for (size_t i = 0; i < count; i++)
         if (flow_of(&adding->map, &parts[i]).computed)
-            *end_of(adding, &parts[i], parts[i].stage) = clocks->end[rank];
+            *comms_end_of(adding, &parts[i], parts[i].stage) = clocks->end[rank];
     place_head(adding, rank);
-    consider(adding, rank);
+    comms_consider(adding, rank);
     for (size_t i = 0; i < count; i++)
         if (receiver_of(&adding->map, &parts[i]) >= 0)
-            consider(adding, receiver_of(&adding->map, &parts[i]));
+            comms_consider(adding, receiver_of(&adding->map, &parts[i]));
 }
 
 static enum status place_by_time(struct adding *adding, struct diag *diag)
 {
     for (int rank = 0; rank < adding->rank_count; rank++)
-        consider(adding, rank);
+        comms_consider(adding, rank);
     while (adding->clocks->count > 0)
         place_earliest(adding);
     return refuse_rest(adding, diag);
 }
 
-static bool start_clocks(struct clocks *clocks, size_t cells, int rank_count)
+static bool start_clocks(struct comms_clocks *clocks, size_t cells, int rank_count)
 {
     clocks->forward = calloc(2 * cells + 1, sizeof *clocks->forward);
     clocks->free_at = calloc(2 * (size_t)rank_count, sizeof *clocks->free_at);
@@ -632,7 +633,7 @@ static bool start_clocks(struct clocks *clocks, size_t cells, int rank_count)
     return true;
 }
 
-static void stop_clocks(struct clocks *clocks)
+static void stop_clocks(struct comms_clocks *clocks)
 {
     free(clocks->forward);
     free(clocks->free_at);
@@ -642,14 +643,15 @@ static void stop_clocks(struct clocks *clocks)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static enum status add_messages(struct arena *arena, struct rank_program *ranks, int rank_count,
-                                int copies, struct clocks *clocks, struct diag *diag)
+static enum status comms_add_messages(struct arena *arena, struct rank_program *ranks,
+                                      int rank_count, int copies, struct comms_clocks *clocks,
+                                      struct diag *diag)
 {
     assert(!comms_present(ranks, rank_count));
     struct adding adding = {.in = ranks, .rank_count = rank_count, .clocks = clocks};
     enum status status = comms_map_stages(arena, ranks, rank_count, copies, &adding.map, diag);
     if (status == STATUS_OK)
-        status = check_stages(&adding.map, diag);
+        status = comms_check_stages(&adding.map, diag);
     if (status != STATUS_OK)
         return status;
     size_t cells = (size_t)adding.map.stages * (size_t)adding.map.microbatches;
@@ -658,7 +660,8 @@ static enum status add_messages(struct arena *arena, struct rank_program *ranks,
     adding.waits = calloc((size_t)rank_count, sizeof *adding.waits);
     adding.out = calloc((size_t)rank_count, sizeof *adding.out);
     bool ok = adding.placed && adding.next && adding.waits && adding.out &&
-              make_room(&adding, arena) && (!clocks || start_clocks(clocks, cells, rank_count));
+              comms_make_room(&adding, arena) &&
+              (!clocks || start_clocks(clocks, cells, rank_count));
     if (ok)
         status = clocks ? place_by_time(&adding, diag) : place_all(&adding, diag);
     else
@@ -675,14 +678,14 @@ static enum status add_messages(struct arena *arena, struct rank_program *ranks,
 enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count, int copies,
                       struct diag *diag)
 {
-    return add_messages(arena, ranks, rank_count, copies, NULL, diag);
+    return comms_add_messages(arena, ranks, rank_count, copies, NULL, diag);
 }
 
 enum status comms_add_timed(struct arena *arena, struct rank_program *ranks, int rank_count,
                             int copies, const struct pass_clock *times, struct diag *diag)
 {
-    struct clocks clocks = {.times = *times};
-    enum status status = add_messages(arena, ranks, rank_count, copies, &clocks, diag);
+    struct comms_clocks clocks = {.times = *times};
+    enum status status = comms_add_messages(arena, ranks, rank_count, copies, &clocks, diag);
     stop_clocks(&clocks);
     return status;
 }
@@ -710,7 +713,7 @@ enum status comms_merge_bw(struct arena *arena, struct rank_program *ranks, int 
             if (out.count > 0 && is_weight_of(action, &out.actions[out.count - 1]))
                 out.actions[out.count - 1].kind = ACTION_B;
             else
-                append(&out, *action);
+                comms_append(&out, *action);
         }
         ranks[rank] = out;
     }

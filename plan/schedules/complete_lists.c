@@ -22,7 +22,7 @@ struct list_ends parallel_ends(const struct plan *plan, const struct rank_differ
 }
 
 /* A list being made longer. */
-struct maker {
+struct complete_lists_maker {
     const struct stage_map *map;
     struct list_ends ends;
     int own;
@@ -33,13 +33,14 @@ struct maker {
     struct mark mark; /* of what is added */
 };
 
-static void push(struct maker *maker, enum action_kind kind, int stage)
+static void complete_lists_push(struct complete_lists_maker *maker, enum action_kind kind,
+                                int stage)
 {
     maker->list.actions[maker->list.count++] =
         (struct action){.kind = kind, .stage = stage, .microbatch = -1, .mark = maker->mark};
 }
 
-static void note_old(struct maker *maker, const struct rank_program *old)
+static void note_old(struct complete_lists_maker *maker, const struct rank_program *old)
 {
     for (size_t i = 0; i < old->count; i++) {
         const struct action *parts;
@@ -54,32 +55,33 @@ static void note_old(struct maker *maker, const struct rank_program *old)
     }
 }
 
-static bool reduces(const struct maker *maker, int stage)
+static bool reduces(const struct complete_lists_maker *maker, int stage)
 {
     return maker->last[stage] && !maker->listed[stage];
 }
 
 /* For each stage of the list. */
-static void push_all(struct maker *maker, enum action_kind kind)
+static void push_all(struct complete_lists_maker *maker, enum action_kind kind)
 {
     for (int stage = 0; stage < maker->map->stages; stage++)
         if (reduces(maker, stage))
-            push(maker, kind, stage);
+            complete_lists_push(maker, kind, stage);
 }
 
 /* The first and the last stage hold the embedding; one rank that has both needs no message. */
-static void push_embedding(struct maker *maker)
+static void push_embedding(struct complete_lists_maker *maker)
 {
     int last = maker->map->stages - 1;
     if (maker->has_embedding || comms_rank_of(maker->map, 0) == comms_rank_of(maker->map, last))
         return;
     if (comms_rank_of(maker->map, 0) == maker->own)
-        push(maker, ACTION_REDUCE_EMBEDDING, 0);
+        complete_lists_push(maker, ACTION_REDUCE_EMBEDDING, 0);
     if (comms_rank_of(maker->map, last) == maker->own)
-        push(maker, ACTION_REDUCE_EMBEDDING, last);
+        complete_lists_push(maker, ACTION_REDUCE_EMBEDDING, last);
 }
 
-static void push_old(struct maker *maker, const struct rank_program *old, bool at_stage)
+static void push_old(struct complete_lists_maker *maker, const struct rank_program *old,
+                     bool at_stage)
 {
     for (size_t i = 0; i < old->count; i++) {
         const struct action *parts, *action = &old->actions[i];
@@ -90,12 +92,13 @@ static void push_old(struct maker *maker, const struct rank_program *old, bool a
             bool last = (parts[k].kind == ACTION_W || parts[k].kind == ACTION_B) &&
                         maker->last[parts[k].stage] == i + 1;
             if (last && reduces(maker, parts[k].stage))
-                push(maker, ACTION_REDUCE_GRAD, parts[k].stage);
+                complete_lists_push(maker, ACTION_REDUCE_GRAD, parts[k].stage);
         }
     }
 }
 
-static void make(struct maker *maker, const struct rank_program *old, bool grads)
+static void complete_lists_own_make(struct complete_lists_maker *maker,
+                                    const struct rank_program *old, bool grads)
 {
     enum grad_reduce reduce = grads ? maker->ends.reduce : GRAD_REDUCE_NONE;
     note_old(maker, old);
@@ -122,7 +125,7 @@ static enum status parallel_add_ends(const struct plan *plan, const struct list_
                                      struct rank_program *list, struct diag *diag)
 {
     size_t stages = (size_t)map->stages;
-    struct maker maker = {.map = map, .ends = *ends, .own = own};
+    struct complete_lists_maker maker = {.map = map, .ends = *ends, .own = own};
     if (ends->reduce == GRAD_REDUCE_NONE && ends->embedding == EMBEDDING_NONE)
         return STATUS_OK;
     size_t most = list->count + 2 * stages + 2;
@@ -131,13 +134,13 @@ static enum status parallel_add_ends(const struct plan *plan, const struct list_
     maker.listed = ARENA_ARRAY(arena, stages, bool);
     if (!maker.list.actions || !maker.last || !maker.listed)
         return diag_no_memory(diag);
-    make(&maker, list, has_replicas(&plan->programs.parallel));
+    complete_lists_own_make(&maker, list, has_replicas(&plan->programs.parallel));
     *list = maker.list;
     return STATUS_OK;
 }
 
 /* Messages from the generators and from comms.c know the position but not the file. */
-static void name_file(struct diag *diag, size_t first, const char *file)
+static void complete_lists_name_file(struct diag *diag, size_t first, const char *file)
 {
     for (size_t i = first; i < diag->count; i++) {
         if (diag->messages[i].file || !file)
@@ -180,8 +183,9 @@ enum status complete_lists_given(const struct plan *plan, struct arena *arena,
     return STATUS_OK;
 }
 
-static enum status add_messages(const struct plan *plan, struct arena *arena,
-                                struct rank_program *ranks, int rank_count, struct diag *diag)
+static enum status complete_lists_add_messages(const struct plan *plan, struct arena *arena,
+                                               struct rank_program *ranks, int rank_count,
+                                               struct diag *diag)
 {
     return comms_present(ranks, rank_count)
                ? STATUS_OK
@@ -189,9 +193,10 @@ static enum status add_messages(const struct plan *plan, struct arena *arena,
 }
 
 /* The collectives at the ends of stages, in all lists, or in that of one rank that differs. */
-static enum status add_ends(const struct plan *plan, struct arena *arena,
-                            struct rank_program *ranks, int rank_count,
-                            const struct rank_differs *differs, int own, struct diag *diag)
+static enum status complete_lists_add_ends(const struct plan *plan, struct arena *arena,
+                                           struct rank_program *ranks, int rank_count,
+                                           const struct rank_differs *differs, int own,
+                                           struct diag *diag)
 {
     struct stage_map map;
     struct list_ends ends = parallel_ends(plan, differs);
@@ -220,17 +225,17 @@ static enum status make_differing(const struct plan *plan, struct arena *arena,
     enum status status = STATUS_OK;
     if (differs->has_program) {
         lists[own] = *differs->program;
-        status = add_messages(plan, arena, lists, rank_count, diag);
+        status = complete_lists_add_messages(plan, arena, lists, rank_count, diag);
     }
     if (status == STATUS_OK)
-        status = add_ends(plan, arena, lists, rank_count, differs, own, diag);
+        status = complete_lists_add_ends(plan, arena, lists, rank_count, differs, own, diag);
     *out = lists[own];
     return status;
 }
 
-static enum status complete(const struct plan *plan, struct arena *arena,
-                            struct rank_program **ranks, int *rank_count,
-                            struct rank_program **differing, struct diag *diag)
+static enum status complete_lists_complete(const struct plan *plan, struct arena *arena,
+                                           struct rank_program **ranks, int *rank_count,
+                                           struct rank_program **differing, struct diag *diag)
 {
     const struct parallel_spec *spec = &plan->programs.parallel;
     struct rank_program *given, *with;
@@ -244,13 +249,14 @@ static enum status complete(const struct plan *plan, struct arena *arena,
     if (!with || !*ranks || !*differing)
         return diag_no_memory(diag);
     memcpy(with, given, count * sizeof *with);
-    status = add_messages(plan, arena, with, *rank_count, diag);
+    status = complete_lists_add_messages(plan, arena, with, *rank_count, diag);
     for (size_t i = 0; status == STATUS_OK && i < spec->differing_count; i++)
         status = make_differing(plan, arena, given, with, *rank_count, &spec->differing[i],
                                 &(*differing)[i], diag);
     memcpy(*ranks, with, count * sizeof *with);
-    return status == STATUS_OK ? add_ends(plan, arena, *ranks, *rank_count, NULL, -1, diag)
-                               : status;
+    return status == STATUS_OK
+               ? complete_lists_add_ends(plan, arena, *ranks, *rank_count, NULL, -1, diag)
+               : status;
 }
 
 enum status complete_lists_fill_all(const struct plan *plan, struct arena *arena,
@@ -260,9 +266,9 @@ enum status complete_lists_fill_all(const struct plan *plan, struct arena *arena
     size_t first = diag->count;
     struct rank_program *made = NULL, *others = NULL;
     int count = 0;
-    enum status status = complete(plan, arena, &made, &count, &others, diag);
+    enum status status = complete_lists_complete(plan, arena, &made, &count, &others, diag);
     if (status != STATUS_OK) {
-        name_file(diag, first, plan->file);
+        complete_lists_name_file(diag, first, plan->file);
         return status;
     }
     *ranks = made;
@@ -288,7 +294,7 @@ static enum status map_lists(const struct plan *plan, struct complete_lists *lis
         status = comms_map_stages(&lists->arena, lists->ranks, lists->rank_count,
                                   complete_lists_copies(plan), &lists->map, diag);
     if (status != STATUS_OK)
-        name_file(diag, first, plan->file);
+        complete_lists_name_file(diag, first, plan->file);
     return status;
 }
 

@@ -31,7 +31,7 @@
 
 /* ---- what layers cost ------------------------------------------------------------------------ */
 
-static int64_t item(const struct cost_list *list, size_t index)
+static int64_t costs_item(const struct cost_list *list, size_t index)
 {
     return list->count == 0 ? 0 : list->items[list->count == 1 ? 0 : index];
 }
@@ -39,12 +39,12 @@ static int64_t item(const struct cost_list *list, size_t index)
 /* The time of a microbatch in a layer, in embedding or head. */
 static int64_t item_ns(const struct cost_table *table, size_t index)
 {
-    int64_t backward = table->of[COST_B].count
-                           ? item(&table->of[COST_B], index)
-                           : item(&table->of[COST_I], index) + item(&table->of[COST_W], index);
+    int64_t backward = table->of[COST_B].count ? costs_item(&table->of[COST_B], index)
+                                               : costs_item(&table->of[COST_I], index) +
+                                                     costs_item(&table->of[COST_W], index);
     int64_t exchange =
-        item(&table->of[COST_DISPATCH], index) + item(&table->of[COST_COMBINE], index);
-    return item(&table->of[COST_F], index) + backward + 2 * exchange;
+        costs_item(&table->of[COST_DISPATCH], index) + costs_item(&table->of[COST_COMBINE], index);
+    return costs_item(&table->of[COST_F], index) + backward + 2 * exchange;
 }
 
 /* The ranks' room, and what stages hold. */
@@ -59,8 +59,8 @@ struct room {
 static int64_t item_bytes(const struct room *room, const struct cost_table *table, size_t index,
                           int stage)
 {
-    int64_t kept = item(&table->of[room->again ? COST_INPUT : COST_ACTIVATION], index);
-    return item(&table->of[COST_WEIGHTS], index) + item(&table->of[COST_STATE], index) +
+    int64_t kept = costs_item(&table->of[room->again ? COST_INPUT : COST_ACTIVATION], index);
+    return costs_item(&table->of[COST_WEIGHTS], index) + costs_item(&table->of[COST_STATE], index) +
            room->in_flight[stage] * kept;
 }
 
@@ -114,8 +114,8 @@ static enum status count_in_flight(const struct plan *plan, int stages, struct a
     return STATUS_OK;
 }
 
-static enum status find_room(const struct plan *plan, int stages, struct arena *arena,
-                             struct room *room, struct diag *diag)
+static enum status costs_find_room(const struct plan *plan, int stages, struct arena *arena,
+                                   struct room *room, struct diag *diag)
 {
     size_t count = (size_t)stages + 1;
     room->machine = machine_has_memory(&plan->machine) ? &plan->machine : NULL;
@@ -133,7 +133,7 @@ static enum status find_room(const struct plan *plan, int stages, struct arena *
 
 /* ---- divisions ------------------------------------------------------------------------------- */
 
-static bool has_room(const struct room *room, int stage, int64_t more)
+static bool costs_has_room(const struct room *room, int stage, int64_t more)
 {
     int rank = room->rank_of[stage];
     int64_t bytes = room->machine ? machine_memory(room->machine, rank) : 0;
@@ -147,23 +147,23 @@ static int64_t end_ns(const struct layers *layers, int stages, int stage)
 }
 
 /* The bytes that a rank holds before layers are put into its stages. */
-static void start_ranks(struct room *room, const struct layers *layers, int stages)
+static void costs_start_ranks(struct room *room, const struct layers *layers, int stages)
 {
     for (int stage = 0; stage < stages; stage++)
         room->held[room->rank_of[stage]] = 0;
     room->held[room->rank_of[0]] += item_bytes(room, &layers->embedding, 0, 0);
     room->held[room->rank_of[stages - 1]] += item_bytes(room, &layers->head, 0, stages - 1);
     for (int stage = 0; room->again && stage < stages; stage++)
-        room->held[room->rank_of[stage]] += item(&layers->each.of[COST_ACTIVATION], 0);
+        room->held[room->rank_of[stage]] += costs_item(&layers->each.of[COST_ACTIVATION], 0);
 }
 
 /* Layers behind one another on each stage while it takes no longer than `most`; each stage gets one while there
    are enough. False: layers are left over, or a rank has no room. */
-static bool fill_stages(const struct layers *layers, int stages, int64_t most, struct room *room,
-                        int *out)
+static bool costs_fill_stages(const struct layers *layers, int stages, int64_t most,
+                              struct room *room, int *out)
 {
     int next = 0;
-    start_ranks(room, layers, stages);
+    costs_start_ranks(room, layers, stages);
     for (int s = 0; s < stages; s++) {
         int64_t ns = end_ns(layers, stages, s);
         int last = layers->count - (stages - 1 - s); /* one for each stage behind it */
@@ -172,7 +172,7 @@ static bool fill_stages(const struct layers *layers, int stages, int64_t most, s
             int64_t more_ns = item_ns(&layers->each, (size_t)next);
             int64_t bytes = item_bytes(room, &layers->each, (size_t)next, s);
             bool must = out[s] == 0 && layers->count >= stages;
-            bool may = next < last && ns + more_ns <= most && has_room(room, s, bytes);
+            bool may = next < last && ns + more_ns <= most && costs_has_room(room, s, bytes);
             if (!must && !may)
                 break;
             ns += more_ns;
@@ -180,7 +180,7 @@ static bool fill_stages(const struct layers *layers, int stages, int64_t most, s
             out[s]++;
             next++;
         }
-        if (ns > most || !has_room(room, s, 0))
+        if (ns > most || !costs_has_room(room, s, 0))
             return false;
     }
     return next == layers->count;
@@ -192,16 +192,16 @@ static bool bisect(const struct layers *layers, int stages, struct room *room, i
     int64_t low = -1, high = item_ns(&layers->embedding, 0) + item_ns(&layers->head, 0);
     for (int i = 0; i < layers->count; i++)
         high += item_ns(&layers->each, (size_t)i);
-    if (room->machine && !fill_stages(layers, stages, high, room, out))
+    if (room->machine && !costs_fill_stages(layers, stages, high, room, out))
         return false;
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        if (fill_stages(layers, stages, middle, room, out))
+        if (costs_fill_stages(layers, stages, middle, room, out))
             high = middle;
         else
             low = middle;
     }
-    fill_stages(layers, stages, high, room, out);
+    costs_fill_stages(layers, stages, high, room, out);
     return true;
 }
 
@@ -212,7 +212,7 @@ static enum status balance_find(const struct plan *plan, const struct layers *la
     struct room room = {0};
     struct arena scratch;
     arena_init(&scratch, 0);
-    enum status status = find_room(plan, stages, &scratch, &room, diag);
+    enum status status = costs_find_room(plan, stages, &scratch, &room, diag);
     if (status == STATUS_OK && !bisect(layers, stages, &room, out)) {
         room.machine = NULL;
         bisect(layers, stages, &room, out);
@@ -258,14 +258,14 @@ static int links_of(const struct links *links, const struct link *edge, bool apa
         }
 
 /* Of what costs_resolve has checked, exactly; of more, as much as is refused. */
-static int64_t transfer_ns(int64_t bytes, int64_t bandwidth)
+static int64_t costs_transfer_ns(int64_t bytes, int64_t bandwidth)
 {
     double ns = bandwidth ? (double)bytes * NS_PER_S / (double)bandwidth + 0.5 : 0;
     return ns < 2.0 * COST_MOST_NS ? (int64_t)ns : 2 * COST_MOST_NS;
 }
 
 /* A time given for either end of a message is that of the message. */
-static bool given_time(const struct programs *programs, bool forward, int64_t *ns)
+static bool costs_given_time(const struct programs *programs, bool forward, int64_t *ns)
 {
     const struct action_time *send = &programs->times[forward ? ACTION_SEND_F : ACTION_SEND_B];
     const struct action_time *recv = &programs->times[forward ? ACTION_RECV_F : ACTION_RECV_B];
@@ -281,8 +281,9 @@ struct message_cost costs_link(const struct link *const *links, int count, int64
     FIRST_GIVEN(links, count, bytes)
     return (struct message_cost){.bytes = bytes,
                                  .latency_ns = latency,
-                                 .transfer_ns = transfer_ns(bytes, bandwidth),
-                                 .metadata_ns = latency + transfer_ns(METADATA_BYTES, bandwidth)};
+                                 .transfer_ns = costs_transfer_ns(bytes, bandwidth),
+                                 .metadata_ns =
+                                     latency + costs_transfer_ns(METADATA_BYTES, bandwidth)};
 }
 
 /* `edge`: the link of its own that a message has; NULL: none. */
@@ -300,7 +301,7 @@ static struct message_cost message_over(const struct plan *plan, const struct li
     struct message_cost cost = costs_link(links, count, bytes);
     if (cost.bytes == 0 && programs->arithmetic.given)
         cost = costs_link(links, count, arithmetic_message_bytes(&programs->arithmetic));
-    if (given_time(programs, forward, &given))
+    if (costs_given_time(programs, forward, &given))
         return (struct message_cost){.bytes = cost.bytes, .latency_ns = given};
     return cost;
 }
@@ -369,8 +370,8 @@ static enum status check_balance(const struct plan *plan, const struct layers *l
 }
 
 /* Programs without a pass have no stage that could hold a layer. */
-static enum status check_stages(const struct plan *plan, const struct layers *layers, int stages,
-                                struct diag *diag)
+static enum status costs_check_stages(const struct plan *plan, const struct layers *layers,
+                                      int stages, struct diag *diag)
 {
     if (stages > 0)
         return STATUS_OK;
@@ -416,13 +417,14 @@ static enum status divide_layers(const struct plan *plan, const struct layers *l
 /* Of layers, embedding and head some may give B, others I and W: a sum of one has the others, too. */
 static void add_backward(struct stage_cost *row, const struct cost_table *table, size_t index)
 {
-    int64_t whole = item(&table->of[COST_B], index);
+    int64_t whole = costs_item(&table->of[COST_B], index);
     bool split = table->of[COST_I].count || table->of[COST_W].count;
     if (table->of[COST_B].count && !split) {
         row->of[COST_I] += whole - whole / 2;
         row->of[COST_W] += whole / 2;
     } else if (table->of[COST_I].count && table->of[COST_W].count && !table->of[COST_B].count) {
-        row->of[COST_B] += item(&table->of[COST_I], index) + item(&table->of[COST_W], index);
+        row->of[COST_B] +=
+            costs_item(&table->of[COST_I], index) + costs_item(&table->of[COST_W], index);
     }
 }
 
@@ -434,13 +436,13 @@ static void note_given(struct stage_cost *row, const struct cost_table *table)
     row->given[COST_B] |= table->of[COST_I].count && table->of[COST_W].count;
 }
 
-static void add_item(struct stage_cost *row, const struct cost_table *table, size_t index)
+static void costs_add_item(struct stage_cost *row, const struct cost_table *table, size_t index)
 {
     for (int c = 0; c < COST_COUNT; c++)
-        row->of[c] += item(&table->of[c], index);
+        row->of[c] += costs_item(&table->of[c], index);
     note_given(row, table);
     add_backward(row, table, index);
-    int64_t again = item(&table->of[COST_ACTIVATION], index);
+    int64_t again = costs_item(&table->of[COST_ACTIVATION], index);
     row->again = again > row->again ? again : row->again;
 }
 
@@ -450,18 +452,18 @@ static enum status add_layers(const struct plan *plan, const struct layers *laye
     int *counts = ARENA_ARRAY(arena, (size_t)stages, int), next = 0;
     if (!counts)
         return diag_no_memory(diag);
-    enum status status = check_stages(plan, layers, stages, diag);
+    enum status status = costs_check_stages(plan, layers, stages, diag);
     if (status == STATUS_OK)
         status = divide_layers(plan, layers, stages, counts, diag);
     for (int s = 0; status == STATUS_OK && s < stages; s++) {
         rows[s].layers = counts[s];
         note_given(&rows[s], &layers->each);
         for (int i = 0; i < counts[s]; i++)
-            add_item(&rows[s], &layers->each, (size_t)next++);
+            costs_add_item(&rows[s], &layers->each, (size_t)next++);
     }
     if (status == STATUS_OK) {
-        add_item(&rows[0], &layers->embedding, 0);
-        add_item(&rows[stages - 1], &layers->head, 0);
+        costs_add_item(&rows[0], &layers->embedding, 0);
+        costs_add_item(&rows[stages - 1], &layers->head, 0);
     }
     return status;
 }
@@ -493,7 +495,7 @@ static enum status put_stages(const struct plan *plan, int stages, int length,
                                  cost_key((enum cost)c), list->count, stages);
         for (int s = 0; list->count && s < stages; s++) {
             rows[s].given[c] = true;
-            rows[s].of[c] = item(list, (size_t)s % list->count);
+            rows[s].of[c] = costs_item(list, (size_t)s % list->count);
             if (c == COST_ACTIVATION)
                 rows[s].again = rows[s].of[c];
         }
@@ -539,7 +541,7 @@ static enum status refuse_cost(const struct plan *plan, const char *what, bool t
                          value < 0 ? "more than 64 bits hold" : found, most);
 }
 
-static bool is_within(enum cost cost, int64_t value)
+static bool costs_is_within(enum cost cost, int64_t value)
 {
     return value >= 0 && value <= (cost_is_time(cost) ? COST_MOST_NS : COST_MOST_BYTES);
 }
@@ -550,7 +552,7 @@ static enum status check_table(const struct plan *plan, const struct cost_table 
 {
     for (int c = 0; c < COST_COUNT; c++)
         for (size_t i = 0; i < table->of[c].count; i++)
-            if (!is_within((enum cost)c, table->of[c].items[i]))
+            if (!costs_is_within((enum cost)c, table->of[c].items[i]))
                 return refuse_cost(plan, cost_key((enum cost)c), cost_is_time((enum cost)c),
                                    table->of[c].items[i],
                                    table->of[c].mark.line ? table->of[c].mark : mark, diag);
@@ -575,12 +577,12 @@ static enum status check_given(const struct plan *plan, const struct layers *lay
     return status;
 }
 
-static enum status check_rows(const struct plan *plan, const struct stage_cost *rows, int stages,
-                              struct mark mark, struct diag *diag)
+static enum status costs_check_rows(const struct plan *plan, const struct stage_cost *rows,
+                                    int stages, struct mark mark, struct diag *diag)
 {
     for (int s = 0; s < stages; s++)
         for (int c = 0; c < COST_COUNT; c++)
-            if (!is_within((enum cost)c, rows[s].of[c])) {
+            if (!costs_is_within((enum cost)c, rows[s].of[c])) {
                 char what[64];
                 snprintf(what, sizeof what, "%s of stage %d", cost_key((enum cost)c), s);
                 return refuse_cost(plan, what, cost_is_time((enum cost)c), rows[s].of[c], mark,
@@ -633,7 +635,7 @@ enum status costs_resolve(const struct plan *plan, int stages, struct arena *are
     for (int s = 0; status == STATUS_OK && s < stages; s++)
         fill_rest(&plan->programs, &rows[s]);
     if (status == STATUS_OK)
-        status = check_rows(plan, rows, stages, layers.mark, diag);
+        status = costs_check_rows(plan, rows, stages, layers.mark, diag);
     if (status == STATUS_OK)
         *out = rows;
     return status;

@@ -25,7 +25,7 @@
 
 #include "generate_internal.h"
 
-static void push(struct list_builder *b, struct action action)
+static void generate_own_push(struct list_builder *b, struct action action)
 {
     assert(b->count < b->cap);
     action.mark = b->mark;
@@ -40,7 +40,7 @@ static int equal_round(int ranks, int microbatches)
 
 void generate_push(struct list_builder *b, enum action_kind kind, int stage, int microbatch)
 {
-    push(b, (struct action){.kind = kind, .stage = stage, .microbatch = microbatch});
+    generate_own_push(b, (struct action){.kind = kind, .stage = stage, .microbatch = microbatch});
 }
 
 /* A forward and a full backward, executed together. */
@@ -54,30 +54,31 @@ void generate_push_overlap(struct list_builder *b, struct action forward, struct
     parts[0] = forward;
     parts[1] = backward;
     parts[0].mark = parts[1].mark = b->mark;
-    push(b,
-         (struct action){
-             .kind = ACTION_OVERLAP_F_B, .stage = forward.stage, .microbatch = -1, .parts = parts});
+    generate_own_push(b, (struct action){.kind = ACTION_OVERLAP_F_B,
+                                         .stage = forward.stage,
+                                         .microbatch = -1,
+                                         .parts = parts});
 }
 
 /* ---- warm-up, steady pairs, cool-down -------------------------------------------------------- */
 
-struct visit {
+struct generate_visit {
     int chunk, microbatch;
 };
 
 /* The k-th forward of a rank: group after group; in a group chunk after chunk, each with all the
    group's microbatches. The last group may be smaller. */
-static struct visit visit_at(const struct list_builder *b, int group, int k)
+static struct generate_visit visit_at(const struct list_builder *b, int group, int k)
 {
     int first = k / (group * b->v) * group;
     int size = min_int(group, b->m - first);
     int within = k % (group * b->v);
-    return (struct visit){.chunk = within / size, .microbatch = first + within % size};
+    return (struct generate_visit){.chunk = within / size, .microbatch = first + within % size};
 }
 
 struct action generate_pass(const struct list_builder *b, enum action_kind kind, int group, int k)
 {
-    struct visit visit = visit_at(b, group, k);
+    struct generate_visit visit = visit_at(b, group, k);
     int chunk = kind == ACTION_F ? visit.chunk : b->v - 1 - visit.chunk;
     return (struct action){
         .kind = kind, .stage = chunk * b->p + b->rank, .microbatch = visit.microbatch};
@@ -85,7 +86,7 @@ struct action generate_pass(const struct list_builder *b, enum action_kind kind,
 
 static void push_visit(struct list_builder *b, enum action_kind kind, int group, int k)
 {
-    push(b, generate_pass(b, kind, group, k));
+    generate_own_push(b, generate_pass(b, kind, group, k));
 }
 
 static void push_backward(struct list_builder *b, const struct generate_pattern *pattern, int k)
@@ -401,7 +402,7 @@ enum { GROUP = 1, MOE_OVERLAP = 2, MEMORY = 4, MEGATRON = 8 };
 enum chunk_rule { ONE_CHUNK, ANY_CHUNKS, TWO_CHUNKS };
 
 /* The group a schedule without one given uses. */
-static int group_of(const struct generate_spec *spec)
+static int generate_group_of(const struct generate_spec *spec)
 {
     if (!spec->group && spec->megatron)
         return spec->chunks > 1 ? spec->ranks : spec->microbatches;
@@ -421,7 +422,7 @@ static const char *rule_rounds(const struct generate_spec *spec)
 
 static const char *rule_interleaved(const struct generate_spec *spec)
 {
-    int group = group_of(spec), left = spec->microbatches % group;
+    int group = generate_group_of(spec), left = spec->microbatches % group;
     if (!spec->group && !spec->megatron)
         return rule_rounds(spec);
     if (group > spec->microbatches)
@@ -670,7 +671,7 @@ static bool build_rank(const struct generate_spec *spec, const struct generator 
                              .v = spec->chunks,
                              .m = spec->microbatches,
                              .rank = rank,
-                             .group = group_of(spec),
+                             .group = generate_group_of(spec),
                              .moe_overlap = spec->moe_overlap,
                              .actions = room,
                              .cap = most_actions(spec),

@@ -22,7 +22,7 @@
 enum way { FORWARD, BACKWARD, WAYS };
 
 /* The messages of a call; a kind of ACTION_IDLE: there is none. */
-struct call {
+struct generate_megatron_call {
     struct action send_next, recv_prev, send_prev, recv_next;
 };
 
@@ -41,7 +41,7 @@ struct talk {
 
 static const struct action none = {.kind = ACTION_IDLE};
 
-static bool is_there(const struct action *message)
+static bool generate_megatron_is_there(const struct action *message)
 {
     return message->kind != ACTION_IDLE;
 }
@@ -50,7 +50,7 @@ static bool is_there(const struct action *message)
 
 static void say(struct talk *talk, const struct action *action)
 {
-    if (is_there(action))
+    if (generate_megatron_is_there(action))
         generate_push(talk->b, action->kind, action->stage, action->microbatch);
 }
 
@@ -62,13 +62,14 @@ static void await(struct talk *talk, const struct action *message)
         [ACTION_SEND_B] = ACTION_WAIT_SEND_B,
         [ACTION_RECV_B] = ACTION_WAIT_RECV_B,
     };
-    if (is_there(message))
+    if (generate_megatron_is_there(message))
         generate_push(talk->b, waits[message->kind], message->stage, message->microbatch);
 }
 
 enum { MOST = 4 };
 
-static void in_order(const struct talk *talk, const struct call *call, struct action out[MOST])
+static void in_order(const struct talk *talk, const struct generate_megatron_call *call,
+                     struct action out[MOST])
 {
     bool even = talk->b->rank % 2 == 0;
     if (talk->order == MEGATRON_BATCH) {
@@ -83,7 +84,7 @@ static void in_order(const struct talk *talk, const struct call *call, struct ac
     }
 }
 
-static void talk_now(struct talk *talk, struct call call)
+static void talk_now(struct talk *talk, struct generate_megatron_call call)
 {
     struct action messages[MOST];
     in_order(talk, &call, messages);
@@ -95,12 +96,12 @@ static void talk_now(struct talk *talk, struct call call)
 
 static void keep_open(struct talk *talk, enum way way, const struct action *receive)
 {
-    if (is_there(receive))
+    if (generate_megatron_is_there(receive))
         talk->open[way][talk->open_end[way]++] = *receive;
 }
 
 /* A call of one direction that is awaited later. The send before it is awaited now. */
-static void talk_ahead(struct talk *talk, enum way way, struct call call)
+static void talk_ahead(struct talk *talk, enum way way, struct generate_megatron_call call)
 {
     struct action messages[MOST];
     in_order(talk, &call, messages);
@@ -182,16 +183,17 @@ static struct action receive_first(struct talk *talk, enum way way)
     return receive_for(talk, way, way == FORWARD ? 0 : b->v - 1);
 }
 
-static void pass(struct talk *talk, enum way way, int k)
+static void generate_megatron_pass(struct talk *talk, enum way way, int k)
 {
     struct action action = pass_of(talk, way, k);
     say(talk, &action);
 }
 
-static struct call call_of(enum way way, struct action send, struct action receive)
+static struct generate_megatron_call generate_megatron_call_of(enum way way, struct action send,
+                                                               struct action receive)
 {
-    return way == FORWARD ? (struct call){send, receive, none, none}
-                          : (struct call){none, none, send, receive};
+    return way == FORWARD ? (struct generate_megatron_call){send, receive, none, none}
+                          : (struct generate_megatron_call){none, none, send, receive};
 }
 
 /* ---- one chunk a rank ------------------------------------------------------------------------ */
@@ -199,9 +201,9 @@ static struct call call_of(enum way way, struct action send, struct action recei
 /* A pass between a receive and a send. */
 static void alone(struct talk *talk, enum way way, int k)
 {
-    talk_now(talk, call_of(way, none, receive_first(talk, way)));
-    pass(talk, way, k);
-    talk_now(talk, call_of(way, send_of(talk, way, k), none));
+    talk_now(talk, generate_megatron_call_of(way, none, receive_first(talk, way)));
+    generate_megatron_pass(talk, way, k);
+    talk_now(talk, generate_megatron_call_of(way, send_of(talk, way, k), none));
 }
 
 static void build_line(struct talk *talk)
@@ -210,15 +212,16 @@ static void build_line(struct talk *talk)
     for (int k = 0; k < warm; k++)
         alone(talk, FORWARD, k);
     if (warm < talk->total)
-        talk_now(talk, call_of(FORWARD, none, receive_first(talk, FORWARD)));
+        talk_now(talk, generate_megatron_call_of(FORWARD, none, receive_first(talk, FORWARD)));
     for (int k = 0; k + warm < talk->total; k++) {
         bool last = k + warm == talk->total - 1;
-        pass(talk, FORWARD, k + warm);
-        talk_now(talk, (struct call){send_of(talk, FORWARD, k + warm), none, none,
-                                     receive_first(talk, BACKWARD)});
-        pass(talk, BACKWARD, k);
-        talk_now(talk, (struct call){none, last ? none : receive_first(talk, FORWARD),
-                                     send_of(talk, BACKWARD, k), none});
+        generate_megatron_pass(talk, FORWARD, k + warm);
+        talk_now(talk, (struct generate_megatron_call){send_of(talk, FORWARD, k + warm), none, none,
+                                                       receive_first(talk, BACKWARD)});
+        generate_megatron_pass(talk, BACKWARD, k);
+        talk_now(talk,
+                 (struct generate_megatron_call){none, last ? none : receive_first(talk, FORWARD),
+                                                 send_of(talk, BACKWARD, k), none});
     }
     for (int k = talk->total - warm; k < talk->total; k++)
         alone(talk, BACKWARD, k);
@@ -253,24 +256,25 @@ static void flush_pass(struct talk *talk, enum way way, int k)
     struct action receive = receive_at(talk, way, k);
     if (!leads)
         receive_ahead(talk, way, &receive);
-    pass(talk, way, k);
-    talk_ahead(talk, way, call_of(way, send_of(talk, way, k), leads ? receive : none));
+    generate_megatron_pass(talk, way, k);
+    talk_ahead(talk, way,
+               generate_megatron_call_of(way, send_of(talk, way, k), leads ? receive : none));
 }
 
-static void warm_up(struct talk *talk, int warm, bool backwards_follow)
+static void generate_megatron_warm_up(struct talk *talk, int warm, bool backwards_follow)
 {
     bool overlaps = talk->order == MEGATRON_OVERLAP || talk->order == MEGATRON_FLUSH;
-    talk_now(talk, call_of(FORWARD, none, receive_first(talk, FORWARD)));
+    talk_now(talk, generate_megatron_call_of(FORWARD, none, receive_first(talk, FORWARD)));
     for (int k = 0; k < warm; k++) {
         bool last = k == warm - 1 && backwards_follow;
         if (talk->order == MEGATRON_FLUSH) {
             flush_pass(talk, FORWARD, k);
         } else {
-            pass(talk, FORWARD, k);
+            generate_megatron_pass(talk, FORWARD, k);
             struct action send = send_of(talk, FORWARD, k);
             struct action receive = receive_at(talk, FORWARD, k);
             struct action gradient = last && !overlaps ? receive_first(talk, BACKWARD) : none;
-            talk_now(talk, (struct call){send, receive, none, gradient});
+            talk_now(talk, (struct generate_megatron_call){send, receive, none, gradient});
         }
         if (last && overlaps) {
             struct action gradient = receive_first(talk, BACKWARD);
@@ -282,7 +286,7 @@ static void warm_up(struct talk *talk, int warm, bool backwards_follow)
 static void steady_passes(struct talk *talk, int forward_k, int k)
 {
     if (!talk->pattern.overlap) {
-        pass(talk, FORWARD, forward_k);
+        generate_megatron_pass(talk, FORWARD, forward_k);
         return;
     }
     generate_push_overlap(talk->b, pass_of(talk, FORWARD, forward_k), pass_of(talk, BACKWARD, k));
@@ -297,30 +301,32 @@ static void steady_ahead(struct talk *talk, int forward_k, int k, bool last)
     steady_passes(talk, forward_k, k);
     struct action send = send_of(talk, FORWARD, forward_k);
     talk_ahead(talk, FORWARD,
-               call_of(FORWARD, send, last ? none : receive_at(talk, FORWARD, forward_k)));
+               generate_megatron_call_of(FORWARD, send,
+                                         last ? none : receive_at(talk, FORWARD, forward_k)));
     if (!talk->pattern.overlap) {
         await_pass_input(talk, BACKWARD, k);
-        pass(talk, BACKWARD, k);
+        generate_megatron_pass(talk, BACKWARD, k);
     }
     send = send_of(talk, BACKWARD, k);
-    talk_ahead(talk, BACKWARD, call_of(BACKWARD, send, receive_at(talk, BACKWARD, k)));
+    talk_ahead(talk, BACKWARD,
+               generate_megatron_call_of(BACKWARD, send, receive_at(talk, BACKWARD, k)));
 }
 
 static void steady_now(struct talk *talk, int forward_k, int k, bool last)
 {
     steady_passes(talk, forward_k, k);
     if (!talk->pattern.overlap)
-        pass(talk, BACKWARD, k);
+        generate_megatron_pass(talk, BACKWARD, k);
     struct action receive = last ? none : receive_at(talk, FORWARD, forward_k);
     struct action sends[WAYS] = {send_of(talk, FORWARD, forward_k), send_of(talk, BACKWARD, k)};
-    talk_now(talk, (struct call){sends[FORWARD], receive, sends[BACKWARD],
-                                 receive_at(talk, BACKWARD, k)});
+    talk_now(talk, (struct generate_megatron_call){sends[FORWARD], receive, sends[BACKWARD],
+                                                   receive_at(talk, BACKWARD, k)});
 }
 
 static void cool_down(struct talk *talk, int first, bool all_warm)
 {
     if (all_warm)
-        talk_now(talk, call_of(BACKWARD, none, receive_first(talk, BACKWARD)));
+        talk_now(talk, generate_megatron_call_of(BACKWARD, none, receive_first(talk, BACKWARD)));
     for (int k = first; k < talk->total; k++) {
         if (talk->order == MEGATRON_FLUSH) {
             flush_pass(talk, BACKWARD, k);
@@ -328,9 +334,9 @@ static void cool_down(struct talk *talk, int first, bool all_warm)
         }
         if (k > 0)
             await_pass_input(talk, BACKWARD, k);
-        pass(talk, BACKWARD, k);
+        generate_megatron_pass(talk, BACKWARD, k);
         struct action send = send_of(talk, BACKWARD, k);
-        talk_now(talk, call_of(BACKWARD, send, receive_at(talk, BACKWARD, k)));
+        talk_now(talk, generate_megatron_call_of(BACKWARD, send, receive_at(talk, BACKWARD, k)));
     }
     await(talk, &talk->sent[BACKWARD]);
 }
@@ -340,7 +346,7 @@ static void build_ring(struct talk *talk, bool forward_only)
     bool overlaps = talk->order == MEGATRON_OVERLAP || talk->order == MEGATRON_FLUSH;
     bool all_warm = forward_only || talk->pattern.warm >= talk->total;
     int warm = all_warm ? talk->total : talk->pattern.warm;
-    warm_up(talk, warm, !all_warm);
+    generate_megatron_warm_up(talk, warm, !all_warm);
     for (int k = 0; k + warm < talk->total; k++) {
         bool last = k + warm == talk->total - 1;
         if (overlaps)

@@ -66,7 +66,7 @@ int64_t model_message_bytes(const struct model_spec *model)
 /* ---- costs ----------------------------------------------------------------------------------- */
 
 /* `ns` of operations; bytes as they are. */
-static bool put(struct arena *arena, struct cost_table *table, enum cost cost, double value)
+static bool model_put(struct arena *arena, struct cost_table *table, enum cost cost, double value)
 {
     struct cost_list *list = &table->of[cost];
     if (list->count)
@@ -83,21 +83,22 @@ static bool put_parameters(const struct model_spec *model, struct arena *arena,
                            struct cost_table *table, double parameters)
 {
     double adam = model->distributed ? ADAM / or_one(model->data) : ADAM;
-    return put(arena, table, COST_WEIGHTS, HALF * parameters) &&
-           put(arena, table, COST_STATE, (GRADIENT + adam) * parameters);
+    return model_put(arena, table, COST_WEIGHTS, HALF * parameters) &&
+           model_put(arena, table, COST_STATE, (GRADIENT + adam) * parameters);
 }
 
 /* Operations of F, I and W on a rank. */
-static bool put_times(const struct model_spec *model, struct arena *arena, struct cost_table *table,
-                      double forward, double input, double weights)
+static bool model_put_times(const struct model_spec *model, struct arena *arena,
+                            struct cost_table *table, double forward, double input, double weights)
 {
     double ns = model->rate_flops ? 1e9 / (double)model->rate_flops : 0;
     bool split = table->of[COST_I].count || table->of[COST_W].count;
     if (ns == 0)
         return true;
-    return put(arena, table, COST_F, forward * ns) && put(arena, table, COST_I, input * ns) &&
-           put(arena, table, COST_W, weights * ns) &&
-           (split || put(arena, table, COST_B, (input + weights) * ns));
+    return model_put(arena, table, COST_F, forward * ns) &&
+           model_put(arena, table, COST_I, input * ns) &&
+           model_put(arena, table, COST_W, weights * ns) &&
+           (split || model_put(arena, table, COST_B, (input + weights) * ns));
 }
 
 /* Of the 34: norms 4, inputs of attention and MLP and the masks behind them, which tensor parallelism leaves whole;
@@ -114,11 +115,11 @@ static bool fill_layer(const struct model_spec *model, struct arena *arena, stru
     double router = model->experts ? z.h * model->experts : 0;
     double linear = 2 * z.s * z.b * (projections + mlp * z.k) / z.t;
     double attention = 4 * z.b * z.s * z.all * z.h / z.t;
-    return put(arena, &out->each, COST_ACTIVATION, whole / z.w + divided / z.t) &&
-           put(arena, &out->each, COST_INPUT, HALF * sbh / z.w) &&
+    return model_put(arena, &out->each, COST_ACTIVATION, whole / z.w + divided / z.t) &&
+           model_put(arena, &out->each, COST_INPUT, HALF * sbh / z.w) &&
            put_parameters(model, arena, &out->each, (projections + mlp * experts) / z.t + router) &&
-           put_times(model, arena, &out->each, linear + attention,
-                     linear + (model->selective ? 3 : 2) * attention, linear);
+           model_put_times(model, arena, &out->each, linear + attention,
+                           linear + (model->selective ? 3 : 2) * attention, linear);
 }
 
 /* Token numbers and the mask behind the embedding; norm, input and logits of the head. */
@@ -130,13 +131,13 @@ static bool fill_ends(const struct model_spec *model, int stages, struct arena *
     if (model->vocab == 0)
         return true;
     bool shared = model->tied && stages == 1;
-    return put(arena, &out->embedding, COST_ACTIVATION, (8 * sb + sb * z.h) / z.w) &&
-           put(arena, &out->embedding, COST_INPUT, 8 * sb / z.w) &&
+    return model_put(arena, &out->embedding, COST_ACTIVATION, (8 * sb + sb * z.h) / z.w) &&
+           model_put(arena, &out->embedding, COST_INPUT, 8 * sb / z.w) &&
            put_parameters(model, arena, &out->embedding, parameters) &&
-           put(arena, &out->head, COST_ACTIVATION, (4 * sb * z.h + 4 * sb * z.v) / z.t) &&
-           put(arena, &out->head, COST_INPUT, HALF * sb * z.h / z.w) &&
+           model_put(arena, &out->head, COST_ACTIVATION, (4 * sb * z.h + 4 * sb * z.v) / z.t) &&
+           model_put(arena, &out->head, COST_INPUT, HALF * sb * z.h / z.w) &&
            put_parameters(model, arena, &out->head, shared ? 0 : parameters) &&
-           put_times(model, arena, &out->head, logits, logits, logits);
+           model_put_times(model, arena, &out->head, logits, logits, logits);
 }
 
 bool model_fill(const struct model_spec *model, int stages, struct arena *arena, struct layers *out)

@@ -139,7 +139,8 @@ int parallel_groups(const struct parallel_spec *spec, unsigned dims, bool expert
 }
 
 /* The place of a rank in the dimensions of `dims`, mixed radix, the fastest first. */
-static int place_in(const struct parallel_spec *spec, unsigned dims, bool experts, int rank)
+static int parallel_place_in(const struct parallel_spec *spec, unsigned dims, bool experts,
+                             int rank)
 {
     int place = 0, weight = 1;
     for (int i = 0; i < DIM_COUNT; i++) {
@@ -155,7 +156,7 @@ static int place_in(const struct parallel_spec *spec, unsigned dims, bool expert
 
 int parallel_group_of(const struct parallel_spec *spec, unsigned dims, bool experts, int rank)
 {
-    return place_in(spec, ~dims, experts, rank);
+    return parallel_place_in(spec, ~dims, experts, rank);
 }
 
 int parallel_member(const struct parallel_spec *spec, unsigned dims, bool experts, int group,
@@ -193,7 +194,8 @@ const char *parallel_check(const struct parallel_spec *spec)
     for (int rank = 0; rank < world; rank++)
         if (parallel_group_of(spec, 1u << DIM_PP, false, rank) !=
                 parallel_group_of(spec, 1u << DIM_PP, true, rank) ||
-            place_in(spec, 1u << DIM_PP, false, rank) != place_in(spec, 1u << DIM_PP, true, rank))
+            parallel_place_in(spec, 1u << DIM_PP, false, rank) !=
+                parallel_place_in(spec, 1u << DIM_PP, true, rank))
             return "the same pipelines for experts: pp last in the order, or as many expert "
                    "replicas as dp";
     return NULL;
@@ -212,7 +214,7 @@ void parallel_place(const struct plan *plan, int ranks, int rank, int *replica, 
 {
     const struct parallel_spec *spec = &plan->programs.parallel;
     *replica = spec->given ? parallel_group_of(spec, 1u << DIM_PP, false, rank) : rank / ranks;
-    *own = spec->given ? place_in(spec, 1u << DIM_PP, false, rank) : rank % ranks;
+    *own = spec->given ? parallel_place_in(spec, 1u << DIM_PP, false, rank) : rank % ranks;
 }
 
 bool parallel_apart(const struct plan *plan, int replica, int from, int to)

@@ -73,7 +73,7 @@ static struct exchanging exchanging_of(const struct pass_clock *clock, const str
     return backward_of(clock, action, action->kind == ACTION_I ? COST_I : COST_B);
 }
 
-static int64_t given_time(const struct pass_clock *clock, enum action_kind kind)
+static int64_t pass_time_given_time(const struct pass_clock *clock, enum action_kind kind)
 {
     const struct action_time *time = &clock->plan->programs.times[kind];
     return time->given ? time->time_ns : 0;
@@ -83,7 +83,7 @@ static int64_t single_time(const struct pass_clock *clock, const struct action *
 {
     enum cost cost;
     if (!action_cost(action->kind, &cost))
-        return given_time(clock, action->kind);
+        return pass_time_given_time(clock, action->kind);
     if (cost == COST_W)
         return clock->costs[action->stage].of[COST_W];
     const struct exchanging pass = exchanging_of(clock, action);

@@ -15,7 +15,7 @@
 
 /* ---- lists in the making --------------------------------------------------------------------- */
 
-struct maker {
+struct pytorch_maker {
     struct arena *arena;
     const struct pytorch_options *options;
     struct stage_map map;
@@ -24,7 +24,7 @@ struct maker {
     bool failed; /* memory is exhausted */
 };
 
-static void push(struct maker *maker, struct action action)
+static void pytorch_push(struct pytorch_maker *maker, struct action action)
 {
     if (!ARENA_GROW(maker->arena, maker->actions, maker->count, maker->cap))
         maker->failed = true;
@@ -32,17 +32,18 @@ static void push(struct maker *maker, struct action action)
         maker->actions[maker->count++] = action;
 }
 
-static void push_new(struct maker *maker, enum action_kind kind, int stage, int microbatch,
-                     struct mark mark)
+static void pytorch_push_new(struct pytorch_maker *maker, enum action_kind kind, int stage,
+                             int microbatch, struct mark mark)
 {
-    push(maker,
-         (struct action){.kind = kind, .stage = stage, .microbatch = microbatch, .mark = mark});
+    pytorch_push(maker, (struct action){
+                            .kind = kind, .stage = stage, .microbatch = microbatch, .mark = mark});
 }
 
 /* One pass over a list. */
-typedef void rewrite(struct maker *maker, const struct rank_program *list);
+typedef void rewrite(struct pytorch_maker *maker, const struct rank_program *list);
 
-static bool rewrite_all(struct maker *maker, rewrite *rule, struct rank_program *ranks, int count)
+static bool rewrite_all(struct pytorch_maker *maker, rewrite *rule, struct rank_program *ranks,
+                        int count)
 {
     for (int rank = 0; rank < count && !maker->failed; rank++) {
         maker->actions = NULL;
@@ -110,15 +111,15 @@ struct active {
     int stage[2 * WINDOW];
 };
 
-static void reshard_others(struct maker *maker, struct active *active, const struct window *window,
-                           struct mark mark)
+static void reshard_others(struct pytorch_maker *maker, struct active *active,
+                           const struct window *window, struct mark mark)
 {
     int kept = 0;
     for (int i = 0; i < active->count; i++)
         if (window_has(window, active->stage[i]))
             active->stage[kept++] = active->stage[i];
         else
-            push_new(maker, ACTION_RESHARD, active->stage[i], -1, mark);
+            pytorch_push_new(maker, ACTION_RESHARD, active->stage[i], -1, mark);
     active->count = kept;
 }
 
@@ -130,17 +131,17 @@ static bool is_active(const struct active *active, int stage)
     return false;
 }
 
-static void unshard_next(struct maker *maker, struct active *active, const struct window *window,
-                         struct mark mark)
+static void unshard_next(struct pytorch_maker *maker, struct active *active,
+                         const struct window *window, struct mark mark)
 {
     for (int i = 0; i < window->count; i++)
         if (!is_active(active, window->stage[i])) {
-            push_new(maker, ACTION_UNSHARD, window->stage[i], -1, mark);
+            pytorch_push_new(maker, ACTION_UNSHARD, window->stage[i], -1, mark);
             active->stage[active->count++] = window->stage[i];
         }
 }
 
-static void add_shards(struct maker *maker, const struct rank_program *list)
+static void add_shards(struct pytorch_maker *maker, const struct rank_program *list)
 {
     bool whole = maker->options->version != PYTORCH_2_9;
     struct window *windows = calloc(list->count + 1, sizeof *windows);
@@ -157,7 +158,7 @@ static void add_shards(struct maker *maker, const struct rank_program *list)
             continue;
         reshard_others(maker, &active, &windows[i], action->mark);
         unshard_next(maker, &active, &windows[i], action->mark);
-        push(maker, *action);
+        pytorch_push(maker, *action);
     }
     if (maker->options->version != PYTORCH_2_9)
         reshard_others(maker, &active, &(struct window){0}, (struct mark){0, 0});
@@ -166,19 +167,19 @@ static void add_shards(struct maker *maker, const struct rank_program *list)
 
 /* ---- composites ------------------------------------------------------------------------------ */
 
-static void take_apart(struct maker *maker, const struct rank_program *list)
+static void take_apart(struct pytorch_maker *maker, const struct rank_program *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct action *parts;
         size_t count = comms_parts(&list->actions[i], &parts);
         for (size_t k = 0; k < count; k++)
-            push(maker, parts[k]);
+            pytorch_push(maker, parts[k]);
     }
 }
 
 /* ---- REDUCE_GRAD ----------------------------------------------------------------------------- */
 
-static void add_reductions(struct maker *maker, const struct rank_program *list)
+static void add_reductions(struct pytorch_maker *maker, const struct rank_program *list)
 {
     int *done = calloc((size_t)maker->map.stages + 1, sizeof *done);
     if (!done) {
@@ -188,14 +189,14 @@ static void add_reductions(struct maker *maker, const struct rank_program *list)
     for (size_t i = 0; i < list->count; i++) {
         const struct action *parts;
         size_t count = comms_parts(&list->actions[i], &parts);
-        push(maker, list->actions[i]);
+        pytorch_push(maker, list->actions[i]);
         for (size_t k = 0; k < count; k++) {
             bool last = (parts[k].kind == ACTION_W || parts[k].kind == ACTION_B) &&
                         ++done[parts[k].stage] == maker->map.microbatches;
             if (!last)
                 continue;
-            push_new(maker, ACTION_REDUCE_GRAD, parts[k].stage, -1, parts[k].mark);
-            push_new(maker, ACTION_WAIT_REDUCE_GRAD, parts[k].stage, -1, parts[k].mark);
+            pytorch_push_new(maker, ACTION_REDUCE_GRAD, parts[k].stage, -1, parts[k].mark);
+            pytorch_push_new(maker, ACTION_WAIT_REDUCE_GRAD, parts[k].stage, -1, parts[k].mark);
         }
     }
     free(done);
@@ -204,30 +205,32 @@ static void add_reductions(struct maker *maker, const struct rank_program *list)
 /* ---- WAIT_SEND ------------------------------------------------------------------------------- */
 
 /* Has the forward message of this stage and microbatch been sent and not been awaited? */
-static bool *pending_at(const struct maker *maker, bool *pending, const struct action *action)
+static bool *pytorch_pending_at(const struct pytorch_maker *maker, bool *pending,
+                                const struct action *action)
 {
     return &pending[(size_t)action->stage * (size_t)maker->map.microbatches +
                     (size_t)action->microbatch];
 }
 
-static void wait_behind(struct maker *maker, bool *pending, const struct action *action)
+static void wait_behind(struct pytorch_maker *maker, bool *pending, const struct action *action)
 {
     const struct action *parts;
     size_t count = comms_parts(action, &parts);
     for (size_t i = 0; i < count; i++) {
         if (parts[i].kind == ACTION_SEND_F)
-            *pending_at(maker, pending, &parts[i]) = true;
+            *pytorch_pending_at(maker, pending, &parts[i]) = true;
         bool backward = parts[i].kind == ACTION_B || parts[i].kind == ACTION_I;
-        if (!backward || !*pending_at(maker, pending, &parts[i]))
+        if (!backward || !*pytorch_pending_at(maker, pending, &parts[i]))
             continue;
-        push_new(maker, ACTION_WAIT_SEND_F, parts[i].stage, parts[i].microbatch, parts[i].mark);
-        *pending_at(maker, pending, &parts[i]) = false;
+        pytorch_push_new(maker, ACTION_WAIT_SEND_F, parts[i].stage, parts[i].microbatch,
+                         parts[i].mark);
+        *pytorch_pending_at(maker, pending, &parts[i]) = false;
     }
 }
 
 /* A forward message is awaited behind the backward pass that it leads to, which proves that it has arrived; the
    others at the end. */
-static void add_send_waits(struct maker *maker, const struct rank_program *list)
+static void add_send_waits(struct pytorch_maker *maker, const struct rank_program *list)
 {
     bool *pending =
         calloc((size_t)maker->map.stages * (size_t)maker->map.microbatches + 1, sizeof *pending);
@@ -236,15 +239,15 @@ static void add_send_waits(struct maker *maker, const struct rank_program *list)
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
-        push(maker, list->actions[i]);
+        pytorch_push(maker, list->actions[i]);
         wait_behind(maker, pending, &list->actions[i]);
     }
     for (size_t i = 0; i < list->count; i++) {
         const struct action *send = &list->actions[i];
         if (send->kind == ACTION_SEND_B)
-            push_new(maker, ACTION_WAIT_SEND_B, send->stage, send->microbatch, send->mark);
-        if (send->kind == ACTION_SEND_F && *pending_at(maker, pending, send))
-            push_new(maker, ACTION_WAIT_SEND_F, send->stage, send->microbatch, send->mark);
+            pytorch_push_new(maker, ACTION_WAIT_SEND_B, send->stage, send->microbatch, send->mark);
+        if (send->kind == ACTION_SEND_F && *pytorch_pending_at(maker, pending, send))
+            pytorch_push_new(maker, ACTION_WAIT_SEND_F, send->stage, send->microbatch, send->mark);
     }
     free(pending);
 }
@@ -257,15 +260,16 @@ struct late {
     size_t count;
 };
 
-static void place_late(struct maker *maker, struct late *late, size_t at)
+static void place_late(struct pytorch_maker *maker, struct late *late, size_t at)
 {
-    push(maker, late->items[at]);
+    pytorch_push(maker, late->items[at]);
     late->count--;
     memmove(&late->items[at], &late->items[at + 1], (late->count - at) * sizeof *late->items);
 }
 
 /* The lower of two ranks receives from the other before it sends to it. */
-static void receive_before_send(struct maker *maker, struct late *late, const struct action *send)
+static void receive_before_send(struct pytorch_maker *maker, struct late *late,
+                                const struct action *send)
 {
     int here = comms_rank_of(&maker->map, send->stage);
     int peer = comms_rank_of(&maker->map, comms_partner(send));
@@ -278,7 +282,8 @@ static void receive_before_send(struct maker *maker, struct late *late, const st
             i++;
 }
 
-static void receive_before_pass(struct maker *maker, struct late *late, const struct action *pass)
+static void receive_before_pass(struct pytorch_maker *maker, struct late *late,
+                                const struct action *pass)
 {
     bool backward = pass->kind == ACTION_B || pass->kind == ACTION_I;
     enum action_kind wanted = pass->kind == ACTION_F ? ACTION_RECV_F : ACTION_RECV_B;
@@ -292,7 +297,7 @@ static void receive_before_pass(struct maker *maker, struct late *late, const st
         }
 }
 
-static void put_off_receives(struct maker *maker, const struct rank_program *list)
+static void put_off_receives(struct pytorch_maker *maker, const struct rank_program *list)
 {
     struct late late = {.items = calloc(list->count + 1, sizeof *late.items)};
     if (!late.items) {
@@ -310,14 +315,14 @@ static void put_off_receives(struct maker *maker, const struct rank_program *lis
         size_t count = comms_parts(action, &parts);
         for (size_t k = 0; k < count; k++)
             receive_before_pass(maker, &late, &parts[k]);
-        push(maker, *action);
+        pytorch_push(maker, *action);
     }
     free(late.items);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool add_before_messages(struct maker *maker, struct rank_program *ranks, int count)
+static bool add_before_messages(struct pytorch_maker *maker, struct rank_program *ranks, int count)
 {
     switch (maker->options->version) {
     case PYTORCH_NONE: break;
@@ -331,7 +336,7 @@ static bool add_before_messages(struct maker *maker, struct rank_program *ranks,
     return true;
 }
 
-static bool add_behind_messages(struct maker *maker, struct rank_program *ranks, int count)
+static bool add_behind_messages(struct pytorch_maker *maker, struct rank_program *ranks, int count)
 {
     return (maker->options->version != PYTORCH_2_15 ||
             rewrite_all(maker, add_send_waits, ranks, count)) &&
@@ -339,8 +344,8 @@ static bool add_behind_messages(struct maker *maker, struct rank_program *ranks,
             rewrite_all(maker, put_off_receives, ranks, count));
 }
 
-static enum status add_timed(struct maker *maker, struct rank_program *ranks, int rank_count,
-                             struct diag *diag)
+static enum status add_timed(struct pytorch_maker *maker, struct rank_program *ranks,
+                             int rank_count, struct diag *diag)
 {
     const struct plan *plan = maker->options->plan;
     struct stage_cost *costs = NULL;
@@ -358,7 +363,7 @@ static enum status add_timed(struct maker *maker, struct rank_program *ranks, in
 enum status pytorch_complete(struct arena *arena, struct rank_program *ranks, int rank_count,
                              const struct pytorch_options *options, struct diag *diag)
 {
-    struct maker maker = {.arena = arena, .options = options};
+    struct pytorch_maker maker = {.arena = arena, .options = options};
     enum status status =
         comms_map_stages(arena, ranks, rank_count, options->copies, &maker.map, diag);
     if (status != STATUS_OK)

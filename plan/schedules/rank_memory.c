@@ -30,7 +30,7 @@ enum slot {
     SLOT_COUNT
 };
 
-struct cell {
+struct rank_memory_cell {
     size_t last; /* action, from 1 */
     bool held;
 };
@@ -55,7 +55,7 @@ struct account {
     struct stage_cost *costs;
     int *local; /* per stage: which of its rank's it is */
     int rank;
-    struct cell *cells; /* of the rank: stage, slot, microbatch */
+    struct rank_memory_cell *cells; /* of the rank: stage, slot, microbatch */
     int64_t held[MEMORY_USES];
     bool sharded;    /* some stage is */
     bool weightless; /* no tensor has a size */
@@ -70,7 +70,8 @@ static size_t cells_of_slot(const struct account *account)
     return account->map.microbatches > 0 ? (size_t)account->map.microbatches : 1;
 }
 
-static const struct cell *cell_at(const struct account *account, const struct slot_use *use)
+static const struct rank_memory_cell *cell_at(const struct account *account,
+                                              const struct slot_use *use)
 {
     size_t stage = (size_t)account->local[use->stage];
     int microbatch = use->microbatch < 0 ? 0 : use->microbatch;
@@ -78,9 +79,10 @@ static const struct cell *cell_at(const struct account *account, const struct sl
                            (size_t)microbatch];
 }
 
-static struct cell *cell_of(struct account *account, const struct slot_use *use)
+static struct rank_memory_cell *rank_memory_cell_of(struct account *account,
+                                                    const struct slot_use *use)
 {
-    return (struct cell *)cell_at(account, use);
+    return (struct rank_memory_cell *)cell_at(account, use);
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -112,7 +114,7 @@ static int64_t message_bytes(const struct account *account, int from, int to, bo
 }
 
 /* Does the pass keep its own copy of what it reads? Then messages are held until it is done. */
-static bool keeps_own(const struct account *account, int stage)
+static bool rank_memory_keeps_own(const struct account *account, int stage)
 {
     return account->costs[stage].given[COST_ACTIVATION];
 }
@@ -124,7 +126,7 @@ static int64_t find_bytes(const struct account *account, const struct slot_use *
     switch (use->slot) {
     case SLOT_INPUT: return message_bytes(account, s - 1, s, true);
     case SLOT_OUTPUT:
-        if (s == account->map.stages - 1 && keeps_own(account, s))
+        if (s == account->map.stages - 1 && rank_memory_keeps_own(account, s))
             return 0; /* no message */
         return message_bytes(account, s, s + 1, true);
     case SLOT_GRADIENT_IN: return message_bytes(account, s + 1, s, false);
@@ -150,7 +152,7 @@ static bool is_weightless(const struct account *account)
     return true;
 }
 
-static int64_t bytes_of(struct account *account, const struct slot_use *use)
+static int64_t rank_memory_bytes_of(struct account *account, const struct slot_use *use)
 {
     bool again = costs_checkpointed(account->plan, use->microbatch, account->map.microbatches);
     int64_t *bytes =
@@ -162,14 +164,14 @@ static int64_t bytes_of(struct account *account, const struct slot_use *use)
 
 /* ---- what an action uses --------------------------------------------------------------------- */
 
-static bool is_here(const struct account *account, int stage)
+static bool rank_memory_is_here(const struct account *account, int stage)
 {
     return comms_rank_of(&account->map, stage) == account->rank;
 }
 
 /* A tensor of the table as a slot of this rank; false: the rank does not hold it for this action. */
-static bool slot_of(const struct account *account, const struct action *action,
-                    const struct tensor_use *use, struct slot_use *out)
+static bool rank_memory_slot_of(const struct account *account, const struct action *action,
+                                const struct tensor_use *use, struct slot_use *out)
 {
     const struct tensor *tensor = &use->tensor;
     bool own = tensor->stage == action->stage;
@@ -179,17 +181,17 @@ static bool slot_of(const struct account *account, const struct action *action,
     *out = (struct slot_use){.stage = action->stage, .microbatch = tensor->microbatch};
     switch (tensor->kind) {
     case TENSOR_ACTIVATION:
-        if (backward && (own ? released : keeps_own(account, action->stage)))
+        if (backward && (own ? released : rank_memory_keeps_own(account, action->stage)))
             return false;
         out->slot = own ? SLOT_OUTPUT : SLOT_INPUT;
-        if (!own && is_here(account, tensor->stage)) /* made here by the stage before */
+        if (!own && rank_memory_is_here(account, tensor->stage)) /* made here by the stage before */
             *out = (struct slot_use){tensor->stage, tensor->microbatch, SLOT_OUTPUT};
         return true;
     case TENSOR_GRADIENT:
-        if (action->kind == ACTION_W && keeps_own(account, action->stage))
+        if (action->kind == ACTION_W && rank_memory_keeps_own(account, action->stage))
             return false;
         out->slot = own ? SLOT_GRADIENT_OUT : SLOT_GRADIENT_IN;
-        if (!own && is_here(account, tensor->stage))
+        if (!own && rank_memory_is_here(account, tensor->stage))
             *out = (struct slot_use){tensor->stage, tensor->microbatch, SLOT_GRADIENT_OUT};
         return tensor->stage > 0;
     case TENSOR_LEFT:
@@ -206,17 +208,17 @@ static bool slot_of(const struct account *account, const struct action *action,
     return false;
 }
 
-static int find_uses(const struct account *account, const struct action *action,
-                     struct slot_use out[MOST_SLOTS])
+static int rank_memory_find_uses(const struct account *account, const struct action *action,
+                                 struct slot_use out[MOST_SLOTS])
 {
     struct tensor_use uses[ACTION_MOST_USES];
     int count = 0,
         used = action_uses(action, comms_first_stage(&account->map, action->stage),
                            comms_end_stage(&account->map, action->stage), ALL_TENSORS, uses);
-    if (comms_is_message(action) && is_here(account, comms_partner(action)))
+    if (comms_is_message(action) && rank_memory_is_here(account, comms_partner(action)))
         return 0; /* stages of one rank exchange no messages */
     for (int i = 0; i < used; i++)
-        count += slot_of(account, action, &uses[i], &out[count]);
+        count += rank_memory_slot_of(account, action, &uses[i], &out[count]);
     const struct slot_use saved = {action->stage, action->microbatch, SLOT_SAVED};
     bool backward = action->kind == ACTION_B || action->kind == ACTION_I;
     if (backward || action->kind == ACTION_F)
@@ -226,12 +228,13 @@ static int find_uses(const struct account *account, const struct action *action,
     return count;
 }
 
-static const struct part_uses *uses_of(struct account *account, const struct action *part)
+static const struct part_uses *rank_memory_uses_of(struct account *account,
+                                                   const struct action *part)
 {
     struct part_uses *last = &account->last;
     if (last->part != part) {
         last->part = part;
-        last->count = find_uses(account, part, last->uses);
+        last->count = rank_memory_find_uses(account, part, last->uses);
     }
     return last;
 }
@@ -240,47 +243,47 @@ static const struct part_uses *uses_of(struct account *account, const struct act
 
 static void note_last(struct account *account, const struct action *part, size_t at)
 {
-    const struct part_uses *of = uses_of(account, part);
+    const struct part_uses *of = rank_memory_uses_of(account, part);
     for (int i = 0; i < of->count; i++)
-        cell_of(account, &of->uses[i])->last = at;
+        rank_memory_cell_of(account, &of->uses[i])->last = at;
 }
 
-static void bring(struct account *account, const struct action *part)
+static void rank_memory_bring(struct account *account, const struct action *part)
 {
-    const struct part_uses *of = uses_of(account, part);
+    const struct part_uses *of = rank_memory_uses_of(account, part);
     for (int i = 0; i < of->count; i++) {
         const struct slot_use *use = &of->uses[i];
-        struct cell *cell = cell_of(account, use);
+        struct rank_memory_cell *cell = rank_memory_cell_of(account, use);
         if (part->kind == ACTION_I && use->slot == SLOT_LEFT)
             continue; /* a part of what it has: see leave */
         if (!cell->held)
-            account->held[use_of(use->slot)] += bytes_of(account, use);
+            account->held[use_of(use->slot)] += rank_memory_bytes_of(account, use);
         cell->held = true;
     }
 }
 
-static void release(struct account *account, const struct action *part, size_t at)
+static void rank_memory_release(struct account *account, const struct action *part, size_t at)
 {
-    const struct part_uses *of = uses_of(account, part);
+    const struct part_uses *of = rank_memory_uses_of(account, part);
     for (int i = 0; i < of->count; i++) {
         const struct slot_use *use = &of->uses[i];
-        struct cell *cell = cell_of(account, use);
+        struct rank_memory_cell *cell = rank_memory_cell_of(account, use);
         if (cell->held && cell->last == at)
-            account->held[use_of(use->slot)] -= bytes_of(account, use);
+            account->held[use_of(use->slot)] -= rank_memory_bytes_of(account, use);
         cell->held &= cell->last != at;
     }
 }
 
 /* Of what I had, it leaves a part to W. */
-static void leave(struct account *account, const struct action *part, size_t at)
+static void rank_memory_leave(struct account *account, const struct action *part, size_t at)
 {
     const struct slot_use left = {part->stage, part->microbatch, SLOT_LEFT};
     if (part->kind != ACTION_I)
         return;
-    struct cell *cell = cell_of(account, &left);
+    struct rank_memory_cell *cell = rank_memory_cell_of(account, &left);
     cell->held = cell->last > at;
     if (cell->held)
-        account->held[MEMORY_ACTIVATIONS] += bytes_of(account, &left);
+        account->held[MEMORY_ACTIVATIONS] += rank_memory_bytes_of(account, &left);
 }
 
 static int64_t held_now(const struct account *account, const struct rank_memory *memory)
@@ -311,8 +314,8 @@ static void hold_fixed(const struct rank_program *list, struct rank_memory *memo
         memory->during[i] = memory->after[i] = memory->fixed;
 }
 
-static void walk(struct account *account, const struct rank_program *list,
-                 struct rank_memory *memory)
+static void rank_memory_walk(struct account *account, const struct rank_program *list,
+                             struct rank_memory *memory)
 {
     const struct action *parts;
     for (size_t i = 0; i < list->count; i++)
@@ -321,11 +324,11 @@ static void walk(struct account *account, const struct rank_program *list,
     for (size_t i = 0; i < list->count; i++) {
         size_t count = comms_parts(&list->actions[i], &parts);
         for (size_t k = 0; k < count; k++)
-            bring(account, &parts[k]);
+            rank_memory_bring(account, &parts[k]);
         note_most(account, memory, i + 1);
         for (size_t k = 0; k < count; k++) {
-            release(account, &parts[k], i + 1);
-            leave(account, &parts[k], i + 1);
+            rank_memory_release(account, &parts[k], i + 1);
+            rank_memory_leave(account, &parts[k], i + 1);
         }
         memory->after[i] = held_now(account, memory);
     }
@@ -338,7 +341,7 @@ static int number_stages(struct account *account, struct rank_memory *memory)
 {
     int count = 0;
     for (int s = 0; s < account->map.stages; s++) {
-        if (!is_here(account, s))
+        if (!rank_memory_is_here(account, s))
             continue;
         account->local[s] = count++;
         memory->fixed += account->costs[s].of[COST_WEIGHTS] + account->costs[s].of[COST_STATE];
@@ -364,11 +367,11 @@ static bool account_rank(struct account *account, const struct rank_program *lis
     memset(account->held, 0, sizeof account->held);
     account->last.part = NULL;
     arena_init(&scratch, 0);
-    account->cells =
-        ARENA_ARRAY(&scratch, stages * SLOT_COUNT * cells_of_slot(account) + 1, struct cell);
+    account->cells = ARENA_ARRAY(&scratch, stages * SLOT_COUNT * cells_of_slot(account) + 1,
+                                 struct rank_memory_cell);
     bool good = account->cells != NULL;
     if (good)
-        walk(account, list, memory);
+        rank_memory_walk(account, list, memory);
     arena_fini(&scratch);
     return good;
 }

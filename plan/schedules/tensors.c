@@ -11,7 +11,7 @@ struct row_use {
     bool write;
 };
 
-struct row {
+struct tensors_row {
     int count;
     struct row_use uses[ACTION_MOST_USES];
 };
@@ -25,7 +25,7 @@ struct row {
         TENSOR_##name, offset, true                                                                \
     }
 
-static const struct row table[ACTION_IDLE + 1] = {
+static const struct tensors_row table[ACTION_IDLE + 1] = {
     [ACTION_F] = {3, {READ(PARAMETERS, 0), READ(ACTIVATION, -1), WRITE(ACTIVATION, 0)}},
     [ACTION_I] = {6,
                   {READ(PARAMETERS, 0), READ(ACTIVATION, -1), READ(GRADIENT, 1),
@@ -62,7 +62,7 @@ bool tensor_has_microbatch(enum tensor_kind kind)
 int action_uses(const struct action *action, int first, int end, unsigned kinds,
                 struct tensor_use uses[ACTION_MOST_USES])
 {
-    const struct row *row = &table[action->kind];
+    const struct tensors_row *row = &table[action->kind];
     int count = 0;
     for (int i = 0; i < row->count; i++) {
         const struct row_use *use = &row->uses[i];

@@ -36,34 +36,34 @@ static bool is_old_dialect(const char *text)
 }
 
 /* A row or cell: a piece of the source, without the end of line. */
-struct span {
+struct csv_span {
     const char *start, *end;
 };
 
-static struct span trim(struct span span)
+static struct csv_span trim(struct csv_span span)
 {
     while (span.start < span.end && (*span.start == ' ' || *span.start == '\t'))
         span.start++;
     while (span.start < span.end && (span.end[-1] == ' ' || span.end[-1] == '\t'))
         span.end--;
     bool quoted = span.end - span.start >= 2 && *span.start == '"' && span.end[-1] == '"';
-    return quoted ? (struct span){span.start + 1, span.end - 1} : span;
+    return quoted ? (struct csv_span){span.start + 1, span.end - 1} : span;
 }
 
 /* Step over the next line; false at the end of the text. */
-static bool next_row(const char **at, const char *end, struct span *row)
+static bool next_row(const char **at, const char *end, struct csv_span *row)
 {
     if (*at == end)
         return false;
     const char *newline = memchr(*at, '\n', (size_t)(end - *at));
-    *row = (struct span){*at, newline ? newline : end};
+    *row = (struct csv_span){*at, newline ? newline : end};
     *at = newline ? newline + 1 : end;
     if (row->end > row->start && row->end[-1] == '\r')
         row->end--;
     return true;
 }
 
-static size_t count_cells(struct span row)
+static size_t count_cells(struct csv_span row)
 {
     size_t count = 1;
     for (const char *at = row.start; at < row.end; at++)
@@ -71,8 +71,8 @@ static size_t count_cells(struct span row)
     return count;
 }
 
-static bool parse_cell(struct parser *parser, struct span cell, struct mark mark, bool old_dialect,
-                       struct action *out)
+static bool parse_cell(struct parser *parser, struct csv_span cell, struct mark mark,
+                       bool old_dialect, struct action *out)
 {
     const char *what;
     size_t where;
@@ -92,7 +92,7 @@ static bool parse_cell(struct parser *parser, struct span cell, struct mark mark
 }
 
 /* False: the row is not there. Cells that are no actions are told, and idle. */
-static bool parse_row(struct parser *parser, struct span row, uint32_t line, bool old_dialect,
+static bool parse_row(struct parser *parser, struct csv_span row, uint32_t line, bool old_dialect,
                       struct rank_program *out)
 {
     size_t cells = count_cells(row);
@@ -105,7 +105,7 @@ static bool parse_row(struct parser *parser, struct span row, uint32_t line, boo
         return parse_no_memory(parser);
     for (const char *at = row.start; out->count < cells && !parse_gave_up(parser);) {
         const char *comma = memchr(at, ',', (size_t)(row.end - at));
-        struct span cell = trim((struct span){at, comma ? comma : row.end});
+        struct csv_span cell = trim((struct csv_span){at, comma ? comma : row.end});
         struct mark mark = {line, (uint32_t)(cell.start - row.start) + 1};
         out->unread += !parse_cell(parser, cell, mark, old_dialect, &out->actions[out->count++]);
         at = comma ? comma + 1 : row.end;
@@ -113,7 +113,7 @@ static bool parse_row(struct parser *parser, struct span row, uint32_t line, boo
     return true;
 }
 
-static bool is_blank(struct span row)
+static bool is_blank(struct csv_span row)
 {
     for (const char *at = row.start; at < row.end; at++)
         if (*at != ',' && !isspace((unsigned char)*at))
@@ -122,7 +122,7 @@ static bool is_blank(struct span row)
 }
 
 /* The end of the file starts here, unless the empty row has cells: a rank that idles is none. */
-static bool check_end(struct parser *parser, struct span row, uint32_t line, size_t rank)
+static bool check_end(struct parser *parser, struct csv_span row, uint32_t line, size_t rank)
 {
     const struct mark mark = {line, 1};
     if (memchr(row.start, ',', (size_t)(row.end - row.start)))
@@ -137,7 +137,7 @@ static bool check_end(struct parser *parser, struct span row, uint32_t line, siz
    or too many. */
 static bool count_rows(struct parser *parser, const char *text, const char *end, size_t *out)
 {
-    struct span row, blank = {0};
+    struct csv_span row, blank = {0};
     uint32_t line = 0, blank_line = 0;
     *out = 0;
     while (next_row(&text, end, &row)) {
@@ -172,7 +172,7 @@ static bool parse_rows(struct parser *parser, const char *text, const char *end)
         return parse_no_memory(parser);
     bool old_dialect = is_old_dialect(text), ok = true;
     for (size_t rank = 0; rank < rows && !parse_gave_up(parser); rank++) {
-        struct span row;
+        struct csv_span row;
         next_row(&text, end, &row);
         ok &= parse_row(parser, row, (uint32_t)rank + 1, old_dialect, &plan->programs.ranks[rank]);
     }

@@ -89,7 +89,8 @@ const char *parse_keep(struct parser *parser, const char *text)
 }
 
 /* "a, b or c" so far, with `word` added; `last`: it ends the list. */
-static const char *add_word(struct parser *parser, const char *list, const char *word, bool last)
+static const char *fields_add_word(struct parser *parser, const char *list, const char *word,
+                                   bool last)
 {
     const char *joint = !*list ? "" : last ? " or " : ", ";
     const char *longer = arena_printf(&parser->scratch, "%s%s%s", list, joint, word);
@@ -105,7 +106,7 @@ static bool unknown_key(struct parser *parser, const struct node *key, const str
     const char *list = "";
     for (size_t i = 0; i < count; i++) {
         nearest_try(&nearest, fields[i].key);
-        list = add_word(parser, list, fields[i].key, i + 1 == count);
+        list = fields_add_word(parser, list, fields[i].key, i + 1 == count);
     }
     return parse_error(parser, key->mark, "found unknown key \"%s\" in %s, expected %s%s",
                        key->text, what, list, nearest_hint(&nearest, '"', &parser->scratch));
@@ -208,7 +209,7 @@ bool parse_name(struct parser *parser, const struct node *node, const char *expe
 
 /* number := "0" | [ "-" ] nonzero digit*: every number has one spelling, so keys that are numbers differ
    where their texts do. */
-static bool scan_number(const char *text, int64_t *out)
+static bool fields_scan_number(const char *text, int64_t *out)
 {
     const char *digits = text + (*text == '-');
     size_t length = strspn(digits, "0123456789");
@@ -231,7 +232,7 @@ bool parse_number(struct parser *parser, const struct node *node, bool is_key, i
         snprintf(expected, sizeof expected, "a whole number from %" PRId64 " to %" PRId64, min,
                  max);
     int64_t value;
-    bool number = node->kind == NODE_SCALAR && scan_number(node->text, &value);
+    bool number = node->kind == NODE_SCALAR && fields_scan_number(node->text, &value);
     if (number && !node->plain && !is_key)
         return parse_error(parser, node->mark, "found the text %s, expected %s without quotes",
                            parse_describe(parser, node), expected);
@@ -389,7 +390,7 @@ static bool wrong_word(struct parser *parser, const struct node *value, const ch
     const char *list = "";
     for (size_t i = 0; words[i]; i++) {
         nearest_try(&nearest, words[i]);
-        list = add_word(parser, list, words[i], !words[i + 1]);
+        list = fields_add_word(parser, list, words[i], !words[i + 1]);
     }
     return parse_error(parser, value->mark, "found %s, expected %s%s",
                        parse_describe(parser, value), list,
@@ -510,7 +511,8 @@ static void print_time(struct printer *printer, const void *member, const struct
     put_time(printer, *(const int64_t *)member);
 }
 
-static void print_bytes(struct printer *printer, const void *member, const struct field *field)
+static void fields_print_bytes(struct printer *printer, const void *member,
+                               const struct field *field)
 {
     put_bytes(printer, *(const int64_t *)member);
 }
@@ -538,7 +540,8 @@ static void print_given_rate(struct printer *printer, const void *member, const 
     put_word(printer, text);
 }
 
-static void print_share(struct printer *printer, const void *member, const struct field *field)
+static void fields_print_share(struct printer *printer, const void *member,
+                               const struct field *field)
 {
     char text[UNITS_TEXT];
     units_print_share(((const struct share *)member)->millionths, text);
@@ -621,8 +624,8 @@ static bool same_bool(struct printer *printer, const void *member, const void *o
     return *(const bool *)member == (other ? *(const bool *)other : (field->otherwise != 0));
 }
 
-static bool same_given(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool fields_same_given(struct printer *printer, const void *member, const void *other,
+                              const struct field *field)
 {
     const struct amount *a = member, *b = other;
     return b ? a->given == b->given && (!a->given || a->value == b->value) : !a->given;
@@ -635,8 +638,8 @@ static bool same_share(struct printer *printer, const void *member, const void *
     return b ? a->given == b->given && (!a->given || a->millionths == b->millionths) : !a->given;
 }
 
-static bool same_text(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
+static bool fields_same_text(struct printer *printer, const void *member, const void *other,
+                             const struct field *field)
 {
     const char *a = *(const char *const *)member, *b = other ? *(const char *const *)other : NULL;
     return a == b || (a && b && strcmp(a, b) == 0);
@@ -686,7 +689,8 @@ static bool field_shares(struct parser *parser, const struct node *value, void *
     return true;
 }
 
-static void print_shares(struct printer *printer, const void *member, const struct field *field)
+static void fields_print_shares(struct printer *printer, const void *member,
+                                const struct field *field)
 {
     print_map(printer, member, &(struct field){.keys = &share_keys});
 }
@@ -746,19 +750,21 @@ const struct field_kind kind_rank = {field_rank, print_int, same_index, schema_i
 const struct field_kind kind_slots = {field_slots, print_int, same_int, schema_int};
 const struct field_kind kind_boolean = {field_bool, print_bool, same_bool, schema_bool};
 const struct field_kind kind_time = {field_time, print_time, same_int64, schema_time};
-const struct field_kind kind_bytes = {field_bytes, print_bytes, same_int64, schema_bytes};
-const struct field_kind kind_given_int = {field_given_int, print_given_int, same_given, schema_int};
-const struct field_kind kind_given_time = {field_given_time, print_given_time, same_given,
+const struct field_kind kind_bytes = {field_bytes, fields_print_bytes, same_int64, schema_bytes};
+const struct field_kind kind_given_int = {field_given_int, print_given_int, fields_same_given,
+                                          schema_int};
+const struct field_kind kind_given_time = {field_given_time, print_given_time, fields_same_given,
                                            schema_time};
-const struct field_kind kind_given_bytes = {field_given_bytes, print_given_bytes, same_given,
+const struct field_kind kind_given_bytes = {field_given_bytes, print_given_bytes, fields_same_given,
                                             schema_bytes};
-const struct field_kind kind_given_rate = {field_given_rate, print_given_rate, same_given,
+const struct field_kind kind_given_rate = {field_given_rate, print_given_rate, fields_same_given,
                                            schema_rate};
-const struct field_kind kind_share = {field_share, print_share, same_share, schema_share};
-const struct field_kind kind_shares = {field_shares, print_shares, same_shares, schema_shares};
+const struct field_kind kind_share = {field_share, fields_print_share, same_share, schema_share};
+const struct field_kind kind_shares = {field_shares, fields_print_shares, same_shares,
+                                       schema_shares};
 const struct field_kind kind_word = {field_word, print_word, same_int, schema_word};
-const struct field_kind kind_text = {field_text, print_text, same_text, schema_text};
-const struct field_kind kind_name = {field_name, print_text, same_text, schema_text};
+const struct field_kind kind_text = {field_text, print_text, fields_same_text, schema_text};
+const struct field_kind kind_name = {field_name, print_text, fields_same_text, schema_text};
 const struct field_kind kind_dist = {field_dist, print_dist, same_dist, schema_dist};
 const struct field_kind kind_symbol = {field_symbol, print_symbol, same_index, schema_text};
 const struct field_kind kind_symbols = {field_symbols, print_symbols, same_list, schema_texts};

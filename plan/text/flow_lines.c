@@ -54,13 +54,13 @@ static bool is(char c, unsigned class)
 
 /* ---- a line ---------------------------------------------------------------------------------- */
 
-struct cursor {
+struct flow_lines_cursor {
     struct flow_line *line;
     char *at;
     uint32_t number;
 };
 
-static struct node *add_node(struct cursor *cursor, enum node_kind kind)
+static struct node *flow_lines_add_node(struct flow_lines_cursor *cursor, enum node_kind kind)
 {
     struct flow_line *line = cursor->line;
     if (line->count == FLOW_NODES)
@@ -71,16 +71,16 @@ static struct node *add_node(struct cursor *cursor, enum node_kind kind)
     return node;
 }
 
-static bool skip(struct cursor *cursor, char c)
+static bool flow_lines_skip(struct flow_lines_cursor *cursor, char c)
 {
     const bool found = *cursor->at == c;
     cursor->at += found;
     return found;
 }
 
-static struct node *scalar(struct cursor *cursor, const char *end)
+static struct node *scalar(struct flow_lines_cursor *cursor, const char *end)
 {
-    struct node *node = add_node(cursor, NODE_SCALAR);
+    struct node *node = flow_lines_add_node(cursor, NODE_SCALAR);
     if (!node)
         return NULL;
     node->plain = true;
@@ -90,7 +90,7 @@ static struct node *scalar(struct cursor *cursor, const char *end)
     return node;
 }
 
-static struct node *read_key(struct cursor *cursor)
+static struct node *flow_lines_read_key(struct flow_lines_cursor *cursor)
 {
     const char *end = cursor->at;
     while (is(*end, IN_KEY))
@@ -105,7 +105,7 @@ static struct node *read_key(struct cursor *cursor)
 }
 
 /* The byte behind it is the caller's: it ends the text once what follows is known. */
-static struct node *read_text(struct cursor *cursor)
+static struct node *read_text(struct flow_lines_cursor *cursor)
 {
     const char *end = cursor->at;
     if (!is(*end, FIRST))
@@ -116,10 +116,10 @@ static struct node *read_text(struct cursor *cursor)
     return scalar(cursor, end);
 }
 
-static struct node *read_value(struct cursor *cursor, int depth);
+static struct node *flow_lines_read_value(struct flow_lines_cursor *cursor, int depth);
 
 /* A key that is there already is not ours to report. */
-static bool is_new(const struct node *map, const struct node *key)
+static bool flow_lines_is_new(const struct node *map, const struct node *key)
 {
     for (const struct node *other = map->first; other != key; other = other->next->next)
         if (other->length == key->length && memcmp(other->text, key->text, key->length) == 0)
@@ -128,7 +128,7 @@ static bool is_new(const struct node *map, const struct node *key)
 }
 
 /* Behind a value: ", " goes on, `close` ends; the text before it ends here. */
-static bool goes_on(struct cursor *cursor, char close, bool *out)
+static bool flow_lines_goes_on(struct flow_lines_cursor *cursor, char close, bool *out)
 {
     const char found = *cursor->at;
     if (found != close && (found != ',' || cursor->at[1] != ' '))
@@ -139,20 +139,20 @@ static bool goes_on(struct cursor *cursor, char close, bool *out)
     return true;
 }
 
-static struct node *read_map(struct cursor *cursor, int depth)
+static struct node *read_map(struct flow_lines_cursor *cursor, int depth)
 {
-    struct node *map = add_node(cursor, NODE_MAP);
+    struct node *map = flow_lines_add_node(cursor, NODE_MAP);
     struct node **tail = map ? &map->first : NULL;
-    bool more = map && skip(cursor, '{');
+    bool more = map && flow_lines_skip(cursor, '{');
     if (!more)
         return NULL;
     while (more) {
-        struct node *key = read_key(cursor);
+        struct node *key = flow_lines_read_key(cursor);
         if (!key)
             return NULL;
         *tail = key;
-        key->next = read_value(cursor, depth);
-        if (!key->next || !is_new(map, key) || !goes_on(cursor, '}', &more))
+        key->next = flow_lines_read_value(cursor, depth);
+        if (!key->next || !flow_lines_is_new(map, key) || !flow_lines_goes_on(cursor, '}', &more))
             return NULL;
         tail = &key->next->next;
         map->length++;
@@ -160,16 +160,16 @@ static struct node *read_map(struct cursor *cursor, int depth)
     return map;
 }
 
-static struct node *read_list(struct cursor *cursor, int depth)
+static struct node *flow_lines_read_list(struct flow_lines_cursor *cursor, int depth)
 {
-    struct node *list = add_node(cursor, NODE_LIST);
+    struct node *list = flow_lines_add_node(cursor, NODE_LIST);
     struct node **tail = list ? &list->first : NULL;
-    bool more = list && skip(cursor, '[');
+    bool more = list && flow_lines_skip(cursor, '[');
     if (!more)
         return NULL;
     while (more) {
-        struct node *item = *tail = read_value(cursor, depth);
-        if (!item || !goes_on(cursor, ']', &more))
+        struct node *item = *tail = flow_lines_read_value(cursor, depth);
+        if (!item || !flow_lines_goes_on(cursor, ']', &more))
             return NULL;
         tail = &item->next;
         list->length++;
@@ -177,18 +177,19 @@ static struct node *read_list(struct cursor *cursor, int depth)
     return list;
 }
 
-static struct node *read_value(struct cursor *cursor, int depth)
+static struct node *flow_lines_read_value(struct flow_lines_cursor *cursor, int depth)
 {
     const bool nested = *cursor->at == '{' || *cursor->at == '[';
     if (!nested)
         return read_text(cursor);
     if (depth == FLOW_DEPTH)
         return NULL;
-    return *cursor->at == '{' ? read_map(cursor, depth + 1) : read_list(cursor, depth + 1);
+    return *cursor->at == '{' ? read_map(cursor, depth + 1)
+                              : flow_lines_read_list(cursor, depth + 1);
 }
 
 /* The bytes before the newline; 0: too many, or none. */
-static size_t line_length(const char *text, const char *end)
+static size_t flow_lines_line_length(const char *text, const char *end)
 {
     const size_t most = (size_t)(end - text);
     const char *newline = memchr(text, '\n', most < FLOW_BYTES ? most : FLOW_BYTES);
@@ -202,7 +203,7 @@ bool flow_line_read(const char *text, const char *end, uint32_t number, struct f
         indent++;
     if (text[indent] != '-' || text[indent + 1] != ' ' || text[indent + 2] != '{')
         return false;
-    const size_t length = line_length(text, end);
+    const size_t length = flow_lines_line_length(text, end);
     if (length == 0)
         return false;
     memcpy(out->text, text, length);
@@ -210,14 +211,14 @@ bool flow_line_read(const char *text, const char *end, uint32_t number, struct f
     out->count = 0;
     out->indent = indent;
     out->bytes = length + 1;
-    struct cursor cursor = {out, out->text + indent + 2, number};
+    struct flow_lines_cursor cursor = {out, out->text + indent + 2, number};
     const struct node *map = read_map(&cursor, 0);
     return map && cursor.at == out->text + length && strcmp(map->first->text, "repeat") != 0;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-struct finder {
+struct flow_lines_finder {
     const char *text, *end;
     struct arena *scratch;
     struct flow_runs *runs;
@@ -226,7 +227,7 @@ struct finder {
     uint32_t line;
 };
 
-static bool end_run(struct finder *finder)
+static bool end_run(struct flow_lines_finder *finder)
 {
     struct flow_runs *runs = finder->runs;
     if (finder->run.lines >= SHORTEST_RUN) {
@@ -239,7 +240,8 @@ static bool end_run(struct finder *finder)
     return true;
 }
 
-static bool add_line(struct finder *finder, size_t start, const struct flow_line *line)
+static bool flow_lines_add_line(struct flow_lines_finder *finder, size_t start,
+                                const struct flow_line *line)
 {
     if (finder->run.lines > 0 && finder->run.indent != line->indent && !end_run(finder))
         return false;
@@ -252,13 +254,13 @@ static bool add_line(struct finder *finder, size_t start, const struct flow_line
     return true;
 }
 
-static bool find_runs(struct finder *finder)
+static bool flow_lines_find_runs(struct flow_lines_finder *finder)
 {
     struct flow_line line;
     const char *at = finder->text;
     for (finder->line = 1; at < finder->end; finder->line++) {
         if (flow_line_read(at, finder->end, finder->line, &line)) {
-            if (!add_line(finder, (size_t)(at - finder->text), &line))
+            if (!flow_lines_add_line(finder, (size_t)(at - finder->text), &line))
                 return false;
             at += line.bytes;
             continue;
@@ -271,7 +273,7 @@ static bool find_runs(struct finder *finder)
     return end_run(finder);
 }
 
-static size_t append(struct flow_runs *runs, const char *text, size_t length)
+static size_t flow_lines_append(struct flow_runs *runs, const char *text, size_t length)
 {
     memcpy(runs->rest + runs->rest_length, text, length);
     return runs->rest_length += length;
@@ -285,21 +287,22 @@ static void write_rest(const char *text, size_t length, struct flow_runs *runs)
     uint32_t saved = 0; /* lines */
     for (size_t i = 0; i < runs->count; i++) {
         struct flow_run *run = &runs->items[i];
-        append(runs, text + done, run->start + run->indent - done);
-        append(runs, placeholder, sizeof placeholder - 1);
+        flow_lines_append(runs, text + done, run->start + run->indent - done);
+        flow_lines_append(runs, placeholder, sizeof placeholder - 1);
         run->rest_line = run->line - 1 - saved;
         saved += (uint32_t)run->lines - 1;
         done = run->end;
     }
-    append(runs, text + done, length - done);
+    flow_lines_append(runs, text + done, length - done);
     runs->rest[runs->rest_length] = '\0';
 }
 
 bool flow_runs_find(const char *text, size_t length, struct arena *scratch, struct flow_runs *out)
 {
     *out = (struct flow_runs){0};
-    struct finder finder = {.text = text, .end = text + length, .scratch = scratch, .runs = out};
-    if (!find_runs(&finder))
+    struct flow_lines_finder finder = {
+        .text = text, .end = text + length, .scratch = scratch, .runs = out};
+    if (!flow_lines_find_runs(&finder))
         return false;
     size_t rest = length;
     for (size_t i = 0; i < out->count; i++)

@@ -252,7 +252,8 @@ static void print_cost(struct printer *printer, const struct cost_list *list, bo
         close_list(printer);
 }
 
-static void print_times(struct printer *printer, const void *member, const struct field *field)
+static void keys_costs_print_times(struct printer *printer, const void *member,
+                                   const struct field *field)
 {
     print_cost(printer, member, true);
 }
@@ -294,7 +295,8 @@ static void schema_sizes(struct json *json, const struct field *field)
     schema_cost(json, "size");
 }
 
-static const struct field_kind kind_times = {field_times, print_times, same_costs, schema_times};
+static const struct field_kind kind_times = {field_times, keys_costs_print_times, same_costs,
+                                             schema_times};
 const struct field_kind kind_sizes = {field_sizes, print_sizes, same_costs, schema_sizes};
 
 /* The keys of COST_LIST, in its order. */
@@ -469,7 +471,7 @@ static void check_parallel(struct parser *parser, const struct node *value,
 }
 
 /* Ranks divide heads, tokens and experts into equal parts, as Megatron-Core demands. */
-static void check_parts(struct parser *parser, const struct node *value)
+static void keys_costs_check_parts(struct parser *parser, const struct node *value)
 {
     struct model_spec model = costs_model(parser->plan);
     const struct {
@@ -498,7 +500,7 @@ void parse_model(struct parser *parser, const struct node *value)
     if (!spec->layers.count)
         spec->layers.mark = value->mark;
     check_parallel(parser, value, &spec->model);
-    check_parts(parser, value);
+    keys_costs_check_parts(parser, value);
     if (spec->layers.count && spec->layers.count != spec->model.layers)
         parse_error(parser, value->mark,
                     "found a model of %d layers, expected %d as \"layers\" says",

@@ -53,8 +53,8 @@ static unsigned calls_allowed(enum group_kind kind)
     return usual | 1u << GROUP_CALL_ALL_REDUCE | 1u << GROUP_CALL_GATHER_SCATTER;
 }
 
-static bool check_call(struct parser *parser, const struct node *key, enum group_kind kind,
-                       const struct group_cost *cost)
+static bool keys_parallel_check_call(struct parser *parser, const struct node *key,
+                                     enum group_kind kind, const struct group_cost *cost)
 {
     if (!in_passes(kind) && (cost->call != GROUP_CALL_USUAL || cost->overlap))
         return parse_error(parser, key->mark,
@@ -81,7 +81,7 @@ static bool parse_cost(struct parser *parser, const struct node *key, const stru
                                "found calls in passes for group %s, expected them for tp, cp, ep "
                                "or expert-tp",
                                group_kind_key(kind));
-    return check_call(parser, key, kind, cost);
+    return keys_parallel_check_call(parser, key, kind, cost);
 }
 
 static bool has_collectives(enum group_kind kind)
@@ -89,7 +89,7 @@ static bool has_collectives(enum group_kind kind)
     return kind != GROUP_DP && kind != GROUP_PP;
 }
 
-static int find_kind(const char *text)
+static int keys_parallel_find_kind(const char *text)
 {
     for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
         if (strcmp(text, group_kind_key((enum group_kind)kind)) == 0)
@@ -105,7 +105,7 @@ static bool field_costs(struct parser *parser, const struct node *value, void *m
     if (!ok)
         return false;
     READ_MAP (parser, value, key, cost) {
-        int kind = find_kind(key->text);
+        int kind = keys_parallel_find_kind(key->text);
         if (kind < 0 || !has_collectives((enum group_kind)kind))
             ok = parse_error(parser, key->mark,
                              "found \"%s\", expected a group with collectives: tp, cp, ep, "

@@ -145,8 +145,8 @@ static void print_work(struct printer *printer, const void *member, const struct
     close_map(printer);
 }
 
-static bool same_work(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
+static bool keys_pipeline_same_work(struct printer *printer, const void *member, const void *other,
+                                    const struct field *field)
 {
     const struct work *a = member, *b = other;
     if (!b || a->kind == WORK_NONE)
@@ -166,7 +166,7 @@ static void schema_work(struct json *json, const struct field *field)
     json_end_array(json);
 }
 
-const struct field_kind kind_work = {field_work, print_work, same_work, schema_work};
+const struct field_kind kind_work = {field_work, print_work, keys_pipeline_same_work, schema_work};
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
@@ -348,7 +348,7 @@ static void parse_deps(struct parser *parser, const struct node *value, bool int
 }
 
 /* The search for a cycle: a task is new, on the path from the root, or done. */
-struct walk {
+struct keys_pipeline_walk {
     struct parser *parser;
     int *first_dep; /* per task: where its dependences start in `sorted` */
     int *sorted;    /* indices of dependences, by task */
@@ -357,7 +357,7 @@ struct walk {
 };
 
 /* "A waits for B, B waits for A", long cycles cut in the middle. */
-static const char *cycle_text(struct walk *walk, int from, int depth)
+static const char *cycle_text(struct keys_pipeline_walk *walk, int from, int depth)
 {
     const struct pipeline *pipeline = &walk->parser->plan->pipeline;
     struct arena *scratch = &walk->parser->scratch;
@@ -375,7 +375,7 @@ static const char *cycle_text(struct walk *walk, int from, int depth)
 }
 
 /* Depth first from `task`, without recursion; false when a cycle was found and reported. */
-static bool walk_from(struct walk *walk, int root, int *next)
+static bool walk_from(struct keys_pipeline_walk *walk, int root, int *next)
 {
     const struct pipeline *pipeline = &walk->parser->plan->pipeline;
     int depth = 0, task = root; /* path[0 .. depth-1] leads from root to task */
@@ -408,7 +408,7 @@ static bool walk_from(struct walk *walk, int root, int *next)
 }
 
 /* Dependences within an iteration, grouped by the task that waits (counting sort). */
-static void group_deps(struct walk *walk, int *next)
+static void group_deps(struct keys_pipeline_walk *walk, int *next)
 {
     const struct pipeline *pipeline = &walk->parser->plan->pipeline;
     for (size_t i = 0; i < pipeline->intra_count; i++)
@@ -426,7 +426,7 @@ static void check_cycles(struct parser *parser)
     const struct pipeline *pipeline = &parser->plan->pipeline;
     struct arena *scratch = &parser->scratch;
     size_t tasks = pipeline->task_count;
-    struct walk walk = {.parser = parser};
+    struct keys_pipeline_walk walk = {.parser = parser};
     walk.first_dep = ARENA_ARRAY(scratch, tasks + 1, int);
     walk.sorted = ARENA_ARRAY(scratch, pipeline->intra_count, int);
     walk.path = ARENA_ARRAY(scratch, tasks + 1, int);
@@ -515,7 +515,8 @@ const struct field_kind kind_deps = {.schema = schema_deps};
 /* ---- enqueue order and overrides ------------------------------------------------------------- */
 
 /* Every task must occur in an explicit order. */
-static bool check_order(struct parser *parser, const struct node *value, const int *seen)
+static bool keys_pipeline_check_order(struct parser *parser, const struct node *value,
+                                      const int *seen)
 {
     const struct pipeline *pipeline = &parser->plan->pipeline;
     for (size_t t = 0; t < pipeline->task_count; t++)
@@ -550,7 +551,7 @@ static bool parse_order(struct parser *parser, const struct node *value, struct 
         else
             order.tasks.items[order.tasks.count++] = task;
     }
-    if (!ok || !check_order(parser, value, seen))
+    if (!ok || !keys_pipeline_check_order(parser, value, seen))
         return false;
     *out = order;
     return true;

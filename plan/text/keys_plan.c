@@ -204,7 +204,7 @@ static void parse_buffers(struct parser *parser, const struct node *value)
     }
 }
 
-static void print_buffers(struct printer *printer)
+static void keys_plan_print_buffers(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
     const struct buffer usual = {.scope =
@@ -230,14 +230,14 @@ static bool has_buffers(const struct printer *printer)
     return false;
 }
 
-static void schema_buffers(struct json *json, const struct field *field)
+static void keys_plan_schema_buffers(struct json *json, const struct field *field)
 {
     schema_begin_named(json);
     schema_keys(json, buffer_fields, FIELD_COUNT(buffer_fields));
     schema_end(json);
 }
 
-static const struct field_kind kind_buffers_declared = {.schema = schema_buffers};
+static const struct field_kind kind_buffers_declared = {.schema = keys_plan_schema_buffers};
 
 /* A buffer that no operation names is a misspelling. */
 static struct buffer *known_buffer(struct parser *parser, const struct node *node)
@@ -292,7 +292,7 @@ static void parse_unrecorded(struct parser *parser, const struct node *value)
     }
 }
 
-static void print_unrecorded(struct printer *printer)
+static void keys_plan_print_unrecorded(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
     open_map(printer, BLOCK);
@@ -572,7 +572,7 @@ static void count_ranks(struct parser *parser)
                     raise_ranks(parser, atoi(item->text));
 }
 
-static void parse_ranks(struct parser *parser, const struct node *value)
+static void keys_plan_parse_ranks(struct parser *parser, const struct node *value)
 {
     static const struct field field = {.min = 1, .max = PLAN_MAX_RANKS};
     if (value)
@@ -669,7 +669,7 @@ static const struct form_key {
 
 /* A key at the top. The table stands in the order of reading; `place` orders the canonical text. `parse` is called whether
    the key is there or not; without it, the field is filled in when the key is there. */
-static const struct section {
+static const struct keys_plan_section {
     unsigned forms;
     int place;
     void (*parse)(struct parser *parser, const struct node *value);
@@ -691,7 +691,7 @@ static const struct section {
     {IN_ALL, 3, NULL,
      .field =
          FIELD("source", struct plan, source, text, "The origin of the plan, for the reader.")},
-    {IN_ALL, 6, parse_ranks,
+    {IN_ALL, 6, keys_plan_parse_ranks,
      .field =
          FIELD("ranks", struct plan, ranks, int,
                "The number of ranks. The default is one more than the highest rank that is named.",
@@ -709,7 +709,7 @@ static const struct section {
      .has = has_streams, .print = print_streams},
     {IN_PIPELINE | IN_THREADS, 43, parse_buffers,
      .field = FIELD_OF_ALL("buffers", buffers_declared, "Memory that work reads and writes."),
-     .has = has_buffers, .print = print_buffers},
+     .has = has_buffers, .print = keys_plan_print_buffers},
     {IN_PIPELINE, 7, parse_driver,
      .field = FIELD("driver", struct plan, pipeline.driver, word,
                     "The driver that the plan is for. Without this key it is for both.",
@@ -864,7 +864,7 @@ static const struct section {
      .field = FIELD_OF_ALL(
          "unrecorded", unrecorded,
          "What the job of which the plan was made did and the plan does not have, and why."),
-     .has = has_unrecorded, .print = print_unrecorded},
+     .has = has_unrecorded, .print = keys_plan_print_unrecorded},
     {IN_ALL, 48, parse_on_failure,
      .field = FIELD("on_failure", struct plan, on_failure, word,
                     "What the failure of a task does to other threads and ranks.",
@@ -876,7 +876,7 @@ static const struct section {
 };
 enum { PLACES = FIELD_COUNT(sections) };
 
-static void print_section(struct printer *printer, const struct section *section)
+static void print_section(struct printer *printer, const struct keys_plan_section *section)
 {
     struct field field = section->field;
     field.always = section->has != NULL;
@@ -965,7 +965,7 @@ static bool find_form(struct parser *parser, const struct form_key **out)
                        "found no form of a plan, expected schedule, programs, generate or threads");
 }
 
-static const struct section *find_section(const char *key)
+static const struct keys_plan_section *find_section(const char *key)
 {
     for (size_t i = 0; i < FIELD_COUNT(sections); i++)
         if (strcmp(sections[i].field.key, key) == 0)
@@ -985,7 +985,7 @@ static void unknown_section(struct parser *parser, const struct node *key)
 static void check_sections(struct parser *parser, const struct form_key *form)
 {
     READ_MAP (parser, parser->root, key, value) {
-        const struct section *section = find_section(key->text);
+        const struct keys_plan_section *section = find_section(key->text);
         if (!section)
             unknown_section(parser, key);
         else if (form && !(section->forms & 1u << form->form))
@@ -997,7 +997,7 @@ static void check_sections(struct parser *parser, const struct form_key *form)
 static void parse_sections(struct parser *parser)
 {
     for (size_t i = 0; i < FIELD_COUNT(sections); i++) {
-        const struct section *section = &sections[i];
+        const struct keys_plan_section *section = &sections[i];
         if (!(section->forms & 1u << parser->plan->form) || parser->status == STATUS_SYSTEM ||
             parse_gave_up(parser))
             continue;

@@ -455,12 +455,12 @@ const struct keys times_keys = {.fields = time_fields,
 
 /* ---- the rules all rank programs obey -------------------------------------------------------- */
 
-static bool is_compute(enum action_kind kind)
+static bool keys_programs_is_compute(enum action_kind kind)
 {
     return kind == ACTION_F || kind == ACTION_I || kind == ACTION_W || kind == ACTION_B;
 }
 
-static bool is_message(enum action_kind kind)
+static bool keys_programs_is_message(enum action_kind kind)
 {
     return kind == ACTION_SEND_F || kind == ACTION_RECV_F || kind == ACTION_SEND_B ||
            kind == ACTION_RECV_B;
@@ -478,8 +478,8 @@ struct census {
     bool ok;
 };
 
-static size_t slot_of(const struct census *census, const struct action *action,
-                      enum action_kind kind)
+static size_t keys_programs_slot_of(const struct census *census, const struct action *action,
+                                    enum action_kind kind)
 {
     uint64_t key =
         (uint64_t)kind << 40 | (uint64_t)action->stage << 20 | (uint64_t)action->microbatch;
@@ -504,7 +504,7 @@ static void refuse_twice(struct census *census, const struct action *action,
 /* B is I and W in one. */
 static void refuse_both(struct census *census, const struct action *action, enum action_kind kind)
 {
-    const struct action *other = census->slots[slot_of(census, action, kind)];
+    const struct action *other = census->slots[keys_programs_slot_of(census, action, kind)];
     char text[64], earlier[64];
     if (!other)
         return;
@@ -519,7 +519,7 @@ static void refuse_both(struct census *census, const struct action *action, enum
 
 static void count_compute(struct census *census, const struct action *action)
 {
-    size_t at = slot_of(census, action, action->kind);
+    size_t at = keys_programs_slot_of(census, action, action->kind);
     if (census->slots[at]) {
         refuse_twice(census, action, census->slots[at]);
         return;
@@ -548,7 +548,7 @@ static void count_action(struct census *census, int rank, const struct action *a
                         "found stage %d on rank %d, expected it only on rank %d, where it "
                         "is at %u:%u",
                         action->stage, rank, owner->rank - 1, owner->mark.line, owner->mark.col);
-    else if (is_compute(action->kind))
+    else if (keys_programs_is_compute(action->kind))
         count_compute(census, action);
 }
 
@@ -596,7 +596,7 @@ static bool check_lists(struct parser *parser, struct rank_program *ranks, int r
         for (size_t i = 0; i < program->count && !parse_gave_up(parser); i++) {
             program->actions[i].column = (int)i + 1;
             count_action(&census, rank, &program->actions[i]);
-            *has_comms |= is_message(program->actions[i].kind);
+            *has_comms |= keys_programs_is_message(program->actions[i].kind);
         }
     }
     for (int rank = 0; rank < rank_count; rank++) {

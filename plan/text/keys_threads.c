@@ -51,7 +51,8 @@ static bool same_stream(struct printer *printer, const void *member, const void 
     return stream < 0 || stream == printer->default_stream;
 }
 
-static void print_stream(struct printer *printer, const void *member, const struct field *field)
+static void keys_threads_print_stream(struct printer *printer, const void *member,
+                                      const struct field *field)
 {
     kind_symbol.print(printer, member, field);
 }
@@ -61,25 +62,27 @@ static void schema_stream(struct json *json, const struct field *field)
     kind_symbol.schema(json, field);
 }
 
-static const struct field_kind kind_stream = {field_symbol, print_stream, same_stream,
+static const struct field_kind kind_stream = {field_symbol, keys_threads_print_stream, same_stream,
                                               schema_stream};
 
-static void print_buffers(struct printer *printer, const void *member, const struct field *field)
+static void keys_threads_print_buffers(struct printer *printer, const void *member,
+                                       const struct field *field)
 {
     kind_symbols.print(printer, member, field);
 }
 
-static void schema_buffers(struct json *json, const struct field *field)
+static void keys_threads_schema_buffers(struct json *json, const struct field *field)
 {
     kind_symbols.schema(json, field);
 }
 
-static const struct field_kind kind_buffers = {field_buffers, print_buffers, same_list,
-                                               schema_buffers};
+static const struct field_kind kind_buffers = {field_buffers, keys_threads_print_buffers, same_list,
+                                               keys_threads_schema_buffers};
 
 /* The object of an operation, with the rank of another one's: r1.copied. The flag ready(0) of an iteration is printed as
    `ready`: the body of a repeat is printed once. */
-static void print_object(struct printer *printer, const void *member, const struct field *field)
+static void keys_threads_print_object(struct printer *printer, const void *member,
+                                      const struct field *field)
 {
     const struct host_op *op = member;
     const char *name = plan_object_name(printer->plan, op);
@@ -115,13 +118,14 @@ static bool field_flag_object(struct parser *parser, const struct node *value, v
     return field_flag(parser, value, &((struct host_op *)member)->object, field);
 }
 
-static const struct field_kind kind_object = {field_object, print_object, same_object,
+static const struct field_kind kind_object = {field_object, keys_threads_print_object, same_object,
                                               schema_stream};
-static const struct field_kind kind_own = {field_own_object, print_object, same_object,
+static const struct field_kind kind_own = {field_own_object, keys_threads_print_object, same_object,
                                            schema_stream};
-static const struct field_kind kind_flag = {field_flag_object, print_object, same_object,
-                                            schema_stream};
-static const struct field_kind kind_event = {field_event, print_object, same_object, schema_stream};
+static const struct field_kind kind_flag = {field_flag_object, keys_threads_print_object,
+                                            same_object, schema_stream};
+static const struct field_kind kind_event = {field_event, keys_threads_print_object, same_object,
+                                             schema_stream};
 
 /* One time, or those of the iterations. */
 static void print_time_or_list(struct printer *printer, int64_t time_ns,
@@ -224,7 +228,8 @@ static bool field_work_event(struct parser *parser, const struct node *value, vo
 
 static void print_work_event(struct printer *printer, const void *member, const struct field *field)
 {
-    print_stream(printer, &((const struct host_op *)member)->process_group->done, field);
+    keys_threads_print_stream(printer, &((const struct host_op *)member)->process_group->done,
+                              field);
 }
 
 static bool same_work_event(struct printer *printer, const void *member, const void *other,
@@ -246,7 +251,8 @@ static const struct field_kind kind_work_event = {field_work_event, print_work_e
 /* The operations inside an operation: a callback's, or the steps of a kernel. */
 static bool field_body(struct parser *parser, const struct node *value, void *member,
                        const struct field *field);
-static void print_body(struct printer *printer, const void *member, const struct field *field);
+static void keys_threads_print_body(struct printer *printer, const void *member,
+                                    const struct field *field);
 
 static bool same_body(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
@@ -261,14 +267,17 @@ static void schema_body(struct json *json, const struct field *field)
     schema_end(json);
 }
 
-static const struct field_kind kind_body = {field_body, print_body, same_body, schema_body};
+static const struct field_kind kind_body = {field_body, keys_threads_print_body, same_body,
+                                            schema_body};
 
 /* The parts of a group. */
 static bool field_parts(struct parser *parser, const struct node *value, void *member,
                         const struct field *field);
-static void print_parts(struct printer *printer, const void *member, const struct field *field);
+static void keys_threads_print_parts(struct printer *printer, const void *member,
+                                     const struct field *field);
 static void schema_parts(struct json *json, const struct field *field);
-static const struct field_kind kind_parts = {field_parts, print_parts, NULL, schema_parts};
+static const struct field_kind kind_parts = {field_parts, keys_threads_print_parts, NULL,
+                                             schema_parts};
 
 /* ---- the keys of each operation, in the order of the canonical text ------------------------------ */
 
@@ -474,7 +483,8 @@ static int find_op(const char *key)
 }
 
 /* The first key names the operation. */
-static bool parse_kind(struct parser *parser, const struct node *item, enum op_kind *out)
+static bool keys_threads_parse_kind(struct parser *parser, const struct node *item,
+                                    enum op_kind *out)
 {
     if (item->kind != NODE_MAP || item->length == 0)
         return parse_mismatch(parser, item, "an operation such as {launch: kernel, stream: s}");
@@ -735,7 +745,7 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
     op->iteration = parser->iteration;
     op->collective = COLLECTIVE_ALL_REDUCE;
     op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
-    if (!parse_kind(parser, item, &op->kind))
+    if (!keys_threads_parse_kind(parser, item, &op->kind))
         return false;
     if (!check_place(parser, item, around, op->kind))
         return false;
@@ -814,7 +824,8 @@ static const struct field collective_part_fields[] = {
 
 /* part := {send: tag, peer: rank, bytes: size} | {recv: ...} | {collective: tag, op: kind, bytes: size}
    and in each: comm, stream, reads, writes */
-static bool parse_part(struct parser *parser, const struct node *item, struct p2p_part *part)
+static bool keys_threads_parse_part(struct parser *parser, const struct node *item,
+                                    struct p2p_part *part)
 {
     bool map = item->kind == NODE_MAP;
     bool send = map && node_find(item, "send"), recv = map && node_find(item, "recv");
@@ -850,11 +861,11 @@ static bool field_parts(struct parser *parser, const struct node *value, void *m
         return parse_no_memory(parser);
     bool ok = true;
     READ_LIST (parser, value, item)
-        ok &= parse_part(parser, item, &op->parts[op->part_count++]);
+        ok &= keys_threads_parse_part(parser, item, &op->parts[op->part_count++]);
     return ok;
 }
 
-static void print_part(struct printer *printer, const struct p2p_part *part)
+static void keys_threads_print_part(struct printer *printer, const struct p2p_part *part)
 {
     open_map(printer, FLOW);
     if (part->is_collective)
@@ -866,12 +877,13 @@ static void print_part(struct printer *printer, const struct p2p_part *part)
     close_map(printer);
 }
 
-static void print_parts(struct printer *printer, const void *member, const struct field *field)
+static void keys_threads_print_parts(struct printer *printer, const void *member,
+                                     const struct field *field)
 {
     const struct host_op *op = member;
     open_list(printer, FLOW);
     for (size_t i = 0; i < op->part_count; i++)
-        print_part(printer, &op->parts[i]);
+        keys_threads_print_part(printer, &op->parts[i]);
     close_list(printer);
 }
 
@@ -895,21 +907,22 @@ static void schema_parts(struct json *json, const struct field *field)
 
 /* ---- operations in canonical text --------------------------------------------------------------- */
 
-static void print_op(struct printer *printer, const struct host_op *op)
+static void keys_threads_print_op(struct printer *printer, const struct host_op *op)
 {
     open_map(printer, FLOW);
     fields_print(printer, op_syntax[op->kind].fields, op_syntax[op->kind].count, op, NULL);
     close_map(printer);
 }
 
-static void print_body(struct printer *printer, const void *member, const struct field *field)
+static void keys_threads_print_body(struct printer *printer, const void *member,
+                                    const struct field *field)
 {
     const struct host_op *op = member;
     const bool outer = printer->in_body;
     printer->in_body = true;
     open_list(printer, FLOW);
     for (size_t i = 0; i < op->body_count; i++)
-        print_op(printer, &op->body[i]);
+        keys_threads_print_op(printer, &op->body[i]);
     close_list(printer);
     printer->in_body = outer;
 }
@@ -923,7 +936,7 @@ static void print_repeat(struct printer *printer, const struct host_thread *thre
     put_word(printer, "body");
     open_list(printer, BLOCK);
     for (size_t k = 0; k < repeat->length; k++)
-        print_op(printer, &thread->ops[repeat->first + k]);
+        keys_threads_print_op(printer, &thread->ops[repeat->first + k]);
     close_list(printer);
     close_map(printer);
 }
@@ -934,7 +947,7 @@ static void print_thread(struct printer *printer, const struct host_thread *thre
     open_list(printer, BLOCK);
     for (size_t k = 0; k < thread->op_count; k++) {
         if (next == thread->repeat_count || k < thread->repeats[next].first) {
-            print_op(printer, &thread->ops[k]);
+            keys_threads_print_op(printer, &thread->ops[k]);
             continue;
         }
         const struct repeat *repeat = &thread->repeats[next++];
@@ -969,7 +982,7 @@ void print_graphs(struct printer *printer)
         put_text(printer, plan->graphs[i].name);
         open_list(printer, BLOCK);
         for (size_t k = 0; k < plan->graphs[i].op_count; k++)
-            print_op(printer, &plan->graphs[i].ops[k]);
+            keys_threads_print_op(printer, &plan->graphs[i].ops[k]);
         close_list(printer);
     }
     close_map(printer);

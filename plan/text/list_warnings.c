@@ -17,7 +17,7 @@
 enum { TOLD_MOST = 6 };
 enum { KINDS = WARNING_LATE_BACKWARD + 1 };
 
-struct lists {
+struct list_warnings_lists {
     const struct plan *plan;
     struct arena *arena;
     struct warnings *out;
@@ -34,17 +34,19 @@ static unsigned bit(enum action_kind kind)
     return 1u << kind;
 }
 
-static size_t cell(const struct lists *lists, int stage, int microbatch)
+static size_t list_warnings_cell(const struct list_warnings_lists *lists, int stage, int microbatch)
 {
     return (size_t)stage * (size_t)lists->map.microbatches + (size_t)microbatch;
 }
 
-static unsigned there(const struct lists *lists, const uint16_t *table, int stage, int microbatch)
+static unsigned there(const struct list_warnings_lists *lists, const uint16_t *table, int stage,
+                      int microbatch)
 {
-    return table[cell(lists, stage, microbatch)];
+    return table[list_warnings_cell(lists, stage, microbatch)];
 }
 
-static void tell(struct lists *lists, enum warning_kind kind, struct mark mark, const char *text)
+static void list_warnings_tell(struct list_warnings_lists *lists, enum warning_kind kind,
+                               struct mark mark, const char *text)
 {
     struct warnings *out = lists->out;
     lists->last[kind] = mark;
@@ -52,7 +54,8 @@ static void tell(struct lists *lists, enum warning_kind kind, struct mark mark, 
         out->items[out->count++] = (struct warning){kind, mark, text};
 }
 
-static const char *name_of(enum action_kind kind, int stage, int microbatch, char *buf, size_t cap)
+static const char *list_warnings_name_of(enum action_kind kind, int stage, int microbatch,
+                                         char *buf, size_t cap)
 {
     return comms_action_name(
         &(struct action){.kind = kind, .stage = stage, .microbatch = microbatch}, buf, cap);
@@ -66,9 +69,9 @@ static bool has_bits(enum action_kind kind)
 }
 
 /* Calls `take` for every action of a list that has a microbatch; composites are taken apart. */
-typedef void take_action(struct lists *lists, const struct action *action);
+typedef void take_action(struct list_warnings_lists *lists, const struct action *action);
 
-static void walk_list(struct lists *lists, int rank, take_action *take)
+static void list_warnings_walk_list(struct list_warnings_lists *lists, int rank, take_action *take)
 {
     const struct rank_program *list = &lists->plan->programs.ranks[rank];
     lists->row = rank + 1;
@@ -82,14 +85,15 @@ static void walk_list(struct lists *lists, int rank, take_action *take)
     }
 }
 
-static void mark_action(struct lists *lists, const struct action *action)
+static void mark_action(struct list_warnings_lists *lists, const struct action *action)
 {
-    lists->all[cell(lists, action->stage, action->microbatch)] |= (uint16_t)bit(action->kind);
+    lists->all[list_warnings_cell(lists, action->stage, action->microbatch)] |=
+        (uint16_t)bit(action->kind);
     lists->kinds |= bit(action->kind);
 }
 
 /* The action that a row lacks may be in a cell that could not be read. */
-static bool may_have(const struct lists *lists, int row)
+static bool may_have(const struct list_warnings_lists *lists, int row)
 {
     return lists->plan->programs.ranks[row - 1].unread > 0;
 }
@@ -97,65 +101,68 @@ static bool may_have(const struct lists *lists, int row)
 /* ---- what an action needs -------------------------------------------------------------------- */
 
 /* One of `kinds`, of a stage, before an action of its microbatch. */
-struct need {
+struct list_warnings_need {
     unsigned kinds;
     enum action_kind named; /* of them, in the sentence */
     int stage;
     const char *rule;
 };
 
-static bool is_first(const struct lists *lists, int stage)
+static bool is_first(const struct list_warnings_lists *lists, int stage)
 {
     return stage == comms_first_stage(&lists->map, stage);
 }
 
-static bool is_last(const struct lists *lists, int stage)
+static bool list_warnings_is_last(const struct list_warnings_lists *lists, int stage)
 {
     return stage + 1 == comms_end_stage(&lists->map, stage);
 }
 
-static bool is_here(const struct lists *lists, int stage)
+static bool list_warnings_is_here(const struct list_warnings_lists *lists, int stage)
 {
     return comms_rank_of(&lists->map, stage) == lists->row - 1;
 }
 
 /* The source of a pass's input: a message, or a pass of the neighbouring stage on the same rank. */
-static struct need input_of(const struct lists *lists, const struct action *pass)
+static struct list_warnings_need input_of(const struct list_warnings_lists *lists,
+                                          const struct action *pass)
 {
     static const char rule[] = "a pass comes behind what brings its input";
     const unsigned backward = bit(ACTION_B) | bit(ACTION_I);
     bool forward = pass->kind == ACTION_F;
     int from = forward ? pass->stage - 1 : pass->stage + 1;
-    if (forward ? is_first(lists, pass->stage) : is_last(lists, pass->stage))
-        return (struct need){0};
-    if (is_here(lists, from))
-        return forward ? (struct need){bit(ACTION_F), ACTION_F, from, rule}
-                       : (struct need){backward, ACTION_B, from, rule};
+    if (forward ? is_first(lists, pass->stage) : list_warnings_is_last(lists, pass->stage))
+        return (struct list_warnings_need){0};
+    if (list_warnings_is_here(lists, from))
+        return forward ? (struct list_warnings_need){bit(ACTION_F), ACTION_F, from, rule}
+                       : (struct list_warnings_need){backward, ACTION_B, from, rule};
     enum action_kind brings = forward ? ACTION_RECV_F : ACTION_RECV_B;
     if (!lists->plan->programs.has_comms)
-        return (struct need){0};
-    return (struct need){bit(brings), brings, pass->stage, rule};
+        return (struct list_warnings_need){0};
+    return (struct list_warnings_need){bit(brings), brings, pass->stage, rule};
 }
 
 /* The other thing that it needs. */
-static struct need source_of(const struct action *action)
+static struct list_warnings_need list_warnings_source_of(const struct action *action)
 {
     const unsigned backward = bit(ACTION_B) | bit(ACTION_I);
     int stage = action->stage;
     switch (action->kind) {
     case ACTION_B:
     case ACTION_I:
-        return (struct need){bit(ACTION_F), ACTION_F, stage,
-                             "a backward pass comes behind the forward pass of its stage"};
+        return (struct list_warnings_need){
+            bit(ACTION_F), ACTION_F, stage,
+            "a backward pass comes behind the forward pass of its stage"};
     case ACTION_W:
-        return (struct need){bit(ACTION_I), ACTION_I, stage,
-                             "the weights' part of a backward pass comes behind that of the input"};
+        return (struct list_warnings_need){
+            bit(ACTION_I), ACTION_I, stage,
+            "the weights' part of a backward pass comes behind that of the input"};
     case ACTION_SEND_F:
-        return (struct need){bit(ACTION_F), ACTION_F, stage,
-                             "a message comes behind the pass that makes it"};
+        return (struct list_warnings_need){bit(ACTION_F), ACTION_F, stage,
+                                           "a message comes behind the pass that makes it"};
     case ACTION_SEND_B:
-        return (struct need){backward, ACTION_B, stage,
-                             "a message comes behind the pass that makes it"};
+        return (struct list_warnings_need){backward, ACTION_B, stage,
+                                           "a message comes behind the pass that makes it"};
     case ACTION_F:
     case ACTION_RECV_F:
     case ACTION_RECV_B:
@@ -171,20 +178,22 @@ static struct need source_of(const struct action *action)
     case ACTION_OVERLAP_F_B:
     case ACTION_IDLE: break;
     }
-    return (struct need){0};
+    return (struct list_warnings_need){0};
 }
 
 /* The text of the needed action, as the lists have it or would have it. */
-static const char *needed_name(const struct lists *lists, const struct need *need, int microbatch,
-                               char *buf, size_t cap)
+static const char *needed_name(const struct list_warnings_lists *lists,
+                               const struct list_warnings_need *need, int microbatch, char *buf,
+                               size_t cap)
 {
     bool split = (lists->kinds & bit(ACTION_I)) && !(lists->kinds & bit(ACTION_B));
     split |= (there(lists, lists->all, need->stage, microbatch) & bit(ACTION_I)) != 0;
     enum action_kind kind = need->named == ACTION_B && split ? ACTION_I : need->named;
-    return name_of(kind, need->stage, microbatch, buf, cap);
+    return list_warnings_name_of(kind, need->stage, microbatch, buf, cap);
 }
 
-static void check_need(struct lists *lists, const struct action *action, struct need need)
+static void check_need(struct list_warnings_lists *lists, const struct action *action,
+                       struct list_warnings_need need)
 {
     char own[ACTION_NAME], other[ACTION_NAME];
     if (!need.kinds || (there(lists, lists->seen, need.stage, action->microbatch) & need.kinds))
@@ -194,15 +203,16 @@ static void check_need(struct lists *lists, const struct action *action, struct 
         return;
     comms_action_name(action, own, sizeof own);
     needed_name(lists, &need, action->microbatch, other, sizeof other);
-    tell(lists, later ? WARNING_OUT_OF_ORDER : WARNING_MISSING, action->mark,
-         arena_printf(lists->arena, "%s (row %d, column %d) %s %s: %s", own, lists->row,
-                      lists->column, later ? "comes before" : "has no", other, need.rule));
+    list_warnings_tell(lists, later ? WARNING_OUT_OF_ORDER : WARNING_MISSING, action->mark,
+                       arena_printf(lists->arena, "%s (row %d, column %d) %s %s: %s", own,
+                                    lists->row, lists->column, later ? "comes before" : "has no",
+                                    other, need.rule));
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /* A stage that no rank has is refused elsewhere. */
-static void check_other_end(struct lists *lists, const struct action *message)
+static void check_other_end(struct list_warnings_lists *lists, const struct action *message)
 {
     char own[ACTION_NAME], other[ACTION_NAME];
     struct action end = comms_other_end(message);
@@ -213,17 +223,18 @@ static void check_other_end(struct lists *lists, const struct action *message)
     if (may_have(lists, holder + 1) ||
         there(lists, lists->all, end.stage, end.microbatch) & bit(end.kind))
         return;
-    tell(lists, WARNING_UNPAIRED, message->mark,
-         arena_printf(lists->arena,
-                      "%s (row %d, column %d) has no %s in row %d: every message has a send and a "
-                      "receive",
-                      comms_action_name(message, own, sizeof own), lists->row, lists->column,
-                      comms_action_name(&end, other, sizeof other), holder + 1));
+    list_warnings_tell(
+        lists, WARNING_UNPAIRED, message->mark,
+        arena_printf(lists->arena,
+                     "%s (row %d, column %d) has no %s in row %d: every message has a send and a "
+                     "receive",
+                     comms_action_name(message, own, sizeof own), lists->row, lists->column,
+                     comms_action_name(&end, other, sizeof other), holder + 1));
 }
 
 /* ---- one action after the other -------------------------------------------------------------- */
 
-static int first_column(const struct lists *lists, const struct action *wanted)
+static int first_column(const struct list_warnings_lists *lists, const struct action *wanted)
 {
     const struct rank_program *list = &lists->plan->programs.ranks[lists->row - 1];
     for (size_t i = 0; i < list->count; i++) {
@@ -237,27 +248,28 @@ static int first_column(const struct lists *lists, const struct action *wanted)
     return 0;
 }
 
-static void check_doubled(struct lists *lists, const struct action *action)
+static void check_doubled(struct list_warnings_lists *lists, const struct action *action)
 {
     char own[ACTION_NAME];
     bool told = lists->found[WARNING_DOUBLED] >= TOLD_MOST;
-    tell(lists, WARNING_DOUBLED, action->mark,
-         arena_printf(lists->arena,
-                      "%s (row %d, column %d) is there a second time, first at column %d: every "
-                      "message is sent and received once",
-                      comms_action_name(action, own, sizeof own), lists->row, lists->column,
-                      told ? 0 : first_column(lists, action)));
+    list_warnings_tell(
+        lists, WARNING_DOUBLED, action->mark,
+        arena_printf(lists->arena,
+                     "%s (row %d, column %d) is there a second time, first at column %d: every "
+                     "message is sent and received once",
+                     comms_action_name(action, own, sizeof own), lists->row, lists->column,
+                     told ? 0 : first_column(lists, action)));
 }
 
-static void check_action(struct lists *lists, const struct action *action)
+static void check_action(struct list_warnings_lists *lists, const struct action *action)
 {
-    uint16_t *seen = &lists->seen[cell(lists, action->stage, action->microbatch)];
+    uint16_t *seen = &lists->seen[list_warnings_cell(lists, action->stage, action->microbatch)];
     if (*seen & bit(action->kind)) {
         if (comms_is_message(action)) /* a pass is refused */
             check_doubled(lists, action);
         return;
     }
-    check_need(lists, action, source_of(action));
+    check_need(lists, action, list_warnings_source_of(action));
     if (action->kind == ACTION_F || action->kind == ACTION_B || action->kind == ACTION_I)
         check_need(lists, action, input_of(lists, action));
     if (comms_is_message(action))
@@ -267,16 +279,17 @@ static void check_action(struct lists *lists, const struct action *action)
 
 /* ---- passes that a stage lacks --------------------------------------------------------------- */
 
-static void miss_pass(struct lists *lists, enum action_kind kind, int stage, int microbatch,
-                      const char *rule)
+static void miss_pass(struct list_warnings_lists *lists, enum action_kind kind, int stage,
+                      int microbatch, const char *rule)
 {
     char name[ACTION_NAME];
-    tell(lists, WARNING_MISSING, (struct mark){(uint32_t)lists->row, 1},
-         arena_printf(lists->arena, "row %d has no %s: %s", lists->row,
-                      name_of(kind, stage, microbatch, name, sizeof name), rule));
+    list_warnings_tell(
+        lists, WARNING_MISSING, (struct mark){(uint32_t)lists->row, 1},
+        arena_printf(lists->arena, "row %d has no %s: %s", lists->row,
+                     list_warnings_name_of(kind, stage, microbatch, name, sizeof name), rule));
 }
 
-static void check_cell(struct lists *lists, int stage, int microbatch)
+static void check_cell(struct list_warnings_lists *lists, int stage, int microbatch)
 {
     static const char whole[] = "every microbatch passes every stage forward and backward";
     const unsigned backward = bit(ACTION_B) | bit(ACTION_I) | bit(ACTION_W);
@@ -291,7 +304,7 @@ static void check_cell(struct lists *lists, int stage, int microbatch)
                   "I is one half of a backward pass, W the other");
 }
 
-static void check_cells(struct lists *lists)
+static void check_cells(struct list_warnings_lists *lists)
 {
     for (int stage = 0; stage < lists->map.stages; stage++) {
         lists->row = comms_rank_of(&lists->map, stage) + 1;
@@ -319,7 +332,7 @@ static int only_stage(const struct rank_program *list)
 }
 
 /* PyTorch's table of 1F1B has two forwards in front of the last rank's first backward, and then one by one. */
-static void check_late_backward(struct lists *lists)
+static void check_late_backward(struct list_warnings_lists *lists)
 {
     const struct plan *plan = lists->plan;
     const struct rank_program *last = &plan->programs.ranks[plan->ranks - 1];
@@ -341,17 +354,18 @@ static void check_late_backward(struct lists *lists)
     }
     if (forwards < 3 || ahead != forwards - 1)
         return;
-    tell(lists, WARNING_LATE_BACKWARD, second->mark,
-         arena_printf(lists->arena,
-                      "the last rank (row %d) does %dF%d before its first backward: in 1F1B it "
-                      "does one forward, one backward; this is off by one, holds one more "
-                      "activation and makes every rank before it wait a forward longer",
-                      plan->ranks, second->stage, second->microbatch));
+    list_warnings_tell(
+        lists, WARNING_LATE_BACKWARD, second->mark,
+        arena_printf(lists->arena,
+                     "the last rank (row %d) does %dF%d before its first backward: in 1F1B it "
+                     "does one forward, one backward; this is off by one, holds one more "
+                     "activation and makes every rank before it wait a forward longer",
+                     plan->ranks, second->stage, second->microbatch));
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static void tell_rest(struct lists *lists)
+static void tell_rest(struct list_warnings_lists *lists)
 {
 #define X(name, key) key,
     static const char *const keys[] = {WARNING_LIST(X)};
@@ -365,13 +379,13 @@ static void tell_rest(struct lists *lists)
                              lists->found[kind] - TOLD_MOST, keys[kind])};
 }
 
-static void check_all(struct lists *lists)
+static void check_all(struct list_warnings_lists *lists)
 {
     int ranks = lists->plan->ranks;
     for (int rank = 0; rank < ranks; rank++)
-        walk_list(lists, rank, mark_action);
+        list_warnings_walk_list(lists, rank, mark_action);
     for (int rank = 0; rank < ranks; rank++)
-        walk_list(lists, rank, check_action);
+        list_warnings_walk_list(lists, rank, check_action);
     if (!lists->plan->programs.fragment)
         check_cells(lists);
     check_late_backward(lists);
@@ -384,7 +398,7 @@ enum status list_warnings_find(const struct plan *plan, struct arena *arena, str
     const struct programs *programs = &plan->programs;
     if (plan->form != FORM_PROGRAMS || !programs->ranks || programs->generate.given)
         return STATUS_OK;
-    struct lists lists = {.plan = plan, .arena = arena, .out = out};
+    struct list_warnings_lists lists = {.plan = plan, .arena = arena, .out = out};
     struct arena scratch;
     struct diag refused;
     arena_init(&scratch, 0);

@@ -66,7 +66,7 @@ static enum status parse_yaml_plan(const char *file_name, const char *text, size
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static bool has_suffix(const char *name, const char *suffix)
+static bool parse_has_suffix(const char *name, const char *suffix)
 {
     size_t length = strlen(name), suffix_length = strlen(suffix);
     return length > suffix_length && strcasecmp(name + length - suffix_length, suffix) == 0;
@@ -74,10 +74,10 @@ static bool has_suffix(const char *name, const char *suffix)
 
 static bool is_csv(const char *file_name, const char *text, size_t length)
 {
-    if (has_suffix(file_name, ".csv"))
+    if (parse_has_suffix(file_name, ".csv"))
         return true;
-    if (has_suffix(file_name, ".yaml") || has_suffix(file_name, ".yml") ||
-        has_suffix(file_name, ".json"))
+    if (parse_has_suffix(file_name, ".yaml") || parse_has_suffix(file_name, ".yml") ||
+        parse_has_suffix(file_name, ".json"))
         return false;
     return csv_looks_like(text, length);
 }
@@ -115,8 +115,8 @@ enum status plan_parse(const char *file_name, const char *text, size_t length, s
 
 /* The whole of an open file, at most PLAN_MAX_FILE_BYTES. Behind a zero byte, for which every format is refused, little
    is read: a stream of them has no end. The caller frees *out. */
-static enum status read_all(FILE *file, const char *path, char **out, size_t *out_length,
-                            struct diag *diag)
+static enum status parse_read_all(FILE *file, const char *path, char **out, size_t *out_length,
+                                  struct diag *diag)
 {
     char *text = NULL;
     size_t length = 0, cap = 0, got;
@@ -162,7 +162,8 @@ enum status plan_read(const char *path, struct plan *out, struct diag *diag)
         return STATUS_SYSTEM;
     char *text = NULL;
     size_t length = 0;
-    enum status status = read_all(file, is_stdin ? "standard input" : path, &text, &length, diag);
+    enum status status =
+        parse_read_all(file, is_stdin ? "standard input" : path, &text, &length, diag);
     if (!is_stdin)
         fclose(file);
     if (status != STATUS_OK)

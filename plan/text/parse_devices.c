@@ -110,7 +110,7 @@ static bool settle_list(struct index_list *list, int own)
     return others;
 }
 
-static bool check_call(struct parser *parser, const struct host_op *op)
+static bool parse_devices_check_call(struct parser *parser, const struct host_op *op)
 {
     bool devices = op->device > 0;
     for (size_t i = 0; i < op->part_count; i++)
@@ -121,7 +121,7 @@ static bool check_call(struct parser *parser, const struct host_op *op)
                        "thread: a process group has one rank in a process");
 }
 
-static bool check_copy(struct parser *parser, const struct host_op *op, bool others)
+static bool parse_devices_check_copy(struct parser *parser, const struct host_op *op, bool others)
 {
     const struct stream_spec *legacy = plan_legacy_stream(parser->plan);
     return op->kind != OP_COPY || !others || !legacy || legacy->stream != op->stream ||
@@ -155,7 +155,7 @@ static bool settle_op(struct parser *parser, int home, const struct host_op *aro
         settle_list(&part->reads, p2p_part_rank(op, part, home));
         settle_list(&part->writes, p2p_part_rank(op, part, home));
     }
-    bool ok = check_call(parser, op) && check_copy(parser, op, others);
+    bool ok = parse_devices_check_call(parser, op) && parse_devices_check_copy(parser, op, others);
     for (size_t i = 0; i < op->body_count; i++)
         ok &= settle_op(parser, home, op, &op->body[i]);
     return ok;

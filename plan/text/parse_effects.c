@@ -32,7 +32,7 @@ static bool edges_have_bytes(const struct links *links)
 }
 
 /* Has some message bytes, besides those of this direction? */
-static bool has_bytes(const struct programs *programs, const struct link *direction)
+static bool parse_effects_has_bytes(const struct programs *programs, const struct link *direction)
 {
     const struct links *links = &programs->links;
     return programs->p2p_bytes || direction->bytes.value || links->between.bytes.value ||
@@ -41,8 +41,8 @@ static bool has_bytes(const struct programs *programs, const struct link *direct
 
 static bool any_bytes(const struct programs *programs)
 {
-    return has_bytes(programs, &programs->links.forward) ||
-           has_bytes(programs, &programs->links.backward);
+    return parse_effects_has_bytes(programs, &programs->links.forward) ||
+           parse_effects_has_bytes(programs, &programs->links.backward);
 }
 
 static void refuse_bandwidth(struct parser *parser, const struct node *bandwidth)
@@ -70,7 +70,7 @@ static void check_bandwidths(struct parser *parser)
         refuse_bandwidth(parser, node_find(edge, "bandwidth"));
 }
 
-static bool is_given(const struct link *link)
+static bool parse_effects_is_given(const struct link *link)
 {
     return link->latency.given || link->bandwidth.given || link->bytes.given;
 }
@@ -82,12 +82,12 @@ static void check_nodes(struct parser *parser)
     const struct node *node = node_at(parser, "p2p", "node", NULL);
     const struct node *between = node_at(parser, "p2p", "between", NULL);
     bool used = between != NULL;
-    if (between && !is_given(&programs->links.between))
+    if (between && !parse_effects_is_given(&programs->links.between))
         parse_error(parser, between->mark,
                     "found \"between\" without a cost, expected \"latency\", \"bandwidth\" or "
                     "\"bytes\" between nodes");
     for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
-        used |= is_given(&programs->parallel.costs[kind].between);
+        used |= parse_effects_is_given(&programs->parallel.costs[kind].between);
     if (node && !used)
         parse_error(parser, node->mark,
                     "found \"node\" without \"between\", expected what a message or a collective "
@@ -100,7 +100,8 @@ static void check_nodes(struct parser *parser)
 static void check_release(struct parser *parser)
 {
     const struct programs *programs = &parser->plan->programs;
-    if (programs->stages.release == RELEASE_SEND && !has_bytes(programs, &programs->links.forward))
+    if (programs->stages.release == RELEASE_SEND &&
+        !parse_effects_has_bytes(programs, &programs->links.forward))
         parse_error(parser, node_at(parser, "release", NULL, NULL)->mark,
                     "found \"release: send\" of outputs without bytes, expected \"bytes\" of "
                     "forward messages in \"p2p\", \"model\" or \"arithmetic\"");

@@ -20,7 +20,7 @@ static bool fits_in_graph(const struct host_op *op)
     return event || (work && !op->pageable && !op->process_group);
 }
 
-static bool check_kinds(struct parser *parser, const struct graph *graph)
+static bool parse_graphs_check_kinds(struct parser *parser, const struct graph *graph)
 {
     for (size_t i = 0; i < graph->op_count; i++)
         if (!fits_in_graph(&graph->ops[i]))
@@ -157,7 +157,7 @@ static void parse_graph(struct parser *parser, const struct node *key, const str
         parse_mismatch(parser, value, "a list of operations");
         return;
     }
-    if (!parse_graph_ops(parser, value, graph) || !check_kinds(parser, graph))
+    if (!parse_graph_ops(parser, value, graph) || !parse_graphs_check_kinds(parser, graph))
         return;
     if (check_forks(parser, graph) && check_joins(parser, graph) && name_streams(parser, graph))
         name_events(parser, graph);

@@ -16,7 +16,7 @@
 
 enum { MOST_READ = 16 * 1024 * 1024 }; /* nodes, over the iterations of a repeat */
 
-struct piece {
+struct parse_repeat_piece {
     int times;
     const struct node *body;
 };
@@ -38,9 +38,10 @@ static void schema_body_of_repeat(struct json *json, const struct field *field)
 static const struct field_kind kind_node = {.parse = field_node, .schema = schema_body_of_repeat};
 
 static const struct field repeat_fields[] = {
-    FIELD("repeat", struct piece, times, int, "How often the body is executed.", .required = true,
-          .min = 1, .max = PLAN_MAX_OPS),
-    FIELD("body", struct piece, body, node, "The operations of an iteration.", .required = true),
+    FIELD("repeat", struct parse_repeat_piece, times, int, "How often the body is executed.",
+          .required = true, .min = 1, .max = PLAN_MAX_OPS),
+    FIELD("body", struct parse_repeat_piece, body, node, "The operations of an iteration.",
+          .required = true),
 };
 
 void schema_repeat(struct json *json)
@@ -54,9 +55,10 @@ static bool is_repeat(const struct node *item)
 }
 
 /* A lone operation is a piece that is executed once. */
-static bool read_piece(struct parser *parser, const struct node *item, struct piece *out)
+static bool read_piece(struct parser *parser, const struct node *item,
+                       struct parse_repeat_piece *out)
 {
-    *out = (struct piece){.times = 1};
+    *out = (struct parse_repeat_piece){.times = 1};
     if (!is_repeat(item))
         return true;
     if (!fields_parse(parser, item, repeat_fields, FIELD_COUNT(repeat_fields), out, "a repeat"))
@@ -97,7 +99,8 @@ static size_t cost_of_body(const struct node *body)
 }
 
 /* A short text must not become a program that fills the memory. */
-static bool fits(struct parser *parser, const struct node *item, const struct piece *piece)
+static bool fits(struct parser *parser, const struct node *item,
+                 const struct parse_repeat_piece *piece)
 {
     return !piece->body || cost_of_body(piece->body) <= MOST_READ / (size_t)piece->times ||
            parse_error(
@@ -107,20 +110,20 @@ static bool fits(struct parser *parser, const struct node *item, const struct pi
 }
 
 /* The operations of an iteration. */
-static size_t piece_length(const struct node *item, const struct piece *piece)
+static size_t piece_length(const struct node *item, const struct parse_repeat_piece *piece)
 {
     if (item->kind == NODE_LINES)
         return item->length;
     return piece->body ? piece->body->length : 1;
 }
 
-static bool count_ops(struct parser *parser, const struct node *list, size_t *out_ops,
-                      size_t *out_repeats)
+static bool parse_repeat_count_ops(struct parser *parser, const struct node *list, size_t *out_ops,
+                                   size_t *out_repeats)
 {
     bool ok = true;
     *out_ops = *out_repeats = 0;
     READ_LIST (parser, list, item) {
-        struct piece piece;
+        struct parse_repeat_piece piece;
         if (!read_piece(parser, item, &piece) || !fits(parser, item, &piece)) {
             ok = false;
             continue;
@@ -187,8 +190,8 @@ static bool read_iteration(struct parser *parser, const struct node *body,
     return ok;
 }
 
-static bool read_repeat(struct parser *parser, const struct piece *piece, int *iterations,
-                        struct host_thread *thread)
+static bool read_repeat(struct parser *parser, const struct parse_repeat_piece *piece,
+                        int *iterations, struct host_thread *thread)
 {
     bool ok = true;
     thread->repeats[thread->repeat_count++] =
@@ -218,7 +221,7 @@ bool parse_thread_ops(struct parser *parser, const struct node *list, struct hos
 {
     size_t ops, repeats;
     if (!parse_want_list(parser, list, "a list of operations") ||
-        !count_ops(parser, list, &ops, &repeats))
+        !parse_repeat_count_ops(parser, list, &ops, &repeats))
         return false;
     thread->ops = ARENA_ARRAY(&parser->plan->arena, ops, struct host_op);
     thread->repeats = ARENA_ARRAY(&parser->plan->arena, repeats, struct repeat);
@@ -227,7 +230,7 @@ bool parse_thread_ops(struct parser *parser, const struct node *list, struct hos
     bool ok = true;
     int iterations = 0;
     READ_LIST (parser, list, item) {
-        struct piece piece;
+        struct parse_repeat_piece piece;
         if (!read_piece(parser, item, &piece))
             return false;
         if (item->kind == NODE_LINES)
@@ -242,8 +245,8 @@ bool parse_thread_ops(struct parser *parser, const struct node *list, struct hos
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-static bool read_list(struct parser *parser, const struct node *value, const struct field *field,
-                      struct time_list **out)
+static bool parse_repeat_read_list(struct parser *parser, const struct node *value,
+                                   const struct field *field, struct time_list **out)
 {
     struct time_list *list = ARENA_ARRAY(&parser->plan->arena, 1, struct time_list);
     if (list)
@@ -257,8 +260,9 @@ static bool read_list(struct parser *parser, const struct node *value, const str
     return ok;
 }
 
-static bool read_time(struct parser *parser, const struct node *value, const struct field *field,
-                      int64_t *out_ns, struct time_list **out_list)
+static bool parse_repeat_read_time(struct parser *parser, const struct node *value,
+                                   const struct field *field, int64_t *out_ns,
+                                   struct time_list **out_list)
 {
     if (value->kind != NODE_LIST)
         return field_time(parser, value, out_ns, field);
@@ -267,7 +271,7 @@ static bool read_time(struct parser *parser, const struct node *value, const str
                            "found several times outside of a repeat, expected one");
     if (value->length == 0)
         return parse_error(parser, value->mark, "found no time, expected one or more");
-    if (!read_list(parser, value, field, out_list))
+    if (!parse_repeat_read_list(parser, value, field, out_list))
         return false;
     *out_ns = (*out_list)->items[(size_t)parser->round % (*out_list)->count];
     return true;
@@ -277,14 +281,14 @@ bool field_op_time(struct parser *parser, const struct node *value, void *member
                    const struct field *field)
 {
     struct host_op *op = member;
-    return read_time(parser, value, field, &op->time_ns, &op->times);
+    return parse_repeat_read_time(parser, value, field, &op->time_ns, &op->times);
 }
 
 bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
     struct host_op *op = member;
-    return read_time(parser, value, field, &op->host_time_ns, &op->host_times);
+    return parse_repeat_read_time(parser, value, field, &op->host_time_ns, &op->host_times);
 }
 
 /* ---- flags ----------------------------------------------------------------------------------- */

@@ -111,14 +111,14 @@ struct key {
     size_t place;
 };
 
-static int compare_keys(const void *a, const void *b)
+static int parse_yaml_compare_keys(const void *a, const void *b)
 {
     const struct key *first = a, *second = b;
     int order = strcmp(first->node->text, second->node->text);
     return order ? order : (first->place > second->place) - (first->place < second->place);
 }
 
-static int compare_places(const void *a, const void *b)
+static int parse_yaml_compare_places(const void *a, const void *b)
 {
     const struct key *first = a, *second = b;
     return (first->place > second->place) - (first->place < second->place);
@@ -148,7 +148,7 @@ static size_t find_few(struct key *keys, size_t count)
 static size_t find_many(struct key *keys, size_t count)
 {
     size_t found = 0;
-    qsort(keys, count, sizeof *keys, compare_keys);
+    qsort(keys, count, sizeof *keys, parse_yaml_compare_keys);
     for (size_t i = 1, first = 0; i < count; i++) {
         if (strcmp(keys[first].node->text, keys[i].node->text) != 0) {
             first = i;
@@ -158,7 +158,7 @@ static size_t find_many(struct key *keys, size_t count)
         found++;
     }
     if (found)
-        qsort(keys, count, sizeof *keys, compare_places);
+        qsort(keys, count, sizeof *keys, parse_yaml_compare_places);
     return found;
 }
 
@@ -241,7 +241,8 @@ static bool check_growing(struct tree_builder *builder)
     return !parse_gave_up(builder->parser);
 }
 
-static struct node *new_node(struct tree_builder *builder, enum node_kind kind, yaml_mark_t mark)
+static struct node *parse_yaml_new_node(struct tree_builder *builder, enum node_kind kind,
+                                        yaml_mark_t mark)
 {
     struct node *node = ARENA_NEW(&builder->parser->scratch, struct node);
     if (!node) {
@@ -319,7 +320,7 @@ static bool link_each_line(struct tree_builder *builder, const struct flow_run *
 
 static bool link_lines(struct tree_builder *builder, const struct flow_run *run, yaml_mark_t mark)
 {
-    struct node *node = new_node(builder, NODE_LINES, mark);
+    struct node *node = parse_yaml_new_node(builder, NODE_LINES, mark);
     if (!node)
         return false;
     node->text = builder->parser->source + run->start;
@@ -358,7 +359,7 @@ static bool on_scalar(struct tree_builder *builder, const yaml_event_t *event)
     if (memchr(text, '\0', length))
         return parse_error(builder->parser, to_mark(builder, event->start_mark),
                            "found a NUL character in a string, expected text");
-    struct node *node = new_node(builder, NODE_SCALAR, event->start_mark);
+    struct node *node = parse_yaml_new_node(builder, NODE_SCALAR, event->start_mark);
     if (!node)
         return false;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -378,7 +379,7 @@ static bool on_open(struct tree_builder *builder, enum node_kind kind, const yam
     if (builder->depth == MAX_NESTING)
         return parse_error(builder->parser, to_mark(builder, event->start_mark),
                            "found more than %d levels of nesting, expected fewer", MAX_NESTING);
-    struct node *node = new_node(builder, kind, event->start_mark);
+    struct node *node = parse_yaml_new_node(builder, kind, event->start_mark);
     if (!node || !link_node(builder, node))
         return false;
     builder->levels[builder->depth++] = (struct level){.node = node, .tail = &node->first};
@@ -415,7 +416,7 @@ static bool on_event(struct tree_builder *builder, const yaml_event_t *event)
 }
 
 /* Read events until the end of the stream. */
-static bool build(struct tree_builder *builder)
+static bool parse_yaml_build(struct tree_builder *builder)
 {
     for (bool done = false; !done;) {
         yaml_event_t event;
@@ -440,7 +441,7 @@ static struct node *read_tree(struct parser *parser, const char *text, size_t le
     }
     yaml_parser_set_encoding(&builder.yaml, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&builder.yaml, (const unsigned char *)text, length);
-    bool ok = build(&builder);
+    bool ok = parse_yaml_build(&builder);
     yaml_parser_delete(&builder.yaml);
     if (ok && !builder.root)
         ok = parse_error(parser, ((struct mark){1, 1}),

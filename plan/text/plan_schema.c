@@ -123,7 +123,7 @@ static void write_amount(struct json *json, const char *name, const char *about,
 }
 
 /* A name may look like a number or a word to a reader of YAML. */
-static void write_scalar(struct json *json, const char *name, const char *about)
+static void plan_schema_write_scalar(struct json *json, const char *name, const char *about)
 {
     static const char *const types[] = {"string", "number", "boolean"};
     json_begin_object_at(json, name);
@@ -152,7 +152,7 @@ static void write_definitions(struct json *json)
     json_put_int(json, "minimum", 0);
     json_put_int(json, "maximum", 1);
     json_end_object(json);
-    write_scalar(json, "name", "A name or a text.");
+    plan_schema_write_scalar(json, "name", "A name or a text.");
     json_begin_object_at(json, "distribution");
     json_put_string(json, "description", "A distribution around 1, such as lognormal(cv=0.3).");
     json_put_string(json, "type", "string");

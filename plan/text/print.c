@@ -20,7 +20,7 @@ enum { UNLIMITED = -1, INDENT = 2 };
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void emit(struct printer *printer, int made, yaml_event_t *event)
+static void print_emit(struct printer *printer, int made, yaml_event_t *event)
 {
     if (printer->failed) {
         if (made)
@@ -35,13 +35,13 @@ void open_map(struct printer *printer, enum print_layout layout)
     yaml_event_t event;
     int made = yaml_mapping_start_event_initialize(
         &event, NULL, NULL, 1, layout == FLOW ? YAML_FLOW_MAPPING_STYLE : YAML_BLOCK_MAPPING_STYLE);
-    emit(printer, made, &event);
+    print_emit(printer, made, &event);
 }
 
 void close_map(struct printer *printer)
 {
     yaml_event_t event;
-    emit(printer, yaml_mapping_end_event_initialize(&event), &event);
+    print_emit(printer, yaml_mapping_end_event_initialize(&event), &event);
 }
 
 void open_list(struct printer *printer, enum print_layout layout)
@@ -50,13 +50,13 @@ void open_list(struct printer *printer, enum print_layout layout)
     int made = yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
                                                     layout == FLOW ? YAML_FLOW_SEQUENCE_STYLE
                                                                    : YAML_BLOCK_SEQUENCE_STYLE);
-    emit(printer, made, &event);
+    print_emit(printer, made, &event);
 }
 
 void close_list(struct printer *printer)
 {
     yaml_event_t event;
-    emit(printer, yaml_sequence_end_event_initialize(&event), &event);
+    print_emit(printer, yaml_sequence_end_event_initialize(&event), &event);
 }
 
 void put_scalar(struct printer *printer, const char *text, yaml_scalar_style_t style)
@@ -68,7 +68,7 @@ void put_scalar(struct printer *printer, const char *text, yaml_scalar_style_t s
     }
     int made = yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
                                             (int)strlen(text), 1, 1, style);
-    emit(printer, made, &event);
+    print_emit(printer, made, &event);
 }
 
 void put_word(struct printer *printer, const char *text)
@@ -121,11 +121,11 @@ void put_bytes(struct printer *printer, int64_t bytes)
 static void print_document(struct printer *printer)
 {
     yaml_event_t event;
-    emit(printer, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
-    emit(printer, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
+    print_emit(printer, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
+    print_emit(printer, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
     print_sections(printer);
-    emit(printer, yaml_document_end_event_initialize(&event, 1), &event);
-    emit(printer, yaml_stream_end_event_initialize(&event), &event);
+    print_emit(printer, yaml_document_end_event_initialize(&event, 1), &event);
+    print_emit(printer, yaml_stream_end_event_initialize(&event), &event);
 }
 
 static int write_bytes(void *data, unsigned char *buffer, size_t size)
@@ -170,7 +170,7 @@ enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
     return print_to(plan, false, out, diag);
 }
 
-static enum status text_of(const struct plan *plan, bool kept, char **out, struct diag *diag)
+static enum status print_text_of(const struct plan *plan, bool kept, char **out, struct diag *diag)
 {
     struct text_stream stream;
     *out = NULL;
@@ -183,14 +183,14 @@ static enum status text_of(const struct plan *plan, bool kept, char **out, struc
 
 enum status plan_text(const struct plan *plan, char **out, struct diag *diag)
 {
-    return text_of(plan, false, out, diag);
+    return print_text_of(plan, false, out, diag);
 }
 
 static enum status text_in(const struct plan *plan, bool with_found, struct arena *arena,
                            const char **out, struct diag *diag)
 {
     char *text;
-    enum status status = text_of(plan, with_found, &text, diag);
+    enum status status = print_text_of(plan, with_found, &text, diag);
     const char *kept = status == STATUS_OK ? arena_strdup(arena, text) : NULL;
     free(text);
     if (status == STATUS_OK && !kept)

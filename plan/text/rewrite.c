@@ -31,7 +31,7 @@ struct rewriting {
     size_t count, cap;
 };
 
-static void change(struct rewriting *rewriting, size_t begin, size_t end, const char *text)
+static void rewrite_change(struct rewriting *rewriting, size_t begin, size_t end, const char *text)
 {
     if (!text || !arena_grow(rewriting->arena, (void **)&rewriting->edits, rewriting->count,
                              &rewriting->cap, sizeof *rewriting->edits)) {
@@ -119,13 +119,14 @@ static bool ends_line(const struct rewriting *rewriting, size_t at)
 }
 
 /* A line of its own behind the one that `at` is in. */
-static void add_line(struct rewriting *rewriting, size_t at, size_t indent, const char *text)
+static void rewrite_add_line(struct rewriting *rewriting, size_t at, size_t indent,
+                             const char *text)
 {
     size_t place = line_end(rewriting, at);
     bool closed = place > 0 && rewriting->original[place - 1] == '\n';
-    change(rewriting, place, place,
-           arena_printf(rewriting->arena, "%s%*s%s%s", closed ? "" : "\n", (int)indent, "", text,
-                        closed ? "\n" : ""));
+    rewrite_change(rewriting, place, place,
+                   arena_printf(rewriting->arena, "%s%*s%s%s", closed ? "" : "\n", (int)indent, "",
+                                text, closed ? "\n" : ""));
 }
 
 static void remove_lines(struct rewriting *rewriting, size_t begin, size_t end, bool dash)
@@ -133,7 +134,7 @@ static void remove_lines(struct rewriting *rewriting, size_t begin, size_t end, 
     if (!begins_line(rewriting, begin, dash) || !ends_line(rewriting, end))
         rewriting->failed = true;
     else
-        change(rewriting, line_begin(rewriting, begin), line_end(rewriting, end), "");
+        rewrite_change(rewriting, line_begin(rewriting, begin), line_end(rewriting, end), "");
 }
 
 /* ---- items between brackets ------------------------------------------------------------------ */
@@ -144,11 +145,11 @@ static void remove_flow_item(struct rewriting *rewriting, const struct span_node
 {
     size_t last = at + width - 1;
     if (at > 0)
-        change(rewriting, node->items[at - 1]->end, node->items[last]->end, "");
+        rewrite_change(rewriting, node->items[at - 1]->end, node->items[last]->end, "");
     else if (last + 1 < node->count)
-        change(rewriting, node->items[at]->begin, node->items[last + 1]->begin, "");
+        rewrite_change(rewriting, node->items[at]->begin, node->items[last + 1]->begin, "");
     else
-        change(rewriting, node->items[at]->begin, node->items[last]->end, "");
+        rewrite_change(rewriting, node->items[at]->begin, node->items[last]->end, "");
 }
 
 /* Before item `at`, which may be the end. */
@@ -158,19 +159,19 @@ static void insert_flow_item(struct rewriting *rewriting, const struct span_node
     if (!text)
         rewriting->failed = true;
     else if (node->count == 0)
-        change(rewriting, node->begin + 1, node->begin + 1, text);
+        rewrite_change(rewriting, node->begin + 1, node->begin + 1, text);
     else if (at == 0)
-        change(rewriting, node->items[0]->begin, node->items[0]->begin,
-               arena_printf(rewriting->arena, "%s, ", text));
+        rewrite_change(rewriting, node->items[0]->begin, node->items[0]->begin,
+                       arena_printf(rewriting->arena, "%s, ", text));
     else
-        change(rewriting, node->items[at - 1]->end, node->items[at - 1]->end,
-               arena_printf(rewriting->arena, ", %s", text));
+        rewrite_change(rewriting, node->items[at - 1]->end, node->items[at - 1]->end,
+                       arena_printf(rewriting->arena, ", %s", text));
 }
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-static void walk(struct rewriting *rewriting, const struct span_node *original,
-                 const struct span_node *before, const struct span_node *after);
+static void rewrite_walk(struct rewriting *rewriting, const struct span_node *original,
+                         const struct span_node *before, const struct span_node *after);
 
 static size_t key_index(const struct span_node *map, const char *key)
 {
@@ -211,8 +212,8 @@ static void insert_key(struct rewriting *rewriting, const struct span_node *map,
     else if (map->flow)
         insert_flow_item(rewriting, map, place, text);
     else
-        add_line(rewriting, map->items[place - 1]->end,
-                 map->items[0]->begin - line_begin(rewriting, map->items[0]->begin), text);
+        rewrite_add_line(rewriting, map->items[place - 1]->end,
+                         map->items[0]->begin - line_begin(rewriting, map->items[0]->begin), text);
 }
 
 /* Keys of `map` that the other has not. */
@@ -240,7 +241,7 @@ static void walk_map(struct rewriting *rewriting, const struct span_node *origin
         if (old && spans_equal(old, after->items[i + 1]))
             continue;
         if (mine)
-            walk(rewriting, mine, old, after->items[i + 1]);
+            rewrite_walk(rewriting, mine, old, after->items[i + 1]);
         else
             insert_key(rewriting, original, after, i);
     }
@@ -263,7 +264,8 @@ static const char *item_text(struct rewriting *rewriting, const struct span_node
     return flow_text(rewriting, item);
 }
 
-static void remove_item(struct rewriting *rewriting, const struct span_node *list, size_t at)
+static void rewrite_remove_item(struct rewriting *rewriting, const struct span_node *list,
+                                size_t at)
 {
     if (list->flow)
         remove_flow_item(rewriting, list, at, 1);
@@ -288,10 +290,10 @@ static void insert_item(struct rewriting *rewriting, const struct span_node *lis
     size_t indent = strcspn(rewriting->original + begin, "-");
     const char *line = arena_printf(rewriting->arena, "- %s", text);
     if (at > 0 && line)
-        add_line(rewriting, neighbour->end, indent, line);
+        rewrite_add_line(rewriting, neighbour->end, indent, line);
     else if (line)
-        change(rewriting, begin, begin,
-               arena_printf(rewriting->arena, "%*s%s\n", (int)indent, "", line));
+        rewrite_change(rewriting, begin, begin,
+                       arena_printf(rewriting->arena, "%*s%s\n", (int)indent, "", line));
     else
         rewriting->failed = true;
 }
@@ -303,9 +305,9 @@ static void walk_gap(struct rewriting *rewriting, const struct span_node *origin
 {
     bool same_number = last - first == to - from;
     for (; same_number && first < last; first++, from++)
-        walk(rewriting, original->items[first], before->items[first], after->items[from]);
+        rewrite_walk(rewriting, original->items[first], before->items[first], after->items[from]);
     for (size_t i = first; i < last; i++)
-        remove_item(rewriting, original, i);
+        rewrite_remove_item(rewriting, original, i);
     for (size_t i = from; i < to; i++)
         insert_item(rewriting, original, last,
                     item_text(rewriting, original, before, after->items[i]));
@@ -337,8 +339,8 @@ static bool is_of_scalars(const struct span_node *list)
     return true;
 }
 
-static void walk_list(struct rewriting *rewriting, const struct span_node *original,
-                      const struct span_node *before, const struct span_node *after)
+static void rewrite_walk_list(struct rewriting *rewriting, const struct span_node *original,
+                              const struct span_node *before, const struct span_node *after)
 {
     if (original->count != before->count || before->count > LIST_MOST || after->count > LIST_MOST) {
         rewriting->failed = true;
@@ -376,8 +378,8 @@ static bool has_comment(const struct rewriting *rewriting, const struct span_nod
 }
 
 /* `before` is NULL where the author's text says what the canonical one leaves out. */
-static void walk(struct rewriting *rewriting, const struct span_node *original,
-                 const struct span_node *before, const struct span_node *after)
+static void rewrite_walk(struct rewriting *rewriting, const struct span_node *original,
+                         const struct span_node *before, const struct span_node *after)
 {
     bool same_kind = before && original->kind == before->kind && original->kind == after->kind;
     if (same_kind && original->kind == SPAN_NODE_MAP &&
@@ -385,14 +387,14 @@ static void walk(struct rewriting *rewriting, const struct span_node *original,
         walk_map(rewriting, original, before, after);
     else if (same_kind && original->kind == SPAN_NODE_LIST &&
              !(original->flow && is_of_scalars(original) && !has_comment(rewriting, original)))
-        walk_list(rewriting, original, before, after);
+        rewrite_walk_list(rewriting, original, before, after);
     else if (original->kind != SPAN_NODE_SCALAR && !original->flow)
         rewriting->failed = true;
     else
-        change(rewriting, original->begin, original->end, flow_text(rewriting, after));
+        rewrite_change(rewriting, original->begin, original->end, flow_text(rewriting, after));
 }
 
-static int by_place(const void *a, const void *b)
+static int rewrite_by_place(const void *a, const void *b)
 {
     const struct text_edit *first = a, *second = b;
     if (first->begin != second->begin)
@@ -413,7 +415,7 @@ static const char *apply(struct rewriting *rewriting)
     if (!text)
         return NULL;
     if (rewriting->count > 0)
-        qsort(rewriting->edits, rewriting->count, sizeof *rewriting->edits, by_place);
+        qsort(rewriting->edits, rewriting->count, sizeof *rewriting->edits, rewrite_by_place);
     for (size_t i = 0; i < rewriting->count; i++) {
         const struct text_edit *edit = &rewriting->edits[i];
         if (edit->begin < at)

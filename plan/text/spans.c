@@ -40,7 +40,7 @@ static bool index_characters(struct reader *reader)
     return reader->bytes != NULL;
 }
 
-static size_t byte_of(const struct reader *reader, const yaml_mark_t *mark)
+static size_t spans_byte_of(const struct reader *reader, const yaml_mark_t *mark)
 {
     if (!reader->bytes)
         return mark->index < reader->length ? mark->index : reader->length;
@@ -58,7 +58,7 @@ static bool next(struct reader *reader, yaml_event_t *event)
     return false;
 }
 
-static bool expect(struct reader *reader, yaml_event_type_t type)
+static bool spans_expect(struct reader *reader, yaml_event_type_t type)
 {
     yaml_event_t event;
     if (!next(reader, &event))
@@ -78,7 +78,7 @@ static void read_items(struct reader *reader, struct span_node *node, yaml_event
     while (next(reader, &event)) {
         if (event.type == end) {
             if (node->flow)
-                node->end = byte_of(reader, &event.end_mark);
+                node->end = spans_byte_of(reader, &event.end_mark);
             else if (node->count > 0) {
                 node->begin = node->items[0]->begin;
                 node->end = node->items[node->count - 1]->end;
@@ -103,8 +103,8 @@ static struct span_node *read_node(struct reader *reader, yaml_event_t *event, i
     enum { NOTHING, ITEMS, PAIRS } inside = NOTHING;
     bool known = node && depth < MAX_DEPTH;
     if (known) {
-        node->begin = byte_of(reader, &event->start_mark);
-        node->end = byte_of(reader, &event->end_mark);
+        node->begin = spans_byte_of(reader, &event->start_mark);
+        node->end = spans_byte_of(reader, &event->end_mark);
     }
     if (known && event->type == YAML_SCALAR_EVENT) {
         node->kind = SPAN_NODE_SCALAR;
@@ -142,8 +142,8 @@ const struct span_node *spans_parse(const char *text, struct arena *arena)
         return NULL;
     }
     yaml_parser_set_input_string(&reader.yaml, (const unsigned char *)text, reader.length);
-    if (expect(&reader, YAML_STREAM_START_EVENT) && expect(&reader, YAML_DOCUMENT_START_EVENT) &&
-        next(&reader, &event))
+    if (spans_expect(&reader, YAML_STREAM_START_EVENT) &&
+        spans_expect(&reader, YAML_DOCUMENT_START_EVENT) && next(&reader, &event))
         root = read_node(&reader, &event, 0);
     yaml_parser_delete(&reader.yaml);
     return root;

@@ -36,7 +36,8 @@ struct book {
     struct warnings *out;
 };
 
-static void note(struct book *book, enum warned_table table, int index, bool gives, bool takes)
+static void warnings_note(struct book *book, enum warned_table table, int index, bool gives,
+                          bool takes)
 {
     if (index < 0)
         return;
@@ -50,9 +51,9 @@ static void note_buffers(struct book *book, const struct index_list *reads,
                          const struct index_list *writes)
 {
     for (size_t i = 0; i < reads->count; i++)
-        note(book, BUFFERS, reads->items[i], false, true);
+        warnings_note(book, BUFFERS, reads->items[i], false, true);
     for (size_t i = 0; i < writes->count; i++)
-        note(book, BUFFERS, writes->items[i], true, false);
+        warnings_note(book, BUFFERS, writes->items[i], true, false);
 }
 
 /* Keys that a task of one rank shares with that of all ranks, `base`, are written once. */
@@ -62,15 +63,15 @@ static void note_task(struct book *book, const struct task *task, const struct t
     bool same_reads = base && base->reads.items == task->reads.items;
     bool same_writes = base && base->writes.items == task->writes.items;
     if (!base || base->stream != task->stream)
-        note(book, STREAMS, task->stream, false, false);
+        warnings_note(book, STREAMS, task->stream, false, false);
     if (!base || base->group != task->group)
-        note(book, GROUPS, task->group, false, false);
+        warnings_note(book, GROUPS, task->group, false, false);
     if (!base || base->work.comm != task->work.comm)
-        note(book, COMMS, task->work.comm, false, false);
+        warnings_note(book, COMMS, task->work.comm, false, false);
     note_buffers(book, same_reads ? &none : &task->reads, same_writes ? &none : &task->writes);
     if (!base || base->holds.items != task->holds.items)
         for (size_t i = 0; i < task->holds.count; i++)
-            note(book, LOCKS, task->holds.items[i], false, false);
+            warnings_note(book, LOCKS, task->holds.items[i], false, false);
 }
 
 static void note_pipeline(struct book *book)
@@ -96,8 +97,8 @@ static void note_object(struct book *book, const struct host_op *op)
     case OPERAND_LOCK:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER:
-        note(book, tables[op_operand(op->kind)], op->object, op_gives(op->kind),
-             op_takes(op->kind));
+        warnings_note(book, tables[op_operand(op->kind)], op->object, op_gives(op->kind),
+                      op_takes(op->kind));
         break;
     case OPERAND_NONE:
     case OPERAND_QUEUE: /* must be declared */
@@ -106,12 +107,12 @@ static void note_object(struct book *book, const struct host_op *op)
     }
 }
 
-static void note_parts(struct book *book, const struct host_op *op)
+static void warnings_note_parts(struct book *book, const struct host_op *op)
 {
     for (size_t i = 0; i < op->part_count; i++) {
         const struct p2p_part *part = &op->parts[i];
-        note(book, STREAMS, part->stream, false, false);
-        note(book, COMMS, part->comm, false, false);
+        warnings_note(book, STREAMS, part->stream, false, false);
+        warnings_note(book, COMMS, part->comm, false, false);
         note_buffers(book, &part->reads, &part->writes);
     }
 }
@@ -122,12 +123,12 @@ static void note_ops(struct book *book, const struct host_op *ops, size_t count)
         const struct host_op *op = &ops[i];
         note_object(book, op);
         if (host_op_has_stream(op))
-            note(book, STREAMS, op->stream, false, false);
-        note(book, COMMS, op->comm, false, false);
+            warnings_note(book, STREAMS, op->stream, false, false);
+        warnings_note(book, COMMS, op->comm, false, false);
         note_buffers(book, &op->reads, &op->writes);
-        note_parts(book, op);
+        warnings_note_parts(book, op);
         if (op->process_group && op->process_group->named)
-            note(book, EVENTS, op->process_group->done, true, false);
+            warnings_note(book, EVENTS, op->process_group->done, true, false);
         note_ops(book, op->body, op->body_count);
     }
 }
@@ -151,7 +152,7 @@ static bool open_names(struct book *book, enum warned_table table, const struct 
     return true;
 }
 
-static bool open_tables(struct book *book)
+static bool warnings_open_tables(struct book *book)
 {
     const struct plan *plan = book->plan;
     if (!open_names(book, STREAMS, &plan->streams) || !open_names(book, GROUPS, &plan->groups) ||
@@ -264,7 +265,8 @@ static const char *meant(const struct book *book, enum warned_table table,
 
 /* ---- the warnings ---------------------------------------------------------------------------- */
 
-static void warn(struct book *book, enum warning_kind kind, struct mark mark, const char *text)
+static void warnings_warn(struct book *book, enum warning_kind kind, struct mark mark,
+                          const char *text)
 {
     struct warnings *out = book->out;
     if (out->count < WARNINGS_MOST && text)
@@ -272,7 +274,7 @@ static void warn(struct book *book, enum warning_kind kind, struct mark mark, co
 }
 
 #define WARN(book, kind, usage, ...)                                                               \
-    warn((book), (kind), (usage)->mark, arena_printf((book)->arena, __VA_ARGS__))
+    warnings_warn((book), (kind), (usage)->mark, arena_printf((book)->arena, __VA_ARGS__))
 
 /* Has another warning of this name asked whether it is misspelt? */
 static bool is_asked(const struct book *book, const struct usage *usage)
@@ -383,7 +385,7 @@ static void warn_of_comms(struct book *book)
                  plan->comms[i].name);
 }
 
-static bool is_used(const struct usage *usage)
+static bool warnings_is_used(const struct usage *usage)
 {
     return usage->uses > 0;
 }
@@ -394,7 +396,7 @@ static void warn_of_declared_streams(struct book *book)
         const struct usage *usage = &book->tables[STREAMS][book->plan->stream_specs[i].stream];
         if (!usage->uses)
             WARN(book, WARNING_NEVER_USED, usage, "stream \"%s\" is declared and not used%s",
-                 usage->name, hint(book, STREAMS, usage, is_used));
+                 usage->name, hint(book, STREAMS, usage, warnings_is_used));
     }
 }
 
@@ -435,7 +437,7 @@ enum status warnings_find(const struct plan *plan, struct arena *arena, struct w
 {
     struct book book = {.plan = plan, .arena = arena, .out = out};
     *out = (struct warnings){.items = ARENA_ARRAY(arena, WARNINGS_MOST, struct warning)};
-    if (!out->items || !open_tables(&book))
+    if (!out->items || !warnings_open_tables(&book))
         return diag_no_memory(diag);
     count_uses(&book);
     warn_of_events(&book);

@@ -150,7 +150,7 @@ bool stream_account_blame(struct stream_account *account, const struct stall *st
     return blame >= 0;
 }
 
-static int compare_blames(const void *a, const void *b)
+static int account_compare_blames(const void *a, const void *b)
 {
     const struct blame *x = a, *y = b;
     return compare_then(compare_int(x->stall.cause, y->stall.cause),
@@ -168,7 +168,7 @@ void stream_account_finish(struct stream_account *account)
     }
     account->blame_count = kept;
     table_fini(&account->table);
-    SORT(account->blames, (size_t)kept, compare_blames);
+    SORT(account->blames, (size_t)kept, account_compare_blames);
 }
 
 void stream_account_free(struct stream_account *account)
@@ -198,7 +198,8 @@ static void tell_stall(struct simulation *sim, int stream)
         sim->status = STATUS_SYSTEM;
 }
 
-static struct stall doing_now(struct simulation *sim, int stream, int *common, bool *chained)
+static struct stall account_doing_now(struct simulation *sim, int stream, int *common,
+                                      bool *chained)
 {
     static const struct stall busy = {STALL_BUSY, STALL_ON_NONE};
     *common = COMMON_NONE;
@@ -227,7 +228,8 @@ static bool find_booked(struct simulation *sim, int stream, const struct stall *
     return blame >= 0;
 }
 
-static inline void book(struct simulation *sim, int stream, const struct stall *stall, int64_t ns)
+static inline void account_book(struct simulation *sim, int stream, const struct stall *stall,
+                                int64_t ns)
 {
     const struct stream_account *account = &sim->result.streams[stream];
     int booked = sim->stalls.lanes[stream].booked;
@@ -242,10 +244,10 @@ static inline void book_common(struct simulation *sim, int stream, const struct 
     struct lane *lane = &sim->stalls.lanes[stream];
     for (; lane->from < common->log_count; lane->from++) {
         const struct logged *logged = &common->log[lane->from];
-        book(sim, stream, &logged->value, logged->until_ns - lane->since_ns);
+        account_book(sim, stream, &logged->value, logged->until_ns - lane->since_ns);
         lane->since_ns = logged->until_ns;
     }
-    book(sim, stream, &common->value, sim->now_ns - lane->since_ns);
+    account_book(sim, stream, &common->value, sim->now_ns - lane->since_ns);
     lane->since_ns = sim->now_ns;
 }
 
@@ -386,7 +388,7 @@ static void look_at_lane(struct simulation *sim, int stream)
     int common;
     bool chained;
     sim->result.looks++;
-    struct stall doing = doing_now(sim, stream, &common, &chained);
+    struct stall doing = account_doing_now(sim, stream, &common, &chained);
     if (sim->marks.selective)
         set_chained(sim, stream, chained);
     int blame = blame_for(sim, stream, &doing, common);
@@ -443,7 +445,7 @@ void account_cascade(struct simulation *sim, int stream)
         int s = marks->cascade[--count];
         account_touch(sim, s);
         simulation_mark(sim, program_stream_agent(p, s));
-        simulation_wake(sim, use_object(p, OBJECT_STREAM, s));
+        simulation_wake(sim, uses_use_object(p, OBJECT_STREAM, s));
         for (int i = marks->watchers.first[s]; i < marks->watchers.first[s + 1]; i++) {
             int watcher = marks->watchers.items[i],
                 queued = machine_stream_queued(p, sim->state, watcher);

@@ -15,7 +15,7 @@ static int64_t time_of(const struct events *events, int place)
     return events->times_ns[events->first_leaf + place];
 }
 
-static bool is_free(const struct events *events, int place)
+static bool events_is_free(const struct events *events, int place)
 {
     return time_of(events, place) == INT64_MAX - place;
 }
@@ -40,7 +40,7 @@ static int first_of_equals(const struct events *events, int group, int64_t time_
 }
 
 /* The node of a group whose time comes first; *alone: no other of the group has it. */
-static int first_of(const struct events *events, int group, bool *alone)
+static int events_first_of(const struct events *events, int group, bool *alone)
 {
     const int64_t *times_ns = events->times_ns + group;
     int low = times_ns[1] < times_ns[0], high = 2 + (times_ns[3] < times_ns[2]);
@@ -56,7 +56,7 @@ void events_replay(struct events *events, int place)
 {
     for (int node = events->first_leaf + place; node >= EVENTS_GROUP;) {
         bool alone;
-        int first = first_of(events, node / EVENTS_GROUP * EVENTS_GROUP, &alone);
+        int first = events_first_of(events, node / EVENTS_GROUP * EVENTS_GROUP, &alone);
         node = node / EVENTS_GROUP - 1;
         int place_of_first = events->firsts[first];
         if (!alone && place_of_first >= 0)
@@ -72,7 +72,7 @@ void events_replay(struct events *events, int place)
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* Room for `cap` places, all games played. Nothing changes if memory is exhausted. */
-static bool make_room(struct events *events, int cap)
+static bool events_make_room(struct events *events, int cap)
 {
     int first_leaf = (cap - EVENTS_GROUP) / (EVENTS_GROUP - 1), nodes = first_leaf + cap;
     int64_t *times_ns = malloc((size_t)nodes * sizeof *times_ns);
@@ -122,7 +122,7 @@ bool events_init(struct events *events, int agent_count)
     events->places = malloc(((size_t)agent_count + 1) * sizeof *events->places);
     for (int agent = 0; events->places && agent < agent_count; agent++)
         events->places[agent] = NONE;
-    return events->places && make_room(events, EVENTS_GROUP);
+    return events->places && events_make_room(events, EVENTS_GROUP);
 }
 
 void events_fini(struct events *events)
@@ -141,12 +141,13 @@ bool events_push(struct events *events, int64_t time_ns, int priority, int agent
 {
     assert(agent < events->agent_count);
     if (events->places[agent] == NONE) {
-        if (events->place_count == events->cap && !make_room(events, EVENTS_GROUP * events->cap))
+        if (events->place_count == events->cap &&
+            !events_make_room(events, EVENTS_GROUP * events->cap))
             return false;
         events->agents[events->place_count] = agent;
         events->places[agent] = events->place_count++;
     }
-    assert(is_free(events, events->places[agent]));
+    assert(events_is_free(events, events->places[agent]));
     const struct seat seat = events_seat(events, events->places[agent]);
     events_put(events, &seat, time_ns, events_order(priority));
     return true;
@@ -156,7 +157,7 @@ int events_first(const struct events *events, bool *alone)
 {
     if (events->count == 0)
         return NONE;
-    int node = first_of(events, 0, alone);
+    int node = events_first_of(events, 0, alone);
     *alone &= events->firsts[node] >= 0;
     return first_at(events, node);
 }
@@ -184,7 +185,7 @@ bool events_pop(struct events *events, struct event *out)
 
 void events_drop(struct events *events, int agent)
 {
-    assert(events->places[agent] != NONE && !is_free(events, events->places[agent]));
+    assert(events->places[agent] != NONE && !events_is_free(events, events->places[agent]));
     const struct seat seat = events_seat(events, events->places[agent]);
     events_take(events, &seat);
     assert(events->count >= 0);
@@ -192,7 +193,7 @@ void events_drop(struct events *events, int agent)
 
 void events_retime(struct events *events, int agent, int64_t time_ns)
 {
-    assert(events->places[agent] != NONE && !is_free(events, events->places[agent]));
+    assert(events->places[agent] != NONE && !events_is_free(events, events->places[agent]));
     const struct seat seat = events_seat(events, events->places[agent]);
     events_set(events, &seat, time_ns);
 }
@@ -201,10 +202,10 @@ bool events_check(const struct events *events)
 {
     int count = 0;
     for (int place = 0; place < events->cap; place++)
-        count += !is_free(events, place);
+        count += !events_is_free(events, place);
     for (int node = 0; node < events->first_leaf; node++) {
         bool alone;
-        int first = first_of(events, EVENTS_GROUP * (node + 1), &alone);
+        int first = events_first_of(events, EVENTS_GROUP * (node + 1), &alone);
         if (events->times_ns[node] != events->times_ns[first] ||
             first_at(events, node) != first_at(events, first) ||
             (events->firsts[node] >= 0) != (alone && events->firsts[first] >= 0))

@@ -17,7 +17,7 @@ static struct stall stall(enum stall_cause cause, int on)
 }
 
 /* The task a wait names if there is one, else the agent. */
-static int named(const struct wait *wait)
+static int idle_cause_named(const struct wait *wait)
 {
     if (wait->task >= 0)
         return wait->task;
@@ -52,7 +52,7 @@ static struct stall blocked_head(struct simulation *sim, int stream)
     }
     machine_why(sim->program, sim->state, agent, &wait);
     switch (wait.cause) {
-    case CAUSE_DEPENDENCE: return stall(STALL_DEPENDENCE, named(&wait));
+    case CAUSE_DEPENDENCE: return stall(STALL_DEPENDENCE, idle_cause_named(&wait));
     case CAUSE_PEER: return stall(STALL_PEER, STALL_ON_NONE);
     default: return lacking_resource(&wait);
     }
@@ -83,7 +83,7 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
     if (!own)
         return stall(STALL_HEAD_OF_LINE, front);
     switch (wait.cause) {
-    case CAUSE_ORDER: return stall(STALL_HEAD_OF_LINE, named(&wait));
+    case CAUSE_ORDER: return stall(STALL_HEAD_OF_LINE, idle_cause_named(&wait));
     case CAUSE_LOCK:
     case CAUSE_FULL: return lacking_resource(&wait);
     case CAUSE_QUEUE:
@@ -92,7 +92,7 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
         break;
     default: break;
     }
-    return stall(STALL_DEPENDENCE, named(&wait));
+    return stall(STALL_DEPENDENCE, idle_cause_named(&wait));
 }
 
 /* ---- pipeline form --------------------------------------------------------------------------- */
@@ -100,19 +100,19 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
 enum place { IN_HAND, QUEUED, NOT_FIRED, NOT_ADMITTED, NOWHERE };
 
 /* The next instance of a task: which iteration, and where it is. */
-struct instance {
+struct idle_cause_instance {
     int task, position;
     int64_t iteration, key; /* key: what is handed out first has the smaller one */
     enum place place;
 };
 
-static struct instance next_instance(struct simulation *sim, int rank, int task)
+static struct idle_cause_instance next_instance(struct simulation *sim, int rank, int task)
 {
     const struct program *p = sim->program;
     int index = rank * p->tasks + task, worker = p->worker[index];
-    struct instance next = {.task = task,
-                            .position = sim->pipeline.task_positions[index],
-                            .iteration = sim->pipeline.submitted[index]};
+    struct idle_cause_instance next = {.task = task,
+                                       .position = sim->pipeline.task_positions[index],
+                                       .iteration = sim->pipeline.submitted[index]};
     bool clock = p->driver == DRIVER_CLOCK;
     next.key = next.iteration + (clock ? plan_task(p->plan, rank, task)->stage : 0);
     const struct hand *hand = &sim->pipeline.hands[worker];
@@ -129,7 +129,8 @@ static struct instance next_instance(struct simulation *sim, int rank, int task)
     return next;
 }
 
-static bool comes_before(const struct instance *a, const struct instance *b)
+static bool idle_cause_comes_before(const struct idle_cause_instance *a,
+                                    const struct idle_cause_instance *b)
 {
     if (a->place != b->place)
         return a->place < b->place;
@@ -140,26 +141,27 @@ static bool comes_before(const struct instance *a, const struct instance *b)
 
 /* The instance that will push to the stream next; tasks that only record count where the stream has
    no others. */
-static struct instance next_for_stream(struct simulation *sim, int stream)
+static struct idle_cause_instance next_for_stream(struct simulation *sim, int stream)
 {
     const struct program *p = sim->program;
     int rank = p->streams[stream].rank;
-    struct instance best = {.task = -1, .place = NOWHERE};
+    struct idle_cause_instance best = {.task = -1, .place = NOWHERE};
     for (int pass = 0; pass < 2 && best.task < 0; pass++)
         for (int k = sim->pipeline.stream_first[stream]; k < sim->pipeline.stream_first[stream + 1];
              k++) {
             int task = sim->pipeline.stream_tasks[k];
             if (pass == 0 && !sim->pipeline.task_pushes[task])
                 continue;
-            struct instance next = next_instance(sim, rank, task);
-            if (best.task < 0 || comes_before(&next, &best))
+            struct idle_cause_instance next = next_instance(sim, rank, task);
+            if (best.task < 0 || idle_cause_comes_before(&next, &best))
                 best = next;
         }
     return best;
 }
 
 /* The first dependence of an instance whose submission is not over; task -1: there is none. */
-static struct instance lacking(struct simulation *sim, int rank, const struct instance *instance)
+static struct idle_cause_instance lacking(struct simulation *sim, int rank,
+                                          const struct idle_cause_instance *instance)
 {
     const struct program *p = sim->program;
     const struct edge_list *depends = &p->depends[instance->task];
@@ -169,7 +171,7 @@ static struct instance lacking(struct simulation *sim, int rank, const struct in
         if (wanted >= 0 && sim->pipeline.submitted[rank * p->tasks + on] <= wanted)
             return next_instance(sim, rank, on);
     }
-    return (struct instance){.task = -1, .place = NOWHERE};
+    return (struct idle_cause_instance){.task = -1, .place = NOWHERE};
 }
 
 /* The driver hands out no more: because of its rule, or because the device is too far behind. */
@@ -187,12 +189,13 @@ static struct stall driver_cause(struct simulation *sim, int rank)
    function of the task, since an instance that is looked at is its task's next one. All on the way are
    noted, so that none is followed again at this instant. Iterations fall along it, or the task's own
    dependences are followed, which have no cycle. */
-static struct instance end_of_chain(struct simulation *sim, int rank, struct instance next)
+static struct idle_cause_instance end_of_chain(struct simulation *sim, int rank,
+                                               struct idle_cause_instance next)
 {
     struct chain_end *ends = &sim->stalls.chain_ends[rank * sim->program->tasks];
     int first = next.task;
     while (next.place == NOT_FIRED && ends[next.task].stamp != sim->stalls.chain_stamp) {
-        struct instance dependence = lacking(sim, rank, &next);
+        struct idle_cause_instance dependence = lacking(sim, rank, &next);
         ends[next.task] = (struct chain_end){sim->stalls.chain_stamp, dependence.task};
         if (dependence.task < 0)
             break;
@@ -204,7 +207,7 @@ static struct instance end_of_chain(struct simulation *sim, int rank, struct ins
         ends[task].task = end;
         task = after;
     }
-    return end < 0 ? (struct instance){.task = -1, .place = NOT_FIRED}
+    return end < 0 ? (struct idle_cause_instance){.task = -1, .place = NOT_FIRED}
                    : next_instance(sim, rank, end);
 }
 
@@ -218,7 +221,7 @@ static struct stall lacks_instance(struct simulation *sim, int stream, int *comm
 {
     const struct program *p = sim->program;
     int rank = p->streams[stream].rank;
-    struct instance next = next_for_stream(sim, stream);
+    struct idle_cause_instance next = next_for_stream(sim, stream);
     *chained = next.place == NOT_FIRED;
     if (*chained) {
         next = end_of_chain(sim, rank, next);

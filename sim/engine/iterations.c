@@ -45,19 +45,19 @@ void iterations_fini(struct iterations *iterations)
     iterations->kept.at = NULL;
 }
 
-static struct pending *pending_at(struct iterations *iterations, size_t k)
+static struct pending *iterations_pending_at(struct iterations *iterations, size_t k)
 {
     return &iterations->pending[(iterations->pending_first + k) & (iterations->pending_cap - 1)];
 }
 
-static bool grow(struct iterations *iterations)
+static bool iterations_grow(struct iterations *iterations)
 {
     size_t cap = iterations->pending_cap ? 2 * iterations->pending_cap : FIRST_CAP;
     struct pending *pending = malloc(cap * sizeof *pending);
     if (!pending)
         return false;
     for (size_t k = 0; k < iterations->pending_count; k++)
-        pending[k] = *pending_at(iterations, k);
+        pending[k] = *iterations_pending_at(iterations, k);
     free(iterations->pending);
     iterations->pending = pending;
     iterations->pending_cap = cap;
@@ -65,7 +65,7 @@ static bool grow(struct iterations *iterations)
     return true;
 }
 
-static int ranks_with(const struct iterations *iterations, int64_t number)
+static int iterations_ranks_with(const struct iterations *iterations, int64_t number)
 {
     int count = 0;
     for (int rank = 0; rank < iterations->ranks; rank++)
@@ -74,7 +74,7 @@ static int ranks_with(const struct iterations *iterations, int64_t number)
 }
 
 /* Which part the next duration belongs to, and how far that goes. */
-static void find_part(struct iterations *iterations)
+static void iterations_find_part(struct iterations *iterations)
 {
     int64_t index = iterations->over - iterations->parts_first;
     int64_t length = iterations->last - iterations->parts_first;
@@ -86,7 +86,7 @@ static void find_part(struct iterations *iterations)
 }
 
 /* From the last one on, since each grows into the place of the next. */
-static void widen(struct durations *kept, size_t count)
+static void iterations_widen(struct durations *kept, size_t count)
 {
     const struct durations wide = {kept->at, true};
     for (size_t i = count; i-- > 0;)
@@ -99,10 +99,10 @@ static bool is_wide(int64_t duration_ns)
     return (uint64_t)duration_ns > UINT32_MAX;
 }
 
-static void keep(struct iterations *iterations, size_t place, int64_t duration_ns)
+static void iterations_keep(struct iterations *iterations, size_t place, int64_t duration_ns)
 {
     if (is_wide(duration_ns) && !iterations->kept.wide)
-        widen(&iterations->kept, iterations->kept_count);
+        iterations_widen(&iterations->kept, iterations->kept_count);
     durations_set(iterations->kept, place, duration_ns);
 }
 
@@ -113,22 +113,22 @@ static void count_duration(struct iterations *iterations, int64_t duration_ns)
         return;
     if (iterations->over >= iterations->parts_first) {
         if (iterations->over >= iterations->part_until) /* divisions take as long as all the rest */
-            find_part(iterations);
+            iterations_find_part(iterations);
         iterations->part_ns[iterations->part] += duration_ns;
         iterations->part_count[iterations->part]++;
     }
     if (iterations->kept_count < iterations->kept_cap) {
-        keep(iterations, iterations->kept_count, duration_ns);
+        iterations_keep(iterations, iterations->kept_count, duration_ns);
         iterations->kept_count++;
         iterations->kept_ns += duration_ns;
         return;
     }
     uint64_t place = random_bits(&iterations->reservoir) % (uint64_t)(index + 1);
     if (place < iterations->kept_cap)
-        keep(iterations, place, duration_ns);
+        iterations_keep(iterations, place, duration_ns);
 }
 
-static void note_over(struct iterations *iterations, int64_t time_ns)
+static void iterations_note_over(struct iterations *iterations, int64_t time_ns)
 {
     if (iterations->over == 0)
         iterations->first_over_ns = time_ns;
@@ -139,20 +139,20 @@ static void note_over(struct iterations *iterations, int64_t time_ns)
 }
 
 /* The oldest pending iteration is over everywhere. */
-static void is_over(struct iterations *iterations)
+static void iterations_is_over(struct iterations *iterations)
 {
     assert(iterations->pending_count > 0 && iterations->waiting_count == 0);
-    int64_t time_ns = pending_at(iterations, 0)->time_ns;
+    int64_t time_ns = iterations_pending_at(iterations, 0)->time_ns;
     if (time_ns < iterations->last_over_ns) /* a rank that has fewer may have been the last one */
         time_ns = iterations->last_over_ns;
-    note_over(iterations, time_ns);
+    iterations_note_over(iterations, time_ns);
     iterations->pending_first = (iterations->pending_first + 1) & (iterations->pending_cap - 1);
     iterations->pending_count--;
 }
 
 /* Durations until the next `count` times, kept. */
 static inline __attribute__((always_inline)) uint64_t
-keep_times(struct durations kept, int64_t before_ns, const int64_t *times_ns, int count)
+iterations_keep_times(struct durations kept, int64_t before_ns, const int64_t *times_ns, int count)
 {
     uint64_t bits = 0; /* that any of them has */
     for (int i = 0; i < count; i++) {
@@ -173,12 +173,12 @@ static void count_durations(struct iterations *iterations, const int64_t *times_
     int64_t before_ns = iterations->last_over_ns, over_ns = times_ns[count - 1];
     if (!kept->wide) {
         const struct durations narrow = {durations_from(*kept, place).at, false};
-        if (is_wide((int64_t)keep_times(narrow, before_ns, times_ns, count)))
-            widen(kept, place);
+        if (is_wide((int64_t)iterations_keep_times(narrow, before_ns, times_ns, count)))
+            iterations_widen(kept, place);
     }
     if (kept->wide) {
         const struct durations wide = {durations_from(*kept, place).at, true};
-        keep_times(wide, before_ns, times_ns, count);
+        iterations_keep_times(wide, before_ns, times_ns, count);
     }
     if (iterations->part >= 0) {
         iterations->part_ns[iterations->part] += over_ns - before_ns;
@@ -198,7 +198,7 @@ static int alike(struct iterations *iterations, int count)
     if (over == 0 || over < iterations->first || over >= iterations->last)
         return 0;
     if (over >= iterations->part_until)
-        find_part(iterations);
+        iterations_find_part(iterations);
     count = iterations->part_until - over < count ? (int)(iterations->part_until - over) : count;
     return room < (size_t)count ? (int)room : count;
 }
@@ -215,7 +215,7 @@ static void count_waiting(struct iterations *iterations)
         if (taken)
             count_durations(iterations, next_ns, taken);
         else
-            note_over(iterations, *next_ns), taken = 1;
+            iterations_note_over(iterations, *next_ns), taken = 1;
     }
 }
 
@@ -233,18 +233,18 @@ bool iterations_finished(struct iterations *iterations, int rank, int64_t number
     }
     size_t k = (size_t)(number - iterations->over);
     while (iterations->pending_count <= k) {
-        if (iterations->pending_count == iterations->pending_cap && !grow(iterations))
+        if (iterations->pending_count == iterations->pending_cap && !iterations_grow(iterations))
             return false;
         int64_t next = iterations->over + (int64_t)iterations->pending_count++;
-        *pending_at(iterations, iterations->pending_count - 1) =
-            (struct pending){0, ranks_with(iterations, next)};
+        *iterations_pending_at(iterations, iterations->pending_count - 1) =
+            (struct pending){0, iterations_ranks_with(iterations, next)};
     }
-    struct pending *pending = pending_at(iterations, k);
+    struct pending *pending = iterations_pending_at(iterations, k);
     assert(pending->left > 0 && pending->time_ns <= time_ns);
     pending->time_ns = time_ns;
     pending->left--;
-    while (iterations->pending_count > 0 && pending_at(iterations, 0)->left == 0)
-        is_over(iterations);
+    while (iterations->pending_count > 0 && iterations_pending_at(iterations, 0)->left == 0)
+        iterations_is_over(iterations);
     return true;
 }
 

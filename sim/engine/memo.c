@@ -227,8 +227,8 @@ struct transfer {
     size_t bytes; /* of it, so far */
 };
 
-static inline __attribute__((always_inline)) void move_bytes(struct transfer *transfer, void *data,
-                                                             size_t bytes)
+static inline __attribute__((always_inline)) void memo_move_bytes(struct transfer *transfer,
+                                                                  void *data, size_t bytes)
 {
     if (transfer->mode == SAVE)
         memcpy(transfer->key + transfer->bytes, data, bytes);
@@ -246,22 +246,22 @@ static size_t move_all(struct simulation *sim, enum transfer_mode mode, char *ke
     size_t agents = (size_t)p->agent_count, streams = (size_t)p->stream_count,
            ranks = (size_t)p->ranks, tasks = ranks * (size_t)p->tasks;
     struct transfer transfer = {mode, key, 0};
-    move_bytes(&transfer, sim->state->cells, p->at.bytes);
-    move_bytes(&transfer, sim->pipeline.hands,
-               (size_t)p->thread_count * sizeof *sim->pipeline.hands);
-    move_bytes(&transfer, sim->pipeline.submitted, tasks * sizeof *sim->pipeline.submitted);
-    move_bytes(&transfer, marks->dirty, (size_t)marks->dirty_words * sizeof *marks->dirty);
-    move_bytes(&transfer, sim->clocks.member_streams,
-               (size_t)p->member_count * sizeof *sim->clocks.member_streams);
+    memo_move_bytes(&transfer, sim->state->cells, p->at.bytes);
+    memo_move_bytes(&transfer, sim->pipeline.hands,
+                    (size_t)p->thread_count * sizeof *sim->pipeline.hands);
+    memo_move_bytes(&transfer, sim->pipeline.submitted, tasks * sizeof *sim->pipeline.submitted);
+    memo_move_bytes(&transfer, marks->dirty, (size_t)marks->dirty_words * sizeof *marks->dirty);
+    memo_move_bytes(&transfer, sim->clocks.member_streams,
+                    (size_t)p->member_count * sizeof *sim->clocks.member_streams);
     for (size_t s = 0; s < streams; s++)
-        move_bytes(&transfer, &stalls->lanes[s].blame, sizeof stalls->lanes[s].blame);
+        memo_move_bytes(&transfer, &stalls->lanes[s].blame, sizeof stalls->lanes[s].blame);
     for (int i = 0; i < stalls->common_count; i++)
-        move_bytes(&transfer, &stalls->commons[i].value, sizeof stalls->commons[i].value);
-    move_bytes(&transfer, marks->touched, ranks * sizeof *marks->touched);
-    move_bytes(&transfer, marks->touched_streams, streams * sizeof *marks->touched_streams);
-    move_bytes(&transfer, stalls->chained, streams * sizeof *stalls->chained);
-    move_bytes(&transfer, &stalls->chain_moved, sizeof stalls->chain_moved);
-    move_bytes(&transfer, sim->clocks.timers, agents * sizeof *sim->clocks.timers);
+        memo_move_bytes(&transfer, &stalls->commons[i].value, sizeof stalls->commons[i].value);
+    memo_move_bytes(&transfer, marks->touched, ranks * sizeof *marks->touched);
+    memo_move_bytes(&transfer, marks->touched_streams, streams * sizeof *marks->touched_streams);
+    memo_move_bytes(&transfer, stalls->chained, streams * sizeof *stalls->chained);
+    memo_move_bytes(&transfer, &stalls->chain_moved, sizeof stalls->chain_moved);
+    memo_move_bytes(&transfer, sim->clocks.timers, agents * sizeof *sim->clocks.timers);
     return transfer.bytes;
 }
 
@@ -356,7 +356,7 @@ static void memo_forget(struct memo *memo)
     memo->tried = false;
 }
 
-static struct memo_node *add_node(struct memo *memo, uint64_t hash)
+static struct memo_node *memo_add_node(struct memo *memo, uint64_t hash)
 {
     struct memo_node **bucket = &memo->buckets[hash % BUCKETS], *node = malloc(sizeof *node);
     if (!node)
@@ -381,7 +381,7 @@ static struct memo_node *find_node(struct memo *memo)
     for (struct memo_node *node = memo->buckets[hash % BUCKETS]; node; node = node->next)
         if (node->hash == hash && memcmp(node->key, memo->scratch, memo->key_bytes) == 0)
             return node;
-    return add_node(memo, hash);
+    return memo_add_node(memo, hash);
 }
 
 /* The machine's steps at the next event, recorded. NULL: memory is exhausted. */

@@ -34,7 +34,7 @@ struct observation {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool index_names(struct observation *seen)
+static bool observe_index_names(struct observation *seen)
 {
     const struct program *p = seen->sim.program;
     char text[NAME];
@@ -88,8 +88,8 @@ static void note_thread(struct simulation *sim, int agent, int op, const struct 
     }
 }
 
-static enum status take_step(struct observation *seen, const struct trace_step *step,
-                             struct diag *diag)
+static enum status observe_take_step(struct observation *seen, const struct trace_step *step,
+                                     struct diag *diag)
 {
     struct simulation *sim = &seen->sim;
     const struct program *p = sim->program;
@@ -123,7 +123,7 @@ static bool has_met(const struct simulation *sim, int stream)
     return machine_agent_enabled(p, sim->state, agent);
 }
 
-static struct stall doing_now(struct simulation *sim, int stream)
+static struct stall observe_doing_now(struct simulation *sim, int stream)
 {
     const struct program *p = sim->program;
     if (machine_stream_running(p, sim->state, stream))
@@ -135,7 +135,7 @@ static struct stall doing_now(struct simulation *sim, int stream)
     return cause_of_idleness(sim, stream, &common, &chained);
 }
 
-static bool book(struct observation *seen, int stream, int64_t now_ns)
+static bool observe_book(struct observation *seen, int stream, int64_t now_ns)
 {
     const struct now *lane = &seen->lanes[stream];
     struct observed_stream *account = &seen->result.streams[stream];
@@ -150,7 +150,7 @@ static bool book(struct observation *seen, int stream, int64_t now_ns)
 }
 
 /* The activity of all agents from `now_ns` on. A thread that can go on and has not is taking its time. */
-static bool look(struct observation *seen, int64_t now_ns)
+static bool observe_look(struct observation *seen, int64_t now_ns)
 {
     struct simulation *sim = &seen->sim;
     const struct program *p = sim->program;
@@ -163,10 +163,10 @@ static bool look(struct observation *seen, int64_t now_ns)
     }
     for (int s = 0; s < p->stream_count; s++) {
         struct now *lane = &seen->lanes[s];
-        struct stall doing = doing_now(sim, s);
+        struct stall doing = observe_doing_now(sim, s);
         if (doing.cause == lane->doing.cause && doing.on == lane->doing.on)
             continue;
-        if (!book(seen, s, now_ns))
+        if (!observe_book(seen, s, now_ns))
             return false;
         *lane = (struct now){doing, now_ns};
     }
@@ -181,7 +181,7 @@ static void order_times(struct trace *trace)
             trace->steps[i - 1].time_ns = trace->steps[i].time_ns;
 }
 
-static enum status follow(struct observation *seen, struct diag *diag)
+static enum status observe_follow(struct observation *seen, struct diag *diag)
 {
     const struct trace *trace = seen->trace;
     struct observed *result = &seen->result;
@@ -190,29 +190,29 @@ static enum status follow(struct observation *seen, struct diag *diag)
     for (int s = 0; s < seen->sim.program->stream_count; s++)
         seen->lanes[s] = (struct now){{STALL_BUSY, STALL_ON_NONE}, result->start_ns};
     for (size_t i = 0; i < trace->step_count; i++) {
-        enum status status = take_step(seen, &trace->steps[i], diag);
+        enum status status = observe_take_step(seen, &trace->steps[i], diag);
         if (status != STATUS_OK)
             return status;
         bool last_of_instant =
             i + 1 == trace->step_count || trace->steps[i + 1].time_ns > trace->steps[i].time_ns;
-        if (last_of_instant && !look(seen, trace->steps[i].time_ns))
+        if (last_of_instant && !observe_look(seen, trace->steps[i].time_ns))
             return STATUS_SYSTEM;
     }
     for (int s = 0; s < seen->sim.program->stream_count; s++)
-        if (!book(seen, s, result->end_ns))
+        if (!observe_book(seen, s, result->end_ns))
             return STATUS_SYSTEM;
     return STATUS_OK;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static bool allocate(struct observation *seen)
+static bool observe_allocate(struct observation *seen)
 {
     const struct program *p = seen->sim.program;
     seen->names = calloc((size_t)p->agent_count + 1, sizeof *seen->names);
     seen->lanes = calloc((size_t)p->stream_count + 1, sizeof *seen->lanes);
     seen->result.streams = calloc((size_t)p->stream_count + 1, sizeof *seen->result.streams);
-    return seen->names && seen->lanes && seen->result.streams && index_names(seen);
+    return seen->names && seen->lanes && seen->result.streams && observe_index_names(seen);
 }
 
 enum status observe(const struct program *program, struct trace *trace, observe_watcher *watcher,
@@ -228,11 +228,11 @@ enum status observe(const struct program *program, struct trace *trace, observe_
     if (status != STATUS_OK)
         return status;
     status = prepare(&seen.sim, program, &timing, &options, diag);
-    if (status == STATUS_OK && !allocate(&seen))
+    if (status == STATUS_OK && !observe_allocate(&seen))
         status = diag_no_memory(diag);
     if (status == STATUS_OK) {
         order_times(trace);
-        status = follow(&seen, diag);
+        status = observe_follow(&seen, diag);
     }
     prepare_free(&seen.sim);
     simulation_fini(&seen.sim.result);

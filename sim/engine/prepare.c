@@ -14,7 +14,7 @@ enum { WORD_BITS = 64 };
 
 /* The machine counts what goes through a stream or is handed a ticket in 32 bits. `pushes`: a zero a
    stream. */
-static int64_t most_iterations(const struct program *p, int64_t *pushes)
+static int64_t prepare_most_iterations(const struct program *p, int64_t *pushes)
 {
     int64_t most = 1;
     for (int rank = 0; rank < p->ranks; rank++)
@@ -50,7 +50,7 @@ enum status simulate_check(const struct program *p, const struct timing *timing,
     int64_t *pushes = calloc((size_t)p->stream_count + 1, sizeof *pushes);
     if (!pushes)
         return diag_no_memory(diag);
-    int64_t limit = p->tasks ? most_iterations(p, pushes) : 0;
+    int64_t limit = p->tasks ? prepare_most_iterations(p, pushes) : 0;
     free(pushes);
     for (int rank = 0; p->tasks && rank < p->ranks; rank++) {
         if (p->ends[rank] < 0)
@@ -84,7 +84,7 @@ static void make_launches(struct simulation *sim, struct launches *launches)
 
 static void make_clocks(struct simulation *sim)
 {
-    struct clocks *clocks = &sim->clocks;
+    struct simulation_clocks *clocks = &sim->clocks;
     const struct program *p = sim->program;
     make_launches(sim, &clocks->launches);
     clocks->timers = TABLE(sim, p->agent_count, uint8_t);
@@ -197,7 +197,7 @@ static void make_host(struct simulation *sim)
 }
 
 /* false: memory is exhausted. */
-static bool make_tables(struct simulation *sim)
+static bool prepare_make_tables(struct simulation *sim)
 {
     make_clocks(sim);
     make_marks(sim);
@@ -347,7 +347,7 @@ static void mark_everything(struct simulation *sim)
 
 /* ---- pipeline form --------------------------------------------------------------------------- */
 
-static void find_task(struct simulation *sim, int rank, int task)
+static void prepare_find_task(struct simulation *sim, int rank, int task)
 {
     const struct program *p = sim->program;
     const struct body *body = &p->bodies[rank * p->tasks + task];
@@ -365,7 +365,7 @@ static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
     const struct program *p = sim->program;
     for (int rank = 0; rank < p->ranks; rank++)
         for (int k = 0; k < p->tasks; k++) {
-            find_task(sim, rank, k);
+            prepare_find_task(sim, rank, k);
             pipeline->task_positions[rank * p->tasks + p->order[rank][k]] = k;
         }
     list_stream_tasks(sim);
@@ -397,7 +397,7 @@ static bool add_pusher(struct simulation *sim, int thread, int stream)
 
 /* One pusher for each stream the thread pushes work to; `known` is scratch: per stream the thread +
    1 that was last seen to push to it, and beside it that pusher's number. */
-static bool find_pushers(struct simulation *sim, int thread, int *known, int *numbers)
+static bool prepare_find_pushers(struct simulation *sim, int thread, int *known, int *numbers)
 {
     struct host_notes *host = &sim->host;
     const struct program *p = sim->program;
@@ -471,7 +471,7 @@ static bool prepare_host_programs(struct simulation *sim)
     if (!known || !numbers)
         return false;
     for (int t = 0; t < p->thread_count; t++)
-        if (p->threads[t].body >= 0 && !find_pushers(sim, t, known, numbers))
+        if (p->threads[t].body >= 0 && !prepare_find_pushers(sim, t, known, numbers))
             return false;
     if (sim->host.pusher_count)
         fill_pushers(sim);
@@ -497,7 +497,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
     sim->result.fill_ns = sim->result.drain_ns = -1;
     sim->state = machine_state(sim->program);
     bool good = events_init(&sim->clocks.events, program->agent_count) && sim->state &&
-                sharing_open(sim->program, &sim->clocks.sharing) && make_tables(sim);
+                sharing_open(sim->program, &sim->clocks.sharing) && prepare_make_tables(sim);
     if (good)
         good = program->tasks ? prepare_pipeline(sim, options->seed) : prepare_host_programs(sim);
     if (!good)

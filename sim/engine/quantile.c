@@ -87,7 +87,7 @@ static double normal(double p, bool from_above)
 }
 
 /* The terms without the probability; 0 where the kind has none. */
-struct shape {
+struct quantile_shape {
     const struct dist *dist;
     double cv;
     double positive, below,
@@ -96,10 +96,10 @@ struct shape {
 };
 
 /* The mean of what is left of a normal is 1 + cv phi(1/cv) / Phi(1/cv). */
-static struct shape shape_of(const struct dist *dist)
+static struct quantile_shape shape_of(const struct dist *dist)
 {
     double cv = dist->parameter, bound = 1 / cv;
-    struct shape shape = {.dist = dist, .cv = cv};
+    struct quantile_shape shape = {.dist = dist, .cv = cv};
     if (dist->kind == DIST_NORMAL && cv > 0) {
         shape.positive = 0.5 * erfc(-bound / sqrt(2));
         shape.below = 0.5 * erfc(bound / sqrt(2));
@@ -114,7 +114,7 @@ static struct shape shape_of(const struct dist *dist)
     return shape;
 }
 
-static double truncated_normal(const struct shape *shape, double p, bool from_above)
+static double truncated_normal(const struct quantile_shape *shape, double p, bool from_above)
 {
     if (shape->cv == 0)
         return 1;
@@ -124,7 +124,7 @@ static double truncated_normal(const struct shape *shape, double p, bool from_ab
     return value > 0 ? value / shape->mean : 0;
 }
 
-static double lognormal(const struct shape *shape, double p, bool from_above)
+static double lognormal(const struct quantile_shape *shape, double p, bool from_above)
 {
     return exp(shape->sigma * normal(p, from_above) + shape->mu);
 }
@@ -212,7 +212,7 @@ static double gamma_factor(double cv, double p, bool from_above)
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-static double quantile_of(const struct shape *shape, double p, bool from_above)
+static double quantile_of(const struct quantile_shape *shape, double p, bool from_above)
 {
     double parameter = shape->dist->parameter;
     switch (shape->dist->kind) {
@@ -232,7 +232,7 @@ static double quantile_of(const struct shape *shape, double p, bool from_above)
 
 double quantile_exact(const struct dist *dist, double p, bool from_above)
 {
-    const struct shape shape = shape_of(dist);
+    const struct quantile_shape shape = shape_of(dist);
     return quantile_of(&shape, p, from_above);
 }
 
@@ -242,7 +242,7 @@ double quantile_exact(const struct dist *dist, double p, bool from_above)
    of this as many bits as tell apart what occurs. */
 enum { PLACE_BITS = 31, TOP_EXPONENT = 127 + PLACE_BITS, ROWS = 1 << QUANTILE_HALF_BITS };
 
-static float *row_of(const struct quantile *quantile, int half, int exponent, int sub)
+static float *quantile_row_of(const struct quantile *quantile, int half, int exponent, int sub)
 {
     int row = (exponent << QUANTILE_SUB_BITS | sub) & (ROWS - 1);
     return quantile->cubics[half << QUANTILE_HALF_BITS | row];
@@ -252,7 +252,7 @@ static float *row_of(const struct quantile *quantile, int half, int exponent, in
    any time may well be nothing: tiny numbers are slow. */
 static const double X[] = {1, 1 + 1 / 3.0, 1 + 2 / 3.0, 2};
 
-static void fit(const double y[4], float out[4])
+static void quantile_fit(const double y[4], float out[4])
 {
     static const double nothing = 1e-30;
     double d[4] = {y[0], y[1], y[2], y[3]}, c[4] = {0};
@@ -270,7 +270,8 @@ static void fit(const double y[4], float out[4])
 }
 
 /* Neighbours share the point between them, so the table has no jumps and hardly ever goes back. */
-static void fill(struct quantile *quantile, const struct shape *shape, int half, int octave)
+static void quantile_fill(struct quantile *quantile, const struct quantile_shape *shape, int half,
+                          int octave)
 {
     double y[4];
     y[3] = quantile_of(shape, ldexp(1, -(octave + 2)), half);
@@ -279,14 +280,14 @@ static void fill(struct quantile *quantile, const struct shape *shape, int half,
         for (int i = 1; i < 4; i++)
             y[i] =
                 quantile_of(shape, ldexp(1 + (sub + i / 3.0) / QUANTILE_SUBS, -(octave + 2)), half);
-        fit(y, row_of(quantile, half, TOP_EXPONENT - 1 - octave, sub));
+        quantile_fit(y, quantile_row_of(quantile, half, TOP_EXPONENT - 1 - octave, sub));
     }
 }
 
 /* The largest places are rounded to where the tails meet. */
-static void fill_top(struct quantile *quantile, const struct shape *shape, int half)
+static void fill_top(struct quantile *quantile, const struct quantile_shape *shape, int half)
 {
-    float *row = row_of(quantile, half, TOP_EXPONENT, 0);
+    float *row = quantile_row_of(quantile, half, TOP_EXPONENT, 0);
     row[0] = (float)quantile_of(shape, 0.5, half);
     row[1] = row[2] = row[3] = 0;
 }
@@ -299,11 +300,11 @@ bool quantile_init(struct quantile *quantile, const struct dist *dist)
     quantile->cubics = aligned_alloc(sizeof *quantile->cubics, 2 * ROWS * sizeof *quantile->cubics);
     if (!quantile->cubics)
         return false;
-    const struct shape shape = shape_of(dist);
+    const struct quantile_shape shape = shape_of(dist);
     for (int half = 0; half < 2; half++) {
         fill_top(quantile, &shape, half);
         for (int octave = 0; octave < QUANTILE_OCTAVES; octave++)
-            fill(quantile, &shape, half, octave);
+            quantile_fill(quantile, &shape, half, octave);
     }
     return true;
 }
@@ -319,7 +320,7 @@ void quantile_fini(struct quantile *quantile)
 /* For 0 <= value <= 2^51: adding 2^52 leaves the nearest whole number in the lower bits. */
 static const uint64_t WHOLE = (UINT64_C(1) << 52) - 1;
 
-static inline __attribute__((always_inline)) int64_t nearest(double value)
+static inline __attribute__((always_inline)) int64_t quantile_nearest(double value)
 {
     double longest = (double)QUANTILE_LONGEST_NS;
     double sum = (value < longest ? value : longest) + 0x1p52;
@@ -329,15 +330,15 @@ static inline __attribute__((always_inline)) int64_t nearest(double value)
 }
 
 /* The constants of one operation for drawing many words. */
-struct scale {
+struct quantile_scale {
     double mean_ns;
     float most; /* factor: no duration is longer than the longest */
 };
 
-static struct scale scale_of(int64_t mean_ns)
+static struct quantile_scale quantile_scale_of(int64_t mean_ns)
 {
-    struct scale scale = {(double)mean_ns,
-                          mean_ns ? (float)((double)QUANTILE_LONGEST_NS / (double)mean_ns) : 1};
+    struct quantile_scale scale = {
+        (double)mean_ns, mean_ns ? (float)((double)QUANTILE_LONGEST_NS / (double)mean_ns) : 1};
     if (scale.mean_ns * scale.most > (double)QUANTILE_LONGEST_NS)
         scale.most = nextafterf(scale.most, 0);
     return scale;
@@ -346,8 +347,8 @@ static struct scale scale_of(int64_t mean_ns)
 /* Where words find their cubic, counted in coefficients, and where on it they are. */
 enum { CHUNK = 256, REST_BITS = 23 - QUANTILE_SUB_BITS };
 
-static inline __attribute__((always_inline)) void find_place(float place, uint32_t half,
-                                                             uint32_t *row, float *at)
+static inline __attribute__((always_inline)) void quantile_find_place(float place, uint32_t half,
+                                                                      uint32_t *row, float *at)
 {
     uint32_t bits, x;
     memcpy(&bits, &place, sizeof bits);
@@ -357,34 +358,34 @@ static inline __attribute__((always_inline)) void find_place(float place, uint32
 }
 
 /* Returns whether any word is deep. */
-static inline __attribute__((always_inline)) bool find_places(const uint32_t *words, int count,
-                                                              uint32_t rows[CHUNK], float at[CHUNK])
+static inline __attribute__((always_inline)) bool
+quantile_find_places(const uint32_t *words, int count, uint32_t rows[CHUNK], float at[CHUNK])
 {
     int32_t least = INT32_MAX;
     for (int i = 0; i < count; i++) {
         int32_t whole = (int32_t)(words[i] & UINT32_MAX >> 1);
         least = whole < least ? whole : least;
-        find_place((float)whole + 0.5f, words[i] >> PLACE_BITS, &rows[i], &at[i]);
+        quantile_find_place((float)whole + 0.5f, words[i] >> PLACE_BITS, &rows[i], &at[i]);
     }
     return quantile_is_deep((uint32_t)least);
 }
 
-static inline __attribute__((always_inline)) int64_t draw_one(const float *c, float x,
-                                                              const struct scale *scale)
+static inline __attribute__((always_inline)) int64_t
+quantile_draw_one(const float *c, float x, const struct quantile_scale *scale)
 {
     float factor = c[0] + x * (c[1] + x * (c[2] + x * c[3]));
     factor = factor > 0 ? factor : 0;
-    return nearest(scale->mean_ns * (double)(factor < scale->most ? factor : scale->most));
+    return quantile_nearest(scale->mean_ns * (double)(factor < scale->most ? factor : scale->most));
 }
 
-static bool look_up_plain(const float *cubics, const struct scale *scale, const uint32_t *words,
-                          int count, int64_t *out)
+static bool look_up_plain(const float *cubics, const struct quantile_scale *scale,
+                          const uint32_t *words, int count, int64_t *out)
 {
     _Alignas(64) uint32_t rows[CHUNK];
     _Alignas(64) float at[CHUNK];
-    bool deep = find_places(words, count, rows, at);
+    bool deep = quantile_find_places(words, count, rows, at);
     for (int i = 0; i < count; i++)
-        out[i] = draw_one(cubics + rows[i], at[i], scale);
+        out[i] = quantile_draw_one(cubics + rows[i], at[i], scale);
     return deep;
 }
 
@@ -415,7 +416,7 @@ load_eight(const float *cubics, const uint32_t rows[8], __m256 c[4])
 }
 
 static inline __attribute__((always_inline, target("avx2"))) void
-store_four(__m128 factors, const struct scale *scale, int64_t out[4])
+store_four(__m128 factors, const struct quantile_scale *scale, int64_t out[4])
 {
     const __m256d sum =
         _mm256_set1_pd(scale->mean_ns) * _mm256_cvtps_pd(factors) + _mm256_set1_pd(0x1p52);
@@ -425,8 +426,8 @@ store_four(__m128 factors, const struct scale *scale, int64_t out[4])
 
 /* draw_one for eight: the same operations. */
 static inline __attribute__((always_inline, target("avx2"))) void
-draw_eight(const float *cubics, const struct scale *scale, const uint32_t *rows, const float *at,
-           int64_t *out)
+draw_eight(const float *cubics, const struct quantile_scale *scale, const uint32_t *rows,
+           const float *at, int64_t *out)
 {
     __m256 c[4];
     load_eight(cubics, rows, c);
@@ -440,17 +441,17 @@ draw_eight(const float *cubics, const struct scale *scale, const uint32_t *rows,
 
 #define DEFINE_LOOK_UP(NAME, TARGET)                                                               \
     __attribute__((target(TARGET))) static bool NAME(                                              \
-        const float *cubics, const struct scale *scale, const uint32_t *words, int count,          \
+        const float *cubics, const struct quantile_scale *scale, const uint32_t *words, int count, \
         int64_t *out)                                                                              \
     {                                                                                              \
         _Alignas(64) uint32_t rows[CHUNK];                                                         \
         _Alignas(64) float at[CHUNK];                                                              \
         int done = 0;                                                                              \
-        bool deep = find_places(words, count, rows, at);                                           \
+        bool deep = quantile_find_places(words, count, rows, at);                                  \
         for (; done + 8 <= count; done += 8)                                                       \
             draw_eight(cubics, scale, rows + done, at + done, out + done);                         \
         for (; done < count; done++)                                                               \
-            out[done] = draw_one(cubics + rows[done], at[done], scale);                            \
+            out[done] = quantile_draw_one(cubics + rows[done], at[done], scale);                   \
         return deep;                                                                               \
     }
 
@@ -458,8 +459,8 @@ DEFINE_LOOK_UP(look_up_avx2, "avx2")
 DEFINE_LOOK_UP(look_up_avx512, "avx2,avx512f,avx512dq,avx512vl,avx512bw")
 #endif
 
-typedef bool look_up_words(const float *cubics, const struct scale *scale, const uint32_t *words,
-                           int count, int64_t *out);
+typedef bool look_up_words(const float *cubics, const struct quantile_scale *scale,
+                           const uint32_t *words, int count, int64_t *out);
 
 static look_up_words *best_look_up(void)
 {
@@ -478,13 +479,13 @@ static int64_t plain_duration(const struct quantile *quantile, int64_t mean_ns, 
 {
     const struct dist *dist = quantile->dist;
     size_t place = (size_t)((uint64_t)word * dist->factor_count >> 32);
-    return nearest((double)mean_ns * (dist->factor_count ? dist->factors[place] : 1));
+    return quantile_nearest((double)mean_ns * (dist->factor_count ? dist->factors[place] : 1));
 }
 
 bool quantile_durations(const struct quantile *quantile, int64_t mean_ns, const uint32_t *words,
                         int count, int64_t *out_ns)
 {
-    const struct scale scale = scale_of(mean_ns);
+    const struct quantile_scale scale = quantile_scale_of(mean_ns);
     look_up_words *look_up = count >= 8 ? best_look_up() : look_up_plain;
     bool deep = false;
     for (int i = 0; quantile->cubics && i < count; i += CHUNK)
@@ -497,12 +498,12 @@ bool quantile_durations(const struct quantile *quantile, int64_t mean_ns, const 
 
 int64_t quantile_deep_duration(const struct quantile *quantile, int64_t mean_ns, uint64_t word)
 {
-    const struct scale scale = scale_of(mean_ns);
+    const struct quantile_scale scale = quantile_scale_of(mean_ns);
     static const float lowest = 0x1p-21f; /* the first place of the last octave */
     float place = ((float)(int64_t)(word & UINT64_MAX >> 1) + 0.5f) * 0x1p-32f, x;
     uint32_t row;
     if (!quantile->cubics)
         return plain_duration(quantile, mean_ns, (uint32_t)(word >> 32));
-    find_place(place > lowest ? place : lowest, (uint32_t)(word >> 63), &row, &x);
-    return draw_one(quantile->cubics[0] + row, x, &scale);
+    quantile_find_place(place > lowest ? place : lowest, (uint32_t)(word >> 63), &row, &x);
+    return quantile_draw_one(quantile->cubics[0] + row, x, &scale);
 }

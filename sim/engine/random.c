@@ -52,7 +52,7 @@ void random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ou
 }
 
 /* The finaliser of SplitMix64 (Steele et al. 2014): every bit of the input reaches every bit. */
-static uint64_t mix(uint64_t x)
+static uint64_t random_mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -64,7 +64,7 @@ uint64_t random_name(const char *name)
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *c = name; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return mix(hash);
+    return random_mix(hash);
 }
 
 struct random_stream random_open(const struct random_subject *subject)

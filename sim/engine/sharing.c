@@ -115,7 +115,7 @@ static int place_count(const struct program *p)
 }
 
 /* Where the slot that work of this rank wants is. */
-static int place_of(const struct program *p, int rank, int slot)
+static int sharing_place_of(const struct program *p, int rank, int slot)
 {
     return slot == SLOT_CORE ? p->ranks : rank;
 }
@@ -139,7 +139,7 @@ static const struct shares *usual_shares(const struct program *p, const struct o
                                                : SHARED_WORK_KERNEL];
 }
 
-static int share_of(const struct share *own, const struct share *usual, int otherwise)
+static int sharing_share_of(const struct share *own, const struct share *usual, int otherwise)
 {
     return own && own->given ? own->millionths : usual->given ? usual->millionths : otherwise;
 }
@@ -162,10 +162,10 @@ static void find_wants(const struct program *p, int rank, const struct op *op,
     if (!usual)
         return;
     own = op->given->shares;
-    wants[SLOT_SM] = share_of(own ? &own->sm : NULL, &usual->sm, 0);
-    wants[SLOT_LINK] = share_of(own ? &own->link : NULL, &usual->link, 0);
+    wants[SLOT_SM] = sharing_share_of(own ? &own->sm : NULL, &usual->sm, 0);
+    wants[SLOT_LINK] = sharing_share_of(own ? &own->link : NULL, &usual->link, 0);
     if (p->plan->machine.cores > 0)
-        wants[SLOT_CORE] = share_of(own ? &own->core : NULL, &usual->core, SHARE_WHOLE);
+        wants[SLOT_CORE] = sharing_share_of(own ? &own->core : NULL, &usual->core, SHARE_WHOLE);
     int engines = p->plan->machine.copy_engines;
     /* Copies of one direction share an engine: H2D the first, D2H the second, D2D the third, where there are so many; else
        the last. */
@@ -215,7 +215,7 @@ const char *sharing_why(const struct program *p, struct arena *scratch)
     int64_t *sums = ARENA_ARRAY(scratch, (size_t)place_count(p) * SLOT_COUNT, int64_t);
     for (int s = 0; most && sums && s < p->stream_count; s++)
         for (int slot = 0; slot < SLOT_COUNT; slot++)
-            sums[place_of(p, p->streams[s].rank, slot) * SLOT_COUNT + slot] +=
+            sums[sharing_place_of(p, p->streams[s].rank, slot) * SLOT_COUNT + slot] +=
                 most[s * SLOT_COUNT + slot];
     if (sums)
         sums[p->ranks * SLOT_COUNT + SLOT_CORE] += most_of_threads(p);
@@ -287,7 +287,7 @@ int sharing_subject_count(const struct program *p)
     return 2 * part_count(p);
 }
 
-static const char *part_name(const struct program *p, int part)
+static const char *sharing_part_name(const struct program *p, int part)
 {
     int names = (int)p->names.count;
     if (p->tasks)
@@ -299,11 +299,11 @@ const char *sharing_subject_name(const struct program *p, int subject, char *buf
 {
     bool cpu = subject >= part_count(p);
     snprintf(buf, cap, "%s%s", cpu ? "CPU part of " : "",
-             part_name(p, cpu ? subject - part_count(p) : subject));
+             sharing_part_name(p, cpu ? subject - part_count(p) : subject));
     return buf;
 }
 
-static int part_of(const struct sharing *sharing, const struct op *op)
+static int sharing_part_of(const struct sharing *sharing, const struct op *op)
 {
     const struct program *p = sharing->program;
     if (p->tasks)
@@ -313,9 +313,10 @@ static int part_of(const struct sharing *sharing, const struct op *op)
     return op->part_count > 0 ? p->parts[op->part_first].tag : sharing->unnamed[op->kind];
 }
 
-static int subject_of(const struct sharing *sharing, const struct op *op)
+static int sharing_subject_of(const struct sharing *sharing, const struct op *op)
 {
-    return part_of(sharing, op) + (op_is_cpu_work(op->kind) ? part_count(sharing->program) : 0);
+    return sharing_part_of(sharing, op) +
+           (op_is_cpu_work(op->kind) ? part_count(sharing->program) : 0);
 }
 
 /* A resource without a name goes by its kind, together with those named so. */
@@ -345,7 +346,7 @@ static int thread_seat(const struct program *p, int agent)
     return p->stream_count + p->agents[agent].index;
 }
 
-static bool allocate(struct sharing *sharing)
+static bool sharing_allocate(struct sharing *sharing)
 {
     const struct program *p = sharing->program;
     size_t ranks = (size_t)p->ranks, streams = (size_t)p->stream_count;
@@ -365,14 +366,14 @@ static bool allocate(struct sharing *sharing)
            sharing->changed_places && sharing->streams && sharing->slowdowns;
 }
 
-static bool open_for(const struct program *program, struct sharing **out)
+static bool sharing_open_for(const struct program *program, struct sharing **out)
 {
     struct sharing *sharing = calloc(1, sizeof *sharing);
     if (!sharing)
         return false;
     sharing->program = program;
     name_unnamed(sharing);
-    if (!allocate(sharing)) {
+    if (!sharing_allocate(sharing)) {
         sharing_close(sharing);
         return false;
     }
@@ -395,7 +396,7 @@ bool sharing_open(const struct program *program, struct sharing **out)
     bool bites = sharing_why(program, &scratch) != NULL, failed = scratch.failed;
     arena_fini(&scratch);
     *out = NULL;
-    return !failed && (!bites || open_for(program, out));
+    return !failed && (!bites || sharing_open_for(program, out));
 }
 
 void sharing_close(struct sharing *sharing)
@@ -419,7 +420,7 @@ void sharing_close(struct sharing *sharing)
 
 static int64_t *pool_of(const struct sharing *sharing, int rank, int slot)
 {
-    return &sharing->pools[place_of(sharing->program, rank, slot) * SLOT_COUNT + slot];
+    return &sharing->pools[sharing_place_of(sharing->program, rank, slot) * SLOT_COUNT + slot];
 }
 
 /* The leg's demand is added to the pools of its rank, or, by sign, taken away again. */
@@ -432,7 +433,7 @@ static void change_pools(struct sharing *sharing, int seat, int sign)
             continue;
         *pool_of(sharing, rank, slot) += by;
         assert(*pool_of(sharing, rank, slot) >= 0);
-        const int place = place_of(sharing->program, rank, slot);
+        const int place = sharing_place_of(sharing->program, rank, slot);
         if (!sharing->changed[place])
             sharing->changed_places[sharing->changed_count++] = place;
         sharing->changed[place] = true;
@@ -461,7 +462,7 @@ static void deactivate(struct sharing *sharing, int seat)
 /* ---- items ----------------------------------------------------------------------------------- */
 
 /* To the nearest whole number, halves up; nothing here is negative. */
-static wide divide(wide dividend, wide divisor)
+static wide sharing_divide(wide dividend, wide divisor)
 {
     return (dividend + divisor / 2) / divisor;
 }
@@ -480,12 +481,12 @@ static bool is_slowed(struct ratio rate)
 }
 
 /* The item has gone on until now, at the rate it had. */
-static void advance(struct shared_item *item, int64_t now_ns)
+static void sharing_advance(struct shared_item *item, int64_t now_ns)
 {
     assert(now_ns >= item->since_ns);
     wide time = (wide)(now_ns - item->since_ns) << FRACTION_BITS;
     bool slowed = is_slowed(item->rate); /* or all of the time is work: no division */
-    wide done = slowed ? divide(time * item->rate.room, item->rate.wanted) : time;
+    wide done = slowed ? sharing_divide(time * item->rate.room, item->rate.wanted) : time;
     item->left -= done < item->left ? done : item->left;
     item->lost[resource_of(item->scarce)] += time - done;
     item->since_ns = now_ns;
@@ -493,9 +494,10 @@ static void advance(struct shared_item *item, int64_t now_ns)
 
 static int64_t due(const struct shared_item *item)
 {
-    wide time = is_slowed(item->rate) ? divide(item->left * item->rate.wanted, item->rate.room)
-                                      : item->left;
-    return item->since_ns + (int64_t)divide(time, (wide)1 << FRACTION_BITS);
+    wide time = is_slowed(item->rate)
+                    ? sharing_divide(item->left * item->rate.wanted, item->rate.room)
+                    : item->left;
+    return item->since_ns + (int64_t)sharing_divide(time, (wide)1 << FRACTION_BITS);
 }
 
 /* That of the pool that is shortest for the item, of equal ones the first; full_rate: none is short. */
@@ -528,7 +530,7 @@ static void reconsider(struct sharing *sharing, int agent, int64_t now_ns, struc
     bool retimed = is_slower(rate, item->rate) || is_slower(item->rate, rate);
     if (!retimed && (!is_slowed(rate) || scarce == item->scarce))
         return;
-    advance(item, now_ns);
+    sharing_advance(item, now_ns);
     item->rate = rate;
     item->scarce = is_slowed(rate) ? scarce : SLOT_SM;
     if (retimed)
@@ -626,7 +628,7 @@ static void round_lost(const struct shared_item *item, int64_t took_ns,
     }
     for (int r = 0; r < RESOURCE_COUNT; r++) {
         lost += item->lost[r];
-        int64_t until_ns = (int64_t)divide(lost, (wide)1 << FRACTION_BITS);
+        int64_t until_ns = (int64_t)sharing_divide(lost, (wide)1 << FRACTION_BITS);
         if (lost == total || until_ns > all_ns)
             until_ns = all_ns;
         out_ns[r] = until_ns - told_ns;
@@ -639,7 +641,7 @@ static void end_leg(struct sharing *sharing, int seat, int64_t work_ns,
 {
     struct leg *leg = &sharing->legs[seat];
     const struct op *op = &sharing->program->ops[leg->op];
-    struct slowdown *slowdown = &sharing->slowdowns[subject_of(sharing, op)];
+    struct slowdown *slowdown = &sharing->slowdowns[sharing_subject_of(sharing, op)];
     slowdown->runs++;
     slowdown->work_ns += work_ns;
     for (int r = 0; r < RESOURCE_COUNT; r++) {
@@ -660,7 +662,7 @@ void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
     int64_t lost_ns[RESOURCE_COUNT];
     if (item->leg == NONE)
         return;
-    advance(item, now_ns);
+    sharing_advance(item, now_ns);
     round_lost(item, now_ns - item->started_ns, lost_ns);
     for (int seat = item->leg; seat != NONE; seat = sharing->legs[seat].next)
         end_leg(sharing, seat, item->work_ns, lost_ns);

@@ -101,7 +101,7 @@ static void mark_beyond(struct simulation *sim, int stream)
         return;
     }
     account_cascade(sim, stream);
-    simulation_wake(sim, use_object(sim->program, OBJECT_DEVICE, rank));
+    simulation_wake(sim, uses_use_object(sim->program, OBJECT_DEVICE, rank));
 }
 
 static void mark_threads(struct simulation *sim, int rank)
@@ -138,7 +138,7 @@ void simulation_fail(struct simulation *sim, enum status status)
         sim->status = status;
 }
 
-static void draw_run(struct simulation *sim, struct draws *draws, int op, int64_t first)
+static void simulate_draw_run(struct simulation *sim, struct draws *draws, int op, int64_t first)
 {
     timing_draw_run(sim->timing, op, first, sim->options->seed, sim->options->replication,
                     &draws->ns[(uint64_t)first % DRAWS]);
@@ -150,8 +150,8 @@ void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, i
     int64_t run = iteration / RANDOM_RUN * RANDOM_RUN,
             first = run > RANDOM_RUN ? run - RANDOM_RUN : 0;
     if (draws->first + RANDOM_RUN != first)
-        draw_run(sim, draws, op, first);
-    draw_run(sim, draws, op, first + RANDOM_RUN);
+        simulate_draw_run(sim, draws, op, first);
+    simulate_draw_run(sim, draws, op, first + RANDOM_RUN);
     draws->first = first;
 }
 
@@ -238,7 +238,8 @@ static void note_in_flight(struct simulation *sim, int64_t iterations, int64_t b
         in_flight_change(sim->options->in_flight, &now);
 }
 
-static void admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
+static void simulate_admitted(struct simulation *sim, int rank, int64_t iteration,
+                              int64_t in_flight)
 {
     *admission_time(sim, rank, iteration) = sim->now_ns;
     sim->pipeline.last_admission_ns = sim->now_ns;
@@ -249,7 +250,7 @@ static void admitted(struct simulation *sim, int rank, int64_t iteration, int64_
     sim->result.in_flight_bytes_max = in_flight * sim->pipeline.iteration_bytes;
 }
 
-static void finished(struct simulation *sim, int rank, int64_t iteration)
+static void simulate_finished(struct simulation *sim, int rank, int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
     sim->pipeline.finished[rank] = iteration + 1;
@@ -287,9 +288,9 @@ void simulation_iterations(struct simulation *sim, const struct memo_iteration *
     for (const struct memo_iteration *change = changes; change < changes + count; change++) {
         bool ends = change->in_flight == ENDS;
         if (ends)
-            finished(sim, change->rank, change->iteration + sim->base);
+            simulate_finished(sim, change->rank, change->iteration + sim->base);
         else
-            admitted(sim, change->rank, change->iteration + sim->base, change->in_flight);
+            simulate_admitted(sim, change->rank, change->iteration + sim->base, change->in_flight);
         if (!exchange)
             note_iterations(sim, change->rank,
                             ends ? sim->pipeline.in_flight - 1 : change->in_flight);
@@ -299,7 +300,7 @@ void simulation_iterations(struct simulation *sim, const struct memo_iteration *
 static void note_admitted(struct simulation *sim, int rank, int64_t iteration)
 {
     int64_t in_flight = iteration + 1 - machine_finished(sim->program, sim->state, rank);
-    admitted(sim, rank, iteration + sim->base, in_flight);
+    simulate_admitted(sim, rank, iteration + sim->base, in_flight);
     note_iterations(sim, rank, in_flight);
     if (sim->recording)
         recording_admitted(sim, rank, iteration, in_flight);
@@ -310,7 +311,7 @@ static void note_finished(struct simulation *sim, int rank)
 {
     int64_t next = machine_finished(sim->program, sim->state, rank);
     for (int64_t i = sim->pipeline.finished[rank] - sim->base; i < next; i++) {
-        finished(sim, rank, i + sim->base);
+        simulate_finished(sim, rank, i + sim->base);
         note_iterations(sim, rank, sim->pipeline.in_flight - 1);
         if (sim->recording)
             recording_finished(sim, rank, i);
@@ -666,7 +667,7 @@ static bool is_on_its_way(struct simulation *sim, int agent)
     return true;
 }
 
-static bool has_event(const struct simulation *sim, int agent)
+static bool simulate_has_event(const struct simulation *sim, int agent)
 {
     return sim->clocks.timers[agent] == TIMER_RUNNING || sim->clocks.timers[agent] == TIMER_LAUNCH;
 }
@@ -675,7 +676,7 @@ static void look_at_stream(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     note_launches(sim, p->agents[agent].index);
-    if (has_event(sim, agent) || !machine_agent_enabled(p, sim->state, agent))
+    if (simulate_has_event(sim, agent) || !machine_agent_enabled(p, sim->state, agent))
         return;
     touch(sim, p->agents[agent].rank);
     account_touch(sim, p->agents[agent].index);
@@ -693,7 +694,7 @@ static void look_at_stream(struct simulation *sim, int agent)
         start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){op, iteration}, 1);
 }
 
-static void look_at(struct simulation *sim, int agent)
+static void simulate_look_at(struct simulation *sim, int agent)
 {
     switch (sim->program->agents[agent].kind) {
     case AGENT_DATA: break; /* the number of iterations is known */
@@ -725,7 +726,7 @@ void simulation_instant(struct simulation *sim)
 {
     int agent;
     while (sim->status == STATUS_OK && (agent = next_dirty(sim)) >= 0)
-        look_at(sim, agent);
+        simulate_look_at(sim, agent);
     if (sim->clocks.sharing)
         sharing_settle(sim->clocks.sharing, sim->now_ns, &sim->clocks.events);
 #ifdef SWSIM_CHECKS
@@ -768,7 +769,7 @@ void simulation_event(struct simulation *sim, int agent)
     }
 }
 
-static void interrupted(struct simulation *sim)
+static void simulate_own_interrupted(struct simulation *sim)
 {
     const int64_t *finished = sim->pipeline.finished;
     char now[UNITS_TEXT + 32];
@@ -781,7 +782,7 @@ static void interrupted(struct simulation *sim)
         simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT, "interrupted, %s simulated", now));
 }
 
-static void run(struct simulation *sim)
+static void simulate_own_run(struct simulation *sim)
 {
     struct event event;
     simulation_instant(sim);
@@ -795,7 +796,7 @@ static void run(struct simulation *sim)
         } while (events_next(&sim->clocks.events, &event) && event.time_ns == sim->now_ns);
         simulation_instant(sim);
         if (simulate_interrupted(sim->options))
-            interrupted(sim);
+            simulate_own_interrupted(sim);
     }
 }
 
@@ -842,7 +843,7 @@ static bool all_repeated(const struct simulation *sim)
     return true;
 }
 
-static void sum_up(struct simulation *sim)
+static void simulate_sum_up(struct simulation *sim)
 {
     struct simulation_result *result = &sim->result;
     if (sim->clocks.sharing)
@@ -870,12 +871,12 @@ enum status simulate_run(const struct program *program, const struct timing *tim
     struct simulation sim;
     enum status status = prepare(&sim, program, timing, options, diag);
     if (status == STATUS_OK) {
-        run(&sim);
+        simulate_own_run(&sim);
         account_close(&sim);
         status = sim.status;
     }
     if (status == STATUS_OK) {
-        sum_up(&sim);
+        simulate_sum_up(&sim);
         assert(account_check(&sim));
         status = sim.status;
     }

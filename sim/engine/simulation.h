@@ -67,7 +67,7 @@ struct launches {
     } * queues; /* per stream */
 };
 
-struct clocks {
+struct simulation_clocks {
     struct events events;
     struct sharing *sharing; /* NULL: no work slows other work down */
     struct launches launches;
@@ -210,7 +210,7 @@ struct simulation {
     enum status status; /* the first failure */
     struct simulation_result result;
 
-    struct clocks clocks;
+    struct simulation_clocks clocks;
     struct marks marks;
     struct stalls stalls;
     struct pipeline_notes pipeline;

@@ -32,7 +32,8 @@ struct rest {
     double sum, squares;
 };
 
-ALWAYS void take_group(struct rest *rest, struct durations values, size_t group, int64_t origin)
+ALWAYS void statistics_take_group(struct rest *rest, struct durations values, size_t group,
+                                  int64_t origin)
 {
     double value = (double)(sum_of(values, group * GROUP, GROUP) - origin);
     rest->sum += value;
@@ -46,9 +47,9 @@ ALWAYS size_t find_warm_up(struct durations values, size_t groups)
     struct rest rest = {0, 0};
     const int64_t origin = sum_of(values, (groups - 1) * GROUP, GROUP);
     while (cut > groups / 2 + 1)
-        take_group(&rest, values, --cut, origin);
+        statistics_take_group(&rest, values, --cut, origin);
     while (cut-- > 0) {
-        take_group(&rest, values, cut, origin);
+        statistics_take_group(&rest, values, cut, origin);
         double share = 1 / (double)(groups - cut);
         double error = (rest.squares - rest.sum * rest.sum * share) * share * share;
         if (error <= least) {

@@ -37,7 +37,7 @@ static bool names_part(const struct program *program, const char *task, const st
     return varied_part && op_is_work(op->kind) && names(task, random_task(program, op));
 }
 
-static bool varies(const struct dist *dist, int64_t mean_ns)
+static bool timing_varies(const struct dist *dist, int64_t mean_ns)
 {
     return dist->spike_probability > 0 || (dist->kind != DIST_CONSTANT && mean_ns != 0);
 }
@@ -55,7 +55,7 @@ static const struct dist *find_dist(const struct program *program, const struct 
     return dist;
 }
 
-static void set_time(struct op_time *time, const struct op *op, int rank)
+static void timing_set_time(struct op_time *time, const struct op *op, int rank)
 {
     time->mean_ns = op->time_ns;
     if (op->time_ns == 0 &&
@@ -84,7 +84,7 @@ static int *list_by_rank(const struct timing *timing, size_t *first)
     return ops;
 }
 
-static int name_of(const struct program *program, const struct op *op)
+static int timing_name_of(const struct program *program, const struct op *op)
 {
     if (op->name >= 0)
         return op->name;
@@ -96,13 +96,13 @@ static void number_rank(struct timing *timing, const int *ops, size_t count, uin
 {
     const struct program *program = timing->program;
     for (size_t i = 0; i < count; i++) {
-        uint32_t number = seen[name_of(program, &program->ops[ops[i]])]++;
+        uint32_t number = seen[timing_name_of(program, &program->ops[ops[i]])]++;
         int draw = timing->ops[ops[i]].draw;
         if (draw >= 0)
             timing->variation[draw].occurrence = number;
     }
     for (size_t i = 0; i < count; i++)
-        seen[name_of(program, &program->ops[ops[i]])] = 0;
+        seen[timing_name_of(program, &program->ops[ops[i]])] = 0;
 }
 
 /* Host programs: number the operations of one name on a rank. */
@@ -128,11 +128,11 @@ static void set_body(struct timing *timing, const struct body *body, int rank)
 {
     for (int i = body->first; i < body->first + body->count; i++)
         if (op_is_work(timing->program->ops[i].kind))
-            set_time(&timing->ops[i], &timing->program->ops[i], rank);
+            timing_set_time(&timing->ops[i], &timing->program->ops[i], rank);
 }
 
 /* The rank a body's operations belong to. */
-static void set_all(struct timing *timing)
+static void timing_set_all(struct timing *timing)
 {
     const struct program *program = timing->program;
     if (program->tasks) {
@@ -162,7 +162,7 @@ static enum status list_variation(struct timing *timing, const struct jitter_rul
         time->draw = -1;
         const struct dist *dist =
             time->timed ? find_dist(program, op, rules, used, rule_count) : NULL;
-        if (!dist || !varies(dist, time->mean_ns))
+        if (!dist || !timing_varies(dist, time->mean_ns))
             continue;
         if (!ARRAY_GROW(timing->variation, timing->draw_count, cap))
             return diag_no_memory(diag);
@@ -223,7 +223,7 @@ enum status timing_init(struct timing *timing, const struct program *program,
         timing_fini(&made);
         return diag_no_memory(diag);
     }
-    set_all(&made);
+    timing_set_all(&made);
     enum status status = list_variation(&made, rules, used, rule_count, diag);
     if (status == STATUS_OK)
         status = check_rules(rules, used, rule_count, diag);
@@ -309,8 +309,9 @@ int64_t timing_mean(const struct timing *timing, int op)
 /* Words of one subject, and 32 more bits for each where they matter. */
 enum use { USE_SHAPE, USE_SPIKE, USE_SHAPE_REST, USE_SPIKE_REST };
 
-static struct random_subject subject_of(const struct timing *timing, int op, int64_t iteration,
-                                        uint64_t seed, uint32_t replication)
+static struct random_subject timing_subject_of(const struct timing *timing, int op,
+                                               int64_t iteration, uint64_t seed,
+                                               uint32_t replication)
 {
     const struct op_time *time = &timing->ops[op];
     const struct op_variation *variation = &timing->variation[time->draw];
@@ -383,7 +384,7 @@ int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint
     const struct dist *dist = timing->variation[time->draw].dist;
     uint32_t word;
     const struct timing_words words = {&word, 1,
-                                       subject_of(timing, op, iteration, seed, replication)};
+                                       timing_subject_of(timing, op, iteration, seed, replication)};
     int64_t ns;
     word = random_word(&words.first, USE_SHAPE);
     draw_shapes(timing, time, &words, &ns);
@@ -402,7 +403,7 @@ void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uin
     _Alignas(64) uint32_t drawn[RANDOM_RUN];
     const struct timing_words words = {
         drawn, RANDOM_RUN,
-        subject_of(timing, op, iteration / RANDOM_RUN * RANDOM_RUN, seed, replication)};
+        timing_subject_of(timing, op, iteration / RANDOM_RUN * RANDOM_RUN, seed, replication)};
     random_words(&words.first, USE_SHAPE, drawn);
     draw_shapes(timing, time, &words, out_ns);
     if (dist->spike_probability > 0) {

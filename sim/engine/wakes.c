@@ -54,7 +54,7 @@ bool wakes_make(struct lists *wakes, const struct program *program, struct arena
     }
     for (int rank = 0; pairs && rank < p->ranks; rank++)
         pairs[count++] =
-            (struct lists_pair){use_object(p, OBJECT_DEVICE, rank), p->driver_thread[rank]};
+            (struct lists_pair){uses_use_object(p, OBJECT_DEVICE, rank), p->driver_thread[rank]};
     bool made = pairs && lists_make(wakes, arena, pairs, count, p->uses->object_count);
     free(pairs);
     return made;

@@ -317,7 +317,7 @@ static void add_hop(struct solver *s, int e)
     s->flat_in[edge->to] += s->hops[place].height == 0;
 }
 
-static enum status sort_edges(struct solver *s, struct diag *diag)
+static enum status cycle_ratio_sort_edges(struct solver *s, struct diag *diag)
 {
     s->first = ARENA_ARRAY(&s->arena, (size_t)s->nodes + 2, int);
     s->hops = ARENA_ARRAY(&s->arena, (size_t)s->graph->edge_count, struct hop);
@@ -406,7 +406,8 @@ static void choose_first(struct solver *s)
 }
 
 /* From v along the policy and back to v: the hops, unless only their sums are wanted. */
-static int add_up(const struct solver *s, int v, int *hops, int64_t *weight_ns, int64_t *height)
+static int cycle_ratio_add_up(const struct solver *s, int v, int *hops, int64_t *weight_ns,
+                              int64_t *height)
 {
     int length = 0, at = v;
     *weight_ns = *height = 0;
@@ -425,11 +426,11 @@ static int add_up(const struct solver *s, int v, int *hops, int64_t *weight_ns, 
 static void try_cycle(struct solver *s, int v)
 {
     int64_t weight_ns, height;
-    add_up(s, v, NULL, &weight_ns, &height);
+    cycle_ratio_add_up(s, v, NULL, &weight_ns, &height);
     if ((wide)weight_ns * s->best.height <= (wide)s->best.weight_ns * height)
         return;
     assert(height > 0); /* cycles without height are deadlocks, found before */
-    s->best.length = add_up(s, v, s->best.cycle, &weight_ns, &height);
+    s->best.length = cycle_ratio_add_up(s, v, s->best.cycle, &weight_ns, &height);
     s->best.weight_ns = weight_ns;
     s->best.height = height;
 }
@@ -469,32 +470,32 @@ static bool try_cycles(struct solver *s)
 
 /* Do values fit in 64 bits, with a ratio of such a numerator and denominator? The heights of a way come
    with the potentials of its ends. */
-static bool is_narrow(const struct solver *s, int64_t weight_ns, int64_t height)
+static bool cycle_ratio_is_narrow(const struct solver *s, int64_t weight_ns, int64_t height)
 {
     const int lifts = s->negative ? 3 : 1;
     return (wide)height * s->weight_sum_ns + (wide)llabs(weight_ns) * s->height_sum * lifts <
            NARROW_LIMIT;
 }
 
-static enum status make_tables(struct solver *s, struct diag *diag)
+static enum status cycle_ratio_make_tables(struct solver *s, struct diag *diag)
 {
     const size_t nodes = (size_t)s->nodes;
     s->policy = ARENA_ARRAY(&s->arena, nodes, int);
     s->seen = ARENA_ARRAY(&s->arena, nodes, int);
     s->best.cycle = ARENA_ARRAY(&s->arena, nodes, int);
     s->narrow = ARENA_ARRAY(&s->arena, nodes, int64_t);
-    if (!is_narrow(s, s->weight_sum_ns + 1, s->height_sum + 1))
+    if (!cycle_ratio_is_narrow(s, s->weight_sum_ns + 1, s->height_sum + 1))
         s->wide = ARENA_ARRAY(&s->arena, nodes, wide);
     return s->arena.failed ? diag_no_memory(diag) : STATUS_OK;
 }
 
-static void improve(struct solver *s)
+static void cycle_ratio_improve(struct solver *s)
 {
     bool better = true, narrow = true, improved;
     choose_first(s);
     try_cycles(s);
     do {
-        narrow = better ? is_narrow(s, s->best.weight_ns, s->best.height) : narrow;
+        narrow = better ? cycle_ratio_is_narrow(s, s->best.weight_ns, s->best.height) : narrow;
         if (better)
             (narrow ? evaluate_narrow : evaluate_wide)(s);
         improved = (narrow ? sweep_narrow : sweep_wide)(s);
@@ -503,14 +504,14 @@ static void improve(struct solver *s)
     } while (improved);
 }
 
-static enum status iterate(struct solver *s, struct diag *diag)
+static enum status cycle_ratio_iterate(struct solver *s, struct diag *diag)
 {
-    enum status status = make_tables(s, diag);
+    enum status status = cycle_ratio_make_tables(s, diag);
     if (status != STATUS_OK)
         return status;
     s->best.weight_ns = -s->weight_sum_ns - 1; /* less than the ratio of any cycle */
     s->best.height = 1;
-    improve(s);
+    cycle_ratio_improve(s);
     return s->best.length ? keep_hops(s, RATIO_FOUND, s->best.cycle, s->best.length, diag)
                           : STATUS_OK;
 }
@@ -547,7 +548,7 @@ static enum status read_edges(struct solver *s, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status solve(struct solver *s, struct diag *diag)
+static enum status cycle_ratio_solve(struct solver *s, struct diag *diag)
 {
     enum status status = read_edges(s, diag);
     if (status == STATUS_OK && s->negative)
@@ -556,12 +557,12 @@ static enum status solve(struct solver *s, struct diag *diag)
         return status;
     status = contract(s, diag);
     if (status == STATUS_OK)
-        status = sort_edges(s, diag);
+        status = cycle_ratio_sort_edges(s, diag);
     if (status == STATUS_OK)
         status = order_nodes(s, diag);
     if (status != STATUS_OK || s->result.kind == RATIO_DEADLOCK)
         return status;
-    return iterate(s, diag);
+    return cycle_ratio_iterate(s, diag);
 }
 
 /* Is it a cycle of the graph, with these sums? For assertions. */
@@ -584,7 +585,7 @@ enum status cycle_ratio_find(const struct ratio_graph *graph, struct cycle_ratio
 {
     struct solver solver = {.graph = graph, .edges = graph->edges, .nodes = graph->nodes};
     arena_init(&solver.arena, 0);
-    enum status status = graph->nodes > 0 ? solve(&solver, diag) : STATUS_OK;
+    enum status status = graph->nodes > 0 ? cycle_ratio_solve(&solver, diag) : STATUS_OK;
     arena_fini(&solver.arena);
     assert(status != STATUS_OK || solver.result.length == 0 || is_cycle(graph, &solver.result));
     if (status == STATUS_OK)

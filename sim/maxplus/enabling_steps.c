@@ -79,7 +79,7 @@ void enabling_steps_close(struct enabling_steps *run)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static bool add_step(struct enabling_steps *run, const struct enabled_step *step)
+static bool enabling_steps_add_step(struct enabling_steps *run, const struct enabled_step *step)
 {
     size_t kept = (size_t)(run->count - run->first);
     if (!ARRAY_GROW(run->steps, kept, run->cap))
@@ -162,7 +162,7 @@ bool enabling_steps_take(struct enabling_steps *run, int64_t time_ns, struct tra
     end_of_callback(run, &step);
     assert(step.enabled_ns <= time_ns && step.from < run->count);
     int64_t number = run->count;
-    if (!add_step(run, &step))
+    if (!enabling_steps_add_step(run, &step))
         return false;
     record->last = number;
     record->last_ns = time_ns;

@@ -190,7 +190,7 @@ struct owners {
     struct issuers *members;
 };
 
-static bool find_owners(struct graph_builder *b, struct owners *out)
+static bool event_graph_find_owners(struct graph_builder *b, struct owners *out)
 {
     const struct program *p = b->p;
     b->stream_threads = ARENA_ARRAY(&b->scratch, (size_t)p->stream_count, int);
@@ -305,8 +305,8 @@ static bool collectives_agree(struct graph_builder *b)
 static bool graph_applies(struct graph_builder *b)
 {
     struct owners owners;
-    return machine_is_simple(b) && find_owners(b, &owners) && orders_are_fixed(b, &owners) &&
-           collectives_agree(b);
+    return machine_is_simple(b) && event_graph_find_owners(b, &owners) &&
+           orders_are_fixed(b, &owners) && collectives_agree(b);
 }
 
 /* ---- events and edges ------------------------------------------------------------------------ */
@@ -317,18 +317,18 @@ static int new_event(struct graph_builder *b, enum event_kind kind, const struct
     if (!ARENA_GROW(&b->out.arena, b->out.events, count, b->event_cap) ||
         !ARENA_GROW(&b->scratch, b->closed, count, b->closed_cap))
         return 0; /* the arena remembers */
-    b->out.events[count] = (struct event){kind, place->rank, place->task, 0, 0};
+    b->out.events[count] = (struct event_graph_event){kind, place->rank, place->task, 0, 0};
     b->closed[count] = false;
     return b->out.event_count++;
 }
 
 /* `event` takes as long as this operation, too. All its operations are named in a row. */
-static void add_op(struct graph_builder *b, int event, const struct op *op)
+static void event_graph_add_op(struct graph_builder *b, int event, const struct op *op)
 {
     if (b->out.event_count == 0 ||
         !ARENA_GROW(&b->out.arena, b->out.ops, b->out.op_count, b->op_cap))
         return;
-    struct event *taker = &b->out.events[event];
+    struct event_graph_event *taker = &b->out.events[event];
     if (taker->op_count++ == 0)
         taker->op_first = b->out.op_count;
     assert(taker->op_first + taker->op_count == b->out.op_count + 1);
@@ -336,7 +336,8 @@ static void add_op(struct graph_builder *b, int event, const struct op *op)
 }
 
 /* `event` is not before `from`, of `height` periods ago. */
-static void add_cause(struct graph_builder *b, struct event_ref from, int event, int height)
+static void event_graph_add_cause(struct graph_builder *b, struct event_ref from, int event,
+                                  int height)
 {
     size_t count = (size_t)b->out.edge_count;
     if (!ARENA_GROW(&b->out.arena, b->out.edges, count, b->edge_cap) ||
@@ -355,36 +356,36 @@ static struct event_ref of_slot(int slot, int height)
     return (struct event_ref){~slot, height, false};
 }
 
-static bool is_open(const struct graph_builder *b, const struct event_ref *at)
+static bool event_graph_is_open(const struct graph_builder *b, const struct event_ref *at)
 {
     return at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
            !b->closed[at->event];
 }
 
 /* Move a cursor to the later of both. */
-static void join(struct graph_builder *b, struct event_ref *at, struct event_ref other,
-                 enum event_kind kind, const struct walk_place *place)
+static void event_graph_join(struct graph_builder *b, struct event_ref *at, struct event_ref other,
+                             enum event_kind kind, const struct walk_place *place)
 {
-    if (!is_open(b, at)) {
+    if (!event_graph_is_open(b, at)) {
         int event = new_event(b, kind, place);
-        add_cause(b, *at, event, 0);
+        event_graph_add_cause(b, *at, event, 0);
         *at = ref_at(event);
     }
-    add_cause(b, other, at->event, 0);
+    event_graph_add_cause(b, other, at->event, 0);
 }
 
 /* The cursor goes on when this operation, too, is over. */
-static void spend(struct graph_builder *b, struct event_ref *at, const struct op *op,
-                  enum event_kind kind, const struct walk_place *place)
+static void event_graph_spend(struct graph_builder *b, struct event_ref *at, const struct op *op,
+                              enum event_kind kind, const struct walk_place *place)
 {
     bool fresh = at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
                  b->out.events[at->event].op_count == 0;
     if (!fresh) {
         int event = new_event(b, kind, place);
-        add_cause(b, *at, event, 0);
+        event_graph_add_cause(b, *at, event, 0);
         *at = ref_at(event);
     }
-    add_op(b, at->event, op);
+    event_graph_add_op(b, at->event, op);
     at->end = true;
     if (b->out.event_count > 0)
         b->closed[at->event] = true;
@@ -416,7 +417,7 @@ static struct event_ref *stream_slot(struct graph_builder *b, int stream)
 /* ---- what operations do ---------------------------------------------------------------------- */
 
 /* Can a push to this stream find it full? */
-static bool is_bounded(const struct program *p, int stream, int items)
+static bool event_graph_is_bounded(const struct program *p, int stream, int items)
 {
     return p->plan->pipeline.retire != RETIRE_DEVICE || p->streams[stream].cap < items * p->depth;
 }
@@ -425,20 +426,20 @@ static bool is_bounded(const struct program *p, int stream, int items)
 static void take_place(struct graph_builder *b, int stream, const struct walk_place *place)
 {
     int items = b->items[stream], item = b->walked[stream] - b->p->streams[stream].cap;
-    if (!is_bounded(b->p, stream, items))
+    if (!event_graph_is_bounded(b->p, stream, items))
         return;
     int periods = 0;
     for (; item < 0; item += items)
         periods++;
     struct event_ref through = of_slot(b->first_item[stream] + item, periods);
-    join(b, thread_slot(b, place->thread), through, EVENT_HOST, place);
+    event_graph_join(b, thread_slot(b, place->thread), through, EVENT_HOST, place);
 }
 
 /* The item is through when its stream's cursor says. */
 static void end_item(struct graph_builder *b, int stream)
 {
     int slot = b->first_item[stream] + b->walked[stream]++;
-    if (is_bounded(b->p, stream, b->items[stream]))
+    if (event_graph_is_bounded(b->p, stream, b->items[stream]))
         b->slots[slot] = closed(b, *stream_slot(b, stream));
 }
 
@@ -459,11 +460,12 @@ static void walk_await(struct graph_builder *b, const struct op *op, const struc
     int age = age_of(b, op, place, &before);
     if (before && b->p->worker[op->object] == place->thread)
         return;
-    join(b, thread_slot(b, place->thread), of_slot(b->slot_signals + op->object, age), EVENT_HOST,
-         place);
+    event_graph_join(b, thread_slot(b, place->thread), of_slot(b->slot_signals + op->object, age),
+                     EVENT_HOST, place);
 }
 
-static void walk_wait(struct graph_builder *b, const struct op *op, const struct walk_place *place)
+static void event_graph_walk_wait(struct graph_builder *b, const struct op *op,
+                                  const struct walk_place *place)
 {
     const struct program *p = b->p;
     bool before;
@@ -471,10 +473,10 @@ static void walk_wait(struct graph_builder *b, const struct op *op, const struct
     int plan_stream = plan_task(p->plan, place->rank, on)->stream;
     struct event_ref *stream = stream_slot(b, op->stream);
     take_place(b, op->stream, place);
-    if (is_bounded(p, op->stream, b->items[op->stream]))
-        join(b, stream, *thread_slot(b, place->thread), EVENT_DEVICE, place);
+    if (event_graph_is_bounded(p, op->stream, b->items[op->stream]))
+        event_graph_join(b, stream, *thread_slot(b, place->thread), EVENT_DEVICE, place);
     if (!before || plan_stream != p->streams[op->stream].plan_stream)
-        join(b, stream, of_slot(b->slot_events + op->object, age), EVENT_DEVICE, place);
+        event_graph_join(b, stream, of_slot(b->slot_events + op->object, age), EVENT_DEVICE, place);
     end_item(b, op->stream);
 }
 
@@ -482,16 +484,18 @@ static void walk_sync(struct graph_builder *b, const struct op *op, const struct
 {
     for (int s = 0; s < b->p->stream_count && !op_may_sync(op); s++)
         if (op->sync == SYNC_STREAM ? s == op->stream : b->p->streams[s].rank == place->rank)
-            join(b, thread_slot(b, place->thread), *stream_slot(b, s), EVENT_HOST, place);
+            event_graph_join(b, thread_slot(b, place->thread), *stream_slot(b, s), EVENT_HOST,
+                             place);
 }
 
-static void walk_work(struct graph_builder *b, const struct op *op, const struct walk_place *place)
+static void event_graph_walk_work(struct graph_builder *b, const struct op *op,
+                                  const struct walk_place *place)
 {
     struct event_ref *stream = stream_slot(b, op->stream);
     take_place(b, op->stream, place);
     b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-    join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
-    spend(b, stream, op, EVENT_DEVICE, place);
+    event_graph_join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
+    event_graph_spend(b, stream, op, EVENT_DEVICE, place);
     end_item(b, op->stream);
 }
 
@@ -504,7 +508,7 @@ static void add_joint_ops(struct graph_builder *b, const struct op *op, int even
         const struct body *body = body_of(p, comm->members[m], op->task);
         for (int i = body->first; i < body->first + body->count; i++)
             if (p->ops[i].kind == OP_COLLECTIVE)
-                add_op(b, event, &p->ops[i]);
+                event_graph_add_op(b, event, &p->ops[i]);
     }
 }
 
@@ -527,9 +531,9 @@ static void walk_collective(struct graph_builder *b, const struct op *op,
     assert(b->out.arena.failed || b->out.events[joint->event].kind == EVENT_DEVICE);
     take_place(b, op->stream, place);
     b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-    add_cause(b, b->pushed[op->stream], joint->event, shift);
-    add_cause(b, *stream, joint->event, shift);
-    add_cause(b, *member, joint->event, shift);
+    event_graph_add_cause(b, b->pushed[op->stream], joint->event, shift);
+    event_graph_add_cause(b, *stream, joint->event, shift);
+    event_graph_add_cause(b, *member, joint->event, shift);
     *stream = *member = (struct event_ref){joint->event, -shift, true};
     closed(b, *stream);
     end_item(b, op->stream);
@@ -542,7 +546,7 @@ static void walk_record(struct graph_builder *b, const struct op *op,
     take_place(b, op->stream, place);
     if (!same_cursor(thread_slot(b, place->thread), &b->pushed[op->stream])) {
         b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-        join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
+        event_graph_join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
     }
     b->slots[b->slot_events + op->object] = closed(b, *stream);
     end_item(b, op->stream);
@@ -554,13 +558,13 @@ static void walk_op(struct graph_builder *b, const struct op *op, const struct w
     struct event_ref *served = &b->slots[b->slot_served + place->rank];
     switch (op->kind) {
     case OP_AWAIT: walk_await(b, op, place); break;
-    case OP_WAIT: walk_wait(b, op, place); break;
-    case OP_TICKET: join(b, thread, *served, EVENT_HOST, place); break;
+    case OP_WAIT: event_graph_walk_wait(b, op, place); break;
+    case OP_TICKET: event_graph_join(b, thread, *served, EVENT_HOST, place); break;
     case OP_SERVE: *served = closed(b, *thread); break;
     case OP_SYNC: walk_sync(b, op, place); break;
-    case OP_HOST: spend(b, thread, op, EVENT_HOST, place); break;
+    case OP_HOST: event_graph_spend(b, thread, op, EVENT_HOST, place); break;
     case OP_LAUNCH:
-    case OP_COPY: walk_work(b, op, place); break;
+    case OP_COPY: event_graph_walk_work(b, op, place); break;
     case OP_COLLECTIVE: walk_collective(b, op, place); break;
     case OP_RECORD: walk_record(b, op, place); break;
     case OP_SIGNAL: b->slots[b->slot_signals + op->object] = closed(b, *thread); break;
@@ -586,14 +590,14 @@ static void add_driver(struct graph_builder *b, int rank, int driver)
 {
     const struct program *p = b->p;
     enum retire_rule retire = p->plan->pipeline.retire;
-    add_cause(b, ref_at(driver), driver, 1);
+    event_graph_add_cause(b, ref_at(driver), driver, 1);
     for (int task = 0; task < p->tasks; task++) {
         int family = rank * p->tasks + task, stage = plan_task(p->plan, rank, task)->stage;
         int slot = retire == RETIRE_DEVICE ? b->slot_events : b->slot_signals;
-        add_cause(b, of_slot(slot + family, p->periods - stage), driver, 0);
+        event_graph_add_cause(b, of_slot(slot + family, p->periods - stage), driver, 0);
         if (retire != RETIRE_DEVICE)
-            add_cause(b, of_slot(b->slot_events + family, p->min_stage + p->window - stage), driver,
-                      0);
+            event_graph_add_cause(
+                b, of_slot(b->slot_events + family, p->min_stage + p->window - stage), driver, 0);
     }
 }
 
@@ -608,8 +612,8 @@ static void walk_rank(struct graph_builder *b, int rank)
             struct event_ref *thread = thread_slot(b, place->thread);
             bool first = thread->event < 0;
             int begin = new_event(b, EVENT_HOST, place);
-            add_cause(b, *thread, begin, 0);
-            add_cause(b, ref_at(driver), begin, 0);
+            event_graph_add_cause(b, *thread, begin, 0);
+            event_graph_add_cause(b, ref_at(driver), begin, 0);
             if (!b->out.arena.failed)
                 b->out.links[b->out.edge_count - 1].spare = !first;
             *thread = ref_at(begin);
@@ -634,7 +638,7 @@ static bool resolve(const struct graph_builder *b, struct event_ref *ref)
 int64_t event_graph_mean_ns(const struct event_graph *graph, const struct timing *timing, int event)
 {
     int64_t longest_ns = 0;
-    const struct event *of = &graph->events[event];
+    const struct event_graph_event *of = &graph->events[event];
     for (int i = 0; i < of->op_count; i++) {
         int64_t mean_ns = timing_mean(timing, graph->ops[of->op_first + i]);
         longest_ns = mean_ns > longest_ns ? mean_ns : longest_ns;
@@ -669,7 +673,7 @@ static void resolve_slots(struct graph_builder *b)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void count_items(struct graph_builder *b)
+static void event_graph_count_items(struct graph_builder *b)
 {
     const struct program *p = b->p;
     const struct op *op;
@@ -694,7 +698,7 @@ static bool make_slots(struct graph_builder *b)
     b->slot_count = b->slot_signals + families;
     for (int s = 0; s < p->stream_count; s++) {
         b->first_item[s] = b->slot_count;
-        b->slot_count += is_bounded(p, s, b->items[s]) ? b->items[s] : 0;
+        b->slot_count += event_graph_is_bounded(p, s, b->items[s]) ? b->items[s] : 0;
     }
     b->slots = ARENA_ARRAY(&b->scratch, (size_t)b->slot_count, struct event_ref);
     for (int i = 0; b->slots && i < b->slot_count; i++)
@@ -702,7 +706,7 @@ static bool make_slots(struct graph_builder *b)
     return b->slots != NULL;
 }
 
-static bool make_tables(struct graph_builder *b)
+static bool event_graph_make_tables(struct graph_builder *b)
 {
     const struct program *p = b->p;
     size_t streams = (size_t)p->stream_count;
@@ -719,7 +723,7 @@ static bool make_tables(struct graph_builder *b)
         b->joints[i].event = NONE;
     for (size_t s = 0; s < streams; s++)
         b->pushed[s] = of_slot(0, 0);
-    count_items(b);
+    event_graph_count_items(b);
     return make_slots(b);
 }
 
@@ -751,7 +755,7 @@ enum status event_graph_build(const struct program *program, const struct timing
     struct graph_builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);
     arena_init(&b.out.arena, 0);
-    bool good = graph_applies(&b) && make_tables(&b);
+    bool good = graph_applies(&b) && event_graph_make_tables(&b);
     for (int rank = 0; good && rank < program->ranks; rank++)
         walk_rank(&b, rank);
     bool failed = b.scratch.failed || b.out.arena.failed || (good && !find_means(&b));

@@ -29,7 +29,7 @@ struct event_graph {
     struct ratio_edge *edges;
     struct event_link *links; /* beside edges */
     int edge_count;
-    struct event {
+    struct event_graph_event {
         enum event_kind { EVENT_DRIVER, EVENT_HOST, EVENT_DEVICE } kind;
         int rank;               /* -1: all members of a collective */
         int task;               /* DRIVER: -1 */

@@ -44,9 +44,9 @@ struct observed_builder {
     int64_t looks;
 };
 
-static bool refuse(struct observed_builder *b, const char *format, ...)
+static bool observed_event_graph_refuse(struct observed_builder *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static bool refuse(struct observed_builder *b, const char *format, ...)
+static bool observed_event_graph_refuse(struct observed_builder *b, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -58,7 +58,8 @@ static bool refuse(struct observed_builder *b, const char *format, ...)
 /* ---- steps and events ------------------------------------------------------------------------ */
 
 /* The agent's next step. */
-static int class_of(const struct observed_builder *b, const struct state *state, int agent)
+static int observed_event_graph_class_of(const struct observed_builder *b,
+                                         const struct state *state, int agent)
 {
     const struct program *p = b->p;
     const struct agent *desc = &p->agents[agent];
@@ -76,7 +77,8 @@ static int class_of(const struct observed_builder *b, const struct state *state,
     return machine_stream_running(p, state, desc->index) ? FINISH : START;
 }
 
-static void add_op(struct observed_builder *b, struct event *event, int op)
+static void observed_event_graph_add_op(struct observed_builder *b, struct event_graph_event *event,
+                                        int op)
 {
     if (!ARENA_GROW(&b->out.arena, b->out.ops, b->out.op_count, b->op_cap))
         return;
@@ -86,20 +88,22 @@ static void add_op(struct observed_builder *b, struct event *event, int op)
 }
 
 /* All members are in a collective for as long as the slowest. */
-static void add_member_ops(struct observed_builder *b, struct event *event, const struct op *op)
+static void add_member_ops(struct observed_builder *b, struct event_graph_event *event,
+                           const struct op *op)
 {
     for (size_t i = 0; i < b->p->op_count; i++)
         if (b->p->ops[i].kind == OP_COLLECTIVE && b->p->ops[i].comm == op->comm &&
             b->p->ops[i].task == op->task)
-            add_op(b, event, (int)i);
+            observed_event_graph_add_op(b, event, (int)i);
 }
 
-static void describe(struct observed_builder *b, struct event *event,
-                     const struct enabled_step *step, int class)
+static void observed_event_graph_describe(struct observed_builder *b,
+                                          struct event_graph_event *event,
+                                          const struct enabled_step *step, int class)
 {
     const struct program *p = b->p;
     const struct agent *desc = &p->agents[step->agent];
-    *event = (struct event){EVENT_DRIVER, desc->rank, NONE, 0, 0};
+    *event = (struct event_graph_event){EVENT_DRIVER, desc->rank, NONE, 0, 0};
     if (step->op < 0)
         return;
     const struct op *op = &p->ops[step->op];
@@ -110,7 +114,7 @@ static void describe(struct observed_builder *b, struct event *event,
         add_member_ops(b, event, op);
     } else if (class % VARIANTS == FINISH ||
                (class % VARIANTS == EXECUTE && op_is_cpu_work(op->kind))) {
-        add_op(b, event, step->op);
+        observed_event_graph_add_op(b, event, step->op);
     }
 }
 
@@ -121,12 +125,12 @@ static int event_of(struct observed_builder *b, const struct enabled_step *step,
         return b->events[class];
     if (!ARENA_GROW(&b->out.arena, b->out.events, count, b->event_cap))
         return NONE;
-    describe(b, &b->out.events[count], step, class);
+    observed_event_graph_describe(b, &b->out.events[count], step, class);
     b->newest_edge[count] = NONE;
     return b->events[class] = b->out.event_count++;
 }
 
-static void add_edge(struct observed_builder *b, int from, int to, int height)
+static void observed_event_graph_add_edge(struct observed_builder *b, int from, int to, int height)
 {
     struct event_graph *out = &b->out;
     size_t count = (size_t)out->edge_count;
@@ -174,7 +178,8 @@ static bool over(const struct observed_builder *b, const struct state *state)
 }
 
 /* The last step is recorded, and if it is one of the middle also an edge from its enabling step. */
-static bool note(struct observed_builder *b, const struct enabling_steps *steps, int class)
+static bool observed_event_graph_note(struct observed_builder *b,
+                                      const struct enabling_steps *steps, int class)
 {
     int64_t number = enabling_steps_count(steps) - 1;
     const struct enabled_step *step = enabling_steps_step(steps, number);
@@ -190,40 +195,41 @@ static bool note(struct observed_builder *b, const struct enabling_steps *steps,
     int event = event_of(b, step, class);
     if (cause == NONE || event == NONE)
         return false;
-    add_edge(b, cause, event, (int)(step->iteration - from->iteration));
+    observed_event_graph_add_edge(b, cause, event, (int)(step->iteration - from->iteration));
     return !b->out.arena.failed && !b->scratch.failed;
 }
 
 /* false: there is no graph, or no memory. */
-static bool run(struct observed_builder *b, struct enabling_steps *steps, int patient)
+static bool observed_event_graph_run(struct observed_builder *b, struct enabling_steps *steps,
+                                     int patient)
 {
     const struct program *p = enabling_steps_program(steps);
     char name[EVENT_GRAPH_WHY / 2];
     int at = patient, agent;
     while (!over(b, enabling_steps_state(steps))) {
         if ((agent = next_agent(steps, patient, &at)) == NONE)
-            return refuse(b, "the run comes to a deadlock");
+            return observed_event_graph_refuse(b, "the run comes to a deadlock");
         if (!machine_step_free(p, enabling_steps_state(steps), agent))
-            return refuse(b, "what %s does depends on the timing",
-                          program_agent_name(p, agent, name, sizeof name));
+            return observed_event_graph_refuse(b, "what %s does depends on the timing",
+                                               program_agent_name(p, agent, name, sizeof name));
         if ((b->looks += p->agent_count) > OBSERVED_MOST_LOOKS)
-            return refuse(b, "the plan is too large");
-        int class = class_of(b, enabling_steps_state(steps), agent);
+            return observed_event_graph_refuse(b, "the plan is too large");
+        int class = observed_event_graph_class_of(b, enabling_steps_state(steps), agent);
         if (!enabling_steps_take(steps, 0, (struct transition){agent, 0}) ||
-            !note(b, steps, class)) {
+            !observed_event_graph_note(b, steps, class)) {
             b->scratch.failed = true;
             return false;
         }
         if (enabling_steps_step(steps, enabling_steps_count(steps) - 1)->violated &
             1u << PROPERTY_MISMATCH)
-            return refuse(b, "ranks disagree about their collectives");
+            return observed_event_graph_refuse(b, "ranks disagree about their collectives");
     }
     return true;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static bool make_tables(struct observed_builder *b)
+static bool observed_event_graph_make_tables(struct observed_builder *b)
 {
     const struct program *p = b->p;
     size_t classes = p->op_count * VARIANTS + (size_t)p->ranks * PHASES;
@@ -248,16 +254,18 @@ static bool cut_data(struct observed_builder *b)
     return b->cut.ends != NULL;
 }
 
-static bool build(struct observed_builder *b)
+static bool observed_event_graph_own_build(struct observed_builder *b)
 {
     if (b->p->tasks == 0)
-        return refuse(b, "only pipelines have a steady state");
+        return observed_event_graph_refuse(b, "only pipelines have a steady state");
     const char *shared = sharing_why(b->p, &b->scratch);
     if (shared)
-        return refuse(b, "streams share %s: how long work takes depends on what else runs", shared);
+        return observed_event_graph_refuse(
+            b, "streams share %s: how long work takes depends on what else runs", shared);
     if (b->p->plan->machine.launch_latency_ns)
-        return refuse(b, "machine.launch_latency is not part of the event graph");
-    if (!cut_data(b) || !make_tables(b))
+        return observed_event_graph_refuse(b,
+                                           "machine.launch_latency is not part of the event graph");
+    if (!cut_data(b) || !observed_event_graph_make_tables(b))
         return false;
     for (int agent = 0; agent < b->p->agent_count; agent++) {
         if (!takes_part(b->p, agent))
@@ -267,7 +275,7 @@ static bool build(struct observed_builder *b)
             b->scratch.failed = true;
             return false;
         }
-        bool good = run(b, steps, agent);
+        bool good = observed_event_graph_run(b, steps, agent);
         enabling_steps_close(steps);
         if (!good)
             return false;
@@ -281,7 +289,7 @@ enum status observed_event_graph_build(const struct program *program, const stru
     struct observed_builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);
     arena_init(&b.out.arena, 0);
-    build(&b);
+    observed_event_graph_own_build(&b);
     bool failed = b.scratch.failed || b.out.arena.failed;
     arena_fini(&b.scratch);
     if (failed) {

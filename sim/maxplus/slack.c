@@ -21,7 +21,7 @@ struct slack_search {
     bool *known;
 };
 
-static bool relax(struct slack_search *s, int edge, __int128 so_far)
+static bool slack_relax(struct slack_search *s, int edge, __int128 so_far)
 {
     const struct ratio_edge *e = &s->graph->edges[edge];
     const int to = e->to;
@@ -43,12 +43,12 @@ static bool longest_way(struct slack_search *s, int event, __int128 *out)
         s->known[v] = false;
     for (int e = 0; e < g->edge_count; e++)
         if (g->edges[e].from == event && g->links[e].end)
-            changed |= relax(s, e, 0);
+            changed |= slack_relax(s, e, 0);
     for (int round = 0; changed && round <= g->event_count; round++) {
         changed = false;
         for (int e = 0; e < g->edge_count; e++)
             if (g->edges[e].from != event && s->known[g->edges[e].from])
-                changed |= relax(s, e, s->far[g->edges[e].from]);
+                changed |= slack_relax(s, e, s->far[g->edges[e].from]);
     }
     *out = s->far[event];
     return s->known[event];
@@ -62,7 +62,7 @@ static void search_all(struct slack_search *s, int tasks, int64_t *out_ns)
         out_ns[t] = -1;
         for (int k = 0; k < 2 && out_ns[t] < 0; k++)
             for (int v = 0; v < s->graph->event_count; v++) {
-                const struct event *event = &s->graph->events[v];
+                const struct event_graph_event *event = &s->graph->events[v];
                 if (event->task != t || event->kind != kinds[k] || !event->op_count ||
                     !longest_way(s, v, &way))
                     continue;

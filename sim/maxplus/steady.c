@@ -36,8 +36,8 @@ void steady_add(struct steady *steady, const struct steady_part *part)
 }
 
 /* The cycle in words begins at the driver if it is on it, else at the least event. */
-static int first_edge(const struct event_graph *graph, const struct ratio_edge *edges,
-                      const struct cycle_ratio *ratio)
+static int steady_first_edge(const struct event_graph *graph, const struct ratio_edge *edges,
+                             const struct cycle_ratio *ratio)
 {
     int first = 0;
     for (int i = 1; i < ratio->length; i++)
@@ -50,17 +50,17 @@ static int first_edge(const struct event_graph *graph, const struct ratio_edge *
 }
 
 /* Operations without a time are left out, except from a deadlock. */
-static enum status list_parts(struct steady *steady, const struct event_graph *graph,
-                              const struct ratio_edge *edges, const struct cycle_ratio *ratio,
-                              struct diag *diag)
+static enum status steady_list_parts(struct steady *steady, const struct event_graph *graph,
+                                     const struct ratio_edge *edges,
+                                     const struct cycle_ratio *ratio, struct diag *diag)
 {
-    int first = first_edge(graph, edges, ratio);
+    int first = steady_first_edge(graph, edges, ratio);
     steady->parts = calloc((unsigned)ratio->length, sizeof *steady->parts);
     if (!steady->parts)
         return diag_no_memory(diag);
     for (int i = 0; i < ratio->length; i++) {
         const struct ratio_edge *edge = &edges[ratio->cycle[(first + i) % ratio->length]];
-        const struct event *event = &graph->events[edge->from];
+        const struct event_graph_event *event = &graph->events[edge->from];
         struct steady_part part = {event->kind, event->rank, event->task, edge->weight_ns};
         if (ratio->kind == RATIO_FOUND && part.ns == 0 && part.kind != EVENT_DRIVER)
             continue;
@@ -69,9 +69,9 @@ static enum status list_parts(struct steady *steady, const struct event_graph *g
     return STATUS_OK;
 }
 
-static enum status describe(struct steady *steady, const struct event_graph *graph,
-                            const struct ratio_edge *edges, const struct cycle_ratio *ratio,
-                            struct diag *diag)
+static enum status steady_describe(struct steady *steady, const struct event_graph *graph,
+                                   const struct ratio_edge *edges, const struct cycle_ratio *ratio,
+                                   struct diag *diag)
 {
     if (ratio->kind == RATIO_FOUND) {
         steady_set(steady, ratio->weight_ns, ratio->height);
@@ -80,7 +80,7 @@ static enum status describe(struct steady *steady, const struct event_graph *gra
         assert(ratio->kind == RATIO_DEADLOCK); /* the driver alone is a cycle */
         steady->kind = STEADY_DEADLOCK;
     }
-    return list_parts(steady, graph, edges, ratio, diag);
+    return steady_list_parts(steady, graph, edges, ratio, diag);
 }
 
 /* In the steady state all edges of events exist. Returns the number of those kept. */
@@ -93,7 +93,8 @@ static int drop_spare_edges(const struct event_graph *graph, struct ratio_edge *
     return kept;
 }
 
-static enum status solve(const struct event_graph *graph, struct steady *steady, struct diag *diag)
+static enum status steady_solve(const struct event_graph *graph, struct steady *steady,
+                                struct diag *diag)
 {
     struct cycle_ratio ratio = {0};
     struct ratio_edge *edges = malloc(((size_t)graph->edge_count + 1) * sizeof *edges);
@@ -102,7 +103,7 @@ static enum status solve(const struct event_graph *graph, struct steady *steady,
     const struct ratio_graph plain = {graph->event_count, drop_spare_edges(graph, edges), edges};
     enum status status = cycle_ratio_find(&plain, &ratio, diag);
     if (status == STATUS_OK)
-        status = describe(steady, graph, edges, &ratio, diag);
+        status = steady_describe(steady, graph, edges, &ratio, diag);
     cycle_ratio_fini(&ratio);
     free(edges);
     return status;
@@ -116,7 +117,7 @@ enum status steady_of_graph(const struct event_graph *graph, enum steady_way way
     if (*graph->why)
         snprintf(steady.why, sizeof steady.why, "%s", graph->why);
     else
-        status = solve(graph, &steady, diag);
+        status = steady_solve(graph, &steady, diag);
     if (status == STATUS_OK)
         *out = steady;
     else
@@ -201,14 +202,14 @@ static void snapshot_take(struct recurrent *run, struct snapshot *out)
     }
 }
 
-static bool same(const struct program *p, const struct snapshot *a, const struct snapshot *b)
+static bool steady_same(const struct program *p, const struct snapshot *a, const struct snapshot *b)
 {
     return a->step >= 0 && a->time_ns < b->time_ns &&
            memcmp(a->busy_ns, b->busy_ns, (size_t)p->agent_count * sizeof *a->busy_ns) == 0 &&
            memcmp(a->state->cells, b->state->cells, p->at.bytes) == 0;
 }
 
-static void exchange(struct recurrent *run)
+static void steady_exchange(struct recurrent *run)
 {
     struct snapshot snapshot = run->earlier;
     run->earlier = run->now;
@@ -221,7 +222,7 @@ static void exchange(struct recurrent *run)
 /* ---- watching -------------------------------------------------------------------------------- */
 
 /* Is the end of the data not in sight yet? */
-static bool goes_on(const struct recurrent *run)
+static bool steady_goes_on(const struct recurrent *run)
 {
     const struct program *p = run->program;
     const struct state *state = enabling_steps_state(run->steps);
@@ -234,30 +235,30 @@ static bool goes_on(const struct recurrent *run)
 static bool at_a_limit(const struct recurrent *run)
 {
     const struct state *state = enabling_steps_state(run->steps);
-    return !goes_on(run) || machine_oldest(run->program, state, 0) > run->most_iterations ||
+    return !steady_goes_on(run) || machine_oldest(run->program, state, 0) > run->most_iterations ||
            enabling_steps_count(run->steps) > STEADY_MOST_STEPS;
 }
 
 /* All of an instant is done. */
-static void look(struct recurrent *run)
+static void steady_look(struct recurrent *run)
 {
     const struct program *p = run->program;
     run->retired = false;
     snapshot_take(run, &run->now);
-    run->found = same(p, &run->earlier, &run->now);
+    run->found = steady_same(p, &run->earlier, &run->now);
     if (!run->found && ++run->compared == run->until_replaced)
-        exchange(run);
+        steady_exchange(run);
 }
 
-static bool watch(void *context, int64_t time_ns, struct transition transition,
-                  const struct effect *effect)
+static bool steady_watch(void *context, int64_t time_ns, struct transition transition,
+                         const struct effect *effect)
 {
     struct recurrent *run = context;
     (void)effect;
     if (run->retired && at_a_limit(run))
         run->gave_up = true;
     else if (run->retired && time_ns > run->now_ns)
-        look(run);
+        steady_look(run);
     if (run->found || run->gave_up)
         return false;
     run->now_ns = time_ns;
@@ -271,14 +272,14 @@ static bool watch(void *context, int64_t time_ns, struct transition transition,
 
 /* The step that made this one of the repetition possible, in the repetition; *wraps: it was of the one
    before. */
-static int64_t cause_of(const struct recurrent *run, int64_t number, bool *wraps)
+static int64_t steady_cause_of(const struct recurrent *run, int64_t number, bool *wraps)
 {
     const struct enabled_step *step = enabling_steps_step(run->steps, number);
     *wraps = step->from < run->earlier.step;
     return *wraps ? enabling_steps_enabled_by(run->steps, step->agent) : step->from;
 }
 
-static struct steady_part part_of(const struct program *p, const struct enabled_step *step)
+static struct steady_part steady_part_of(const struct program *p, const struct enabled_step *step)
 {
     const struct agent *agent = &p->agents[step->agent];
     struct steady_part part = {EVENT_DEVICE, agent->rank, NONE, step->time_ns - step->enabled_ns};
@@ -301,7 +302,7 @@ static int list_cycle(const struct recurrent *run, int64_t *out, int64_t *place,
     int64_t number = run->now.step - 1, ns = 0;
     int count = 0, first;
     bool wraps;
-    for (; place[number - run->earlier.step] == 0; number = cause_of(run, number, &wraps)) {
+    for (; place[number - run->earlier.step] == 0; number = steady_cause_of(run, number, &wraps)) {
         out[count++] = number;
         place[number - run->earlier.step] = count;
     }
@@ -310,7 +311,7 @@ static int list_cycle(const struct recurrent *run, int64_t *out, int64_t *place,
     for (int i = first; i < count; i++) {
         const struct enabled_step *step = enabling_steps_step(run->steps, out[i]);
         ns += step->time_ns - step->enabled_ns;
-        cause_of(run, out[i], &wraps);
+        steady_cause_of(run, out[i], &wraps);
         *repetitions += wraps;
         out[i - first] = out[i];
     }
@@ -320,7 +321,7 @@ static int list_cycle(const struct recurrent *run, int64_t *out, int64_t *place,
 }
 
 /* In words a cycle begins at a driver if one is on it, else early in the repetition. */
-static int first_of(const struct recurrent *run, const int64_t *cycle, int count)
+static int steady_first_of(const struct recurrent *run, const int64_t *cycle, int count)
 {
     int first = 0;
     for (int i = 0; i < count; i++) {
@@ -341,12 +342,12 @@ static bool list_repetition(const struct recurrent *run, struct steady *steady)
     if (good) {
         int64_t repetitions;
         int count = list_cycle(run, cycle, place, &repetitions);
-        int first = first_of(run, cycle, count);
+        int first = steady_first_of(run, cycle, count);
         steady->iterations = repetitions * (run->now.iteration - run->earlier.iteration);
         for (int i = 0; i < count; i++) {
             const int64_t number = cycle[(first + count - i) % count];
             const struct steady_part part =
-                part_of(run->program, enabling_steps_step(run->steps, number));
+                steady_part_of(run->program, enabling_steps_step(run->steps, number));
             if (part.ns || part.kind == EVENT_DRIVER) /* parts without time are left out */
                 steady_add(steady, &part);
         }
@@ -419,7 +420,7 @@ static enum status means_of(struct timing *out, const struct timing *timing, str
 }
 
 /* A run in which nothing takes time is one instant: a few windows show whether it comes to a deadlock. */
-static void set_limits(struct recurrent *run, const struct timing *means)
+static void steady_set_limits(struct recurrent *run, const struct timing *means)
 {
     for (size_t i = 0; i < means->program->op_count; i++)
         run->takes_time |= means->ops[i].mean_ns > 0;
@@ -431,12 +432,12 @@ static enum status run_means(struct recurrent *run, const struct program *progra
 {
     struct timing means;
     struct simulation_result result;
-    const struct simulate_observer observer = {.context = run, .step = watch};
+    const struct simulate_observer observer = {.context = run, .step = steady_watch};
     const struct simulate_options options = {.observer = &observer};
     enum status status = means_of(&means, timing, diag);
     if (status != STATUS_OK)
         return status;
-    set_limits(run, &means);
+    steady_set_limits(run, &means);
     status = simulate_run(program, &means, &options, &result, diag);
     timing_fini(&means);
     if (status == STATUS_OK) {
@@ -465,8 +466,9 @@ static enum status find_refusal(struct recurrent *run, const struct program *p, 
     return status;
 }
 
-static enum status find(struct recurrent *run, const struct program *endless,
-                        const struct timing *timing, struct steady *out, struct diag *diag)
+static enum status steady_own_find(struct recurrent *run, const struct program *endless,
+                                   const struct timing *timing, struct steady *out,
+                                   struct diag *diag)
 {
     run->steps = enabling_steps_open(endless, false);
     if (!run->steps)
@@ -491,7 +493,7 @@ enum status steady_recurrent(const struct program *program, const struct timing 
         return diag_no_memory(diag);
     for (int rank = 0; rank < program->ranks; rank++)
         endless.ends[rank] = 2 * STEADY_MOST_ITERATIONS + 2 * (int64_t)program->window;
-    enum status status = find(&recurrent, &endless, timing, &steady, diag);
+    enum status status = steady_own_find(&recurrent, &endless, timing, &steady, diag);
     snapshot_close(&recurrent.earlier);
     snapshot_close(&recurrent.now);
     enabling_steps_close(recurrent.steps);

@@ -74,7 +74,7 @@ static struct account_window window_of(const struct trace_iteration *items, size
     return window;
 }
 
-static void find_steps(struct account_builder *builder)
+static void account_find_steps(struct account_builder *builder)
 {
     const struct trace *trace = builder->trace;
     SORT(trace->iterations, trace->iteration_count, by_rank_and_number);
@@ -92,7 +92,7 @@ static void find_windows(struct account_builder *builder)
     struct account_window whole = {INT64_MAX, INT64_MIN, 1};
     const struct trace *trace = builder->trace;
     if (builder->out->by_steps) {
-        find_steps(builder);
+        account_find_steps(builder);
         whole = builder->windows[trace->iterations[0].rank];
     } else {
         trace_range(trace, &whole.start_ns, &whole.end_ns);
@@ -128,8 +128,9 @@ const struct account_part *account_find_task(const struct account_stream *stream
 }
 
 /* Names are the trace's: equal ones are one pointer. */
-static struct account_part *find_part(struct account_walk *walk, struct account_parts *parts,
-                                      const struct account_part *like)
+static struct account_part *account_find_part(struct account_walk *walk,
+                                              struct account_parts *parts,
+                                              const struct account_part *like)
 {
     for (size_t i = 0; i < parts->count; i++) {
         struct account_part *part = &parts->items[i];
@@ -145,22 +146,22 @@ static struct account_part *find_part(struct account_walk *walk, struct account_
     return &parts->items[parts->count++];
 }
 
-static void add_part(struct account_walk *walk, struct account_parts *parts,
-                     const struct account_part *like, int64_t ns, int count)
+static void account_add_part(struct account_walk *walk, struct account_parts *parts,
+                             const struct account_part *like, int64_t ns, int count)
 {
-    struct account_part *part = find_part(walk, parts, like);
+    struct account_part *part = account_find_part(walk, parts, like);
     if (!part)
         return;
     part->ns += (double)ns / walk->window->steps;
     part->count += count / walk->window->steps;
 }
 
-static void add_idle(struct account_walk *walk, const struct account_part *like, int64_t ns)
+static void account_add_idle(struct account_walk *walk, const struct account_part *like, int64_t ns)
 {
     if (ns <= 0)
         return;
     walk->stream->idle_ns += (double)ns / walk->window->steps;
-    add_part(walk, &walk->stream->idle, like, ns, 0);
+    account_add_part(walk, &walk->stream->idle, like, ns, 0);
 }
 
 /* ---- gaps ------------------------------------------------------------------------------------ */
@@ -171,11 +172,11 @@ static void add_untold(struct account_walk *walk, int64_t from_ns, int64_t to_ns
     const struct untold *untold = &walk->builder->untold;
     const bool known = walk->builder->trace->idle_count > 0;
     const int64_t middle = min_i64(max_i64(walk->last_ns, from_ns), to_ns);
-    add_idle(walk, known ? &untold->between : &untold->unknown, middle - from_ns);
-    add_idle(walk, known ? &untold->after : &untold->unknown, to_ns - middle);
+    account_add_idle(walk, known ? &untold->between : &untold->unknown, middle - from_ns);
+    account_add_idle(walk, known ? &untold->after : &untold->unknown, to_ns - middle);
 }
 
-static void add_wait(struct account_walk *walk, const struct trace_span *span, int64_t ns)
+static void account_add_wait(struct account_walk *walk, const struct trace_span *span, int64_t ns)
 {
     const struct trace_idle *line = trace_find_idle(walk->builder->trace, walk->agent, span->cause);
     struct account_part part = walk->builder->untold.unknown;
@@ -184,11 +185,11 @@ static void add_wait(struct account_walk *walk, const struct trace_span *span, i
     if (line)
         part = (struct account_part){
             .name = line->words, .cause = line->cause, .waits_for = line->waits_for};
-    add_idle(walk, &part, ns);
+    account_add_idle(walk, &part, ns);
 }
 
 /* The stream did nothing between these times. */
-static void add_gap(struct account_walk *walk, int64_t from_ns, int64_t to_ns)
+static void account_add_gap(struct account_walk *walk, int64_t from_ns, int64_t to_ns)
 {
     const struct trace_span *spans = walk->builder->trace->spans;
     int64_t at_ns = from_ns;
@@ -201,19 +202,19 @@ static void add_gap(struct account_walk *walk, int64_t from_ns, int64_t to_ns)
         const int64_t start_ns = max_i64(spans[i].start_ns, at_ns);
         const int64_t end_ns = min_i64(spans[i].end_ns, to_ns);
         add_untold(walk, at_ns, start_ns);
-        add_wait(walk, &spans[i], end_ns - start_ns);
+        account_add_wait(walk, &spans[i], end_ns - start_ns);
         at_ns = end_ns;
     }
     add_untold(walk, at_ns, to_ns);
 }
 
-static void add_work(struct account_walk *walk, const struct trace_span *span, int64_t start_ns,
-                     int64_t end_ns)
+static void account_add_work(struct account_walk *walk, const struct trace_span *span,
+                             int64_t start_ns, int64_t end_ns)
 {
     const struct account_part part = {.name = span->task ? span->task : "work"};
     const bool begins = span->start_ns >= walk->window->start_ns;
     walk->stream->busy_ns += (double)(end_ns - start_ns) / walk->window->steps;
-    add_part(walk, &walk->stream->tasks, &part, end_ns - start_ns, begins);
+    account_add_part(walk, &walk->stream->tasks, &part, end_ns - start_ns, begins);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -233,16 +234,16 @@ static void walk_stream(struct account_walk *walk, size_t first)
         if (span->kind != SPAN_DEVICE || end_ns <= start_ns)
             continue;
         if (start_ns > at_ns)
-            add_gap(walk, at_ns, start_ns);
-        add_work(walk, span, start_ns, end_ns);
+            account_add_gap(walk, at_ns, start_ns);
+        account_add_work(walk, span, start_ns, end_ns);
         at_ns = end_ns;
     }
     if (window->end_ns > at_ns)
-        add_gap(walk, at_ns, window->end_ns);
+        account_add_gap(walk, at_ns, window->end_ns);
 }
 
-static struct account_stream *find_stream(struct run_account *out, struct arena *arena,
-                                          const char *name)
+static struct account_stream *account_find_stream(struct run_account *out, struct arena *arena,
+                                                  const char *name)
 {
     for (size_t i = 0; i < out->stream_count; i++)
         if (out->streams[i].name == name)
@@ -253,12 +254,12 @@ static struct account_stream *find_stream(struct run_account *out, struct arena 
     return &out->streams[out->stream_count++];
 }
 
-static bool add_agent(struct account_builder *builder, int agent, size_t first, size_t end)
+static bool account_add_agent(struct account_builder *builder, int agent, size_t first, size_t end)
 {
     const struct trace *trace = builder->trace;
     struct account_walk walk = {
         .builder = builder,
-        .stream = find_stream(builder->out, trace->arena, trace->agents[agent].name),
+        .stream = account_find_stream(builder->out, trace->arena, trace->agents[agent].name),
         .window = &builder->windows[trace->agents[agent].rank],
         .wait = first,
         .end = end,
@@ -271,7 +272,7 @@ static bool add_agent(struct account_builder *builder, int agent, size_t first, 
     return !walk.no_memory;
 }
 
-static bool add_streams(struct account_builder *builder)
+static bool account_add_streams(struct account_builder *builder)
 {
     const struct trace *trace = builder->trace;
     size_t at = 0;
@@ -279,7 +280,8 @@ static bool add_streams(struct account_builder *builder)
         size_t end = at;
         while (end < trace->span_count && trace->spans[end].agent == agent)
             end++;
-        if (trace->agents[agent].kind == TRACE_STREAM && !add_agent(builder, agent, at, end))
+        if (trace->agents[agent].kind == TRACE_STREAM &&
+            !account_add_agent(builder, agent, at, end))
             return false;
         at = end;
     }
@@ -345,7 +347,7 @@ enum status account_make(struct trace *trace, bool by_steps, struct run_account 
     find_windows(&builder);
     for (size_t i = 0; i < trace->idle_count; i++)
         account.modelled |= strcmp(trace->idles[i].word, LEDGER_BY_MODEL) == 0;
-    if (!add_streams(&builder))
+    if (!account_add_streams(&builder))
         return diag_no_memory(diag);
     take_means(&builder);
     *out = account;
@@ -354,18 +356,18 @@ enum status account_make(struct trace *trace, bool by_steps, struct run_account 
 
 /* ---- several runs ---------------------------------------------------------------------------- */
 
-static bool same_word(const char *a, const char *b)
+static bool account_same_word(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 static bool same_part(const struct account_part *a, const struct account_part *b)
 {
-    return same_word(a->name, b->name) && same_word(a->cause, b->cause) &&
-           same_word(a->waits_for, b->waits_for);
+    return account_same_word(a->name, b->name) && account_same_word(a->cause, b->cause) &&
+           account_same_word(a->waits_for, b->waits_for);
 }
 
-static void blend(double *mean, int runs, double further)
+static void account_blend(double *mean, int runs, double further)
 {
     *mean = (*mean * runs + further) / (runs + 1);
 }
@@ -376,8 +378,8 @@ static bool blend_parts(struct account_parts *parts, int runs, const struct acco
 {
     const size_t before = parts->count;
     for (size_t i = 0; i < before; i++) {
-        blend(&parts->items[i].ns, runs, 0);
-        blend(&parts->items[i].count, runs, 0);
+        account_blend(&parts->items[i].ns, runs, 0);
+        account_blend(&parts->items[i].count, runs, 0);
     }
     for (size_t k = 0; k < further->count; k++) {
         const struct account_part *part = &further->items[k];
@@ -400,13 +402,13 @@ static bool blend_parts(struct account_parts *parts, int runs, const struct acco
 bool account_add(struct run_account *sum, int runs, const struct run_account *further,
                  struct arena *arena)
 {
-    blend(&sum->step_ns, runs, further->step_ns);
-    blend(&sum->steps, runs, further->steps);
+    account_blend(&sum->step_ns, runs, further->step_ns);
+    account_blend(&sum->steps, runs, further->steps);
     for (size_t i = 0; i < sum->stream_count && i < further->stream_count; i++) {
         struct account_stream *stream = &sum->streams[i];
         const struct account_stream *other = &further->streams[i];
-        blend(&stream->busy_ns, runs, other->busy_ns);
-        blend(&stream->idle_ns, runs, other->idle_ns);
+        account_blend(&stream->busy_ns, runs, other->busy_ns);
+        account_blend(&stream->idle_ns, runs, other->idle_ns);
         if (!blend_parts(&stream->tasks, runs, &other->tasks, arena) ||
             !blend_parts(&stream->idle, runs, &other->idle, arena))
             return false;

@@ -15,7 +15,7 @@ bool arrivals_open(struct arrivals *arrivals, const int *rank_of, int stages, in
     return arrivals->cells != NULL;
 }
 
-static struct arrival *find(const struct arrivals *arrivals, int stage, int microbatch)
+static struct arrival *arrivals_find(const struct arrivals *arrivals, int stage, int microbatch)
 {
     bool known = arrivals->cells && stage >= 0 && stage < arrivals->stages && microbatch >= 0 &&
                  microbatch < arrivals->microbatches;
@@ -27,7 +27,7 @@ static struct arrival *find(const struct arrivals *arrivals, int stage, int micr
 void arrivals_note(struct arrivals *arrivals, enum action_kind kind, int stage, int microbatch,
                    int64_t end_ns)
 {
-    struct arrival *arrival = find(arrivals, stage, microbatch);
+    struct arrival *arrival = arrivals_find(arrivals, stage, microbatch);
     if (!arrival)
         return;
     if (kind == ACTION_F)
@@ -40,8 +40,8 @@ void arrivals_note(struct arrivals *arrivals, enum action_kind kind, int stage, 
         arrival->gradient_ns = end_ns;
 }
 
-static void add_message(const struct arrivals *arrivals, int from_stage, int to_stage,
-                        const struct chart_message *times, struct chart *chart)
+static void arrivals_add_message(const struct arrivals *arrivals, int from_stage, int to_stage,
+                                 const struct chart_message *times, struct chart *chart)
 {
     int from = arrivals->rank_of[from_stage], to = arrivals->rank_of[to_stage];
     bool known = times->start_ns >= 0 && times->end_ns >= times->start_ns;
@@ -58,18 +58,21 @@ bool arrivals_messages(const struct arrivals *arrivals, int64_t start_ns, struct
     chart->messages = ARENA_ARRAY(arena, 2 * count + 1, struct chart_message);
     for (int s = 0; chart->messages && s < arrivals->stages; s++)
         for (int m = 0; m < arrivals->microbatches; m++) {
-            const struct arrival *here = find(arrivals, s, m), *before = find(arrivals, s - 1, m),
-                                 *behind = find(arrivals, s + 1, m);
+            const struct arrival *here = arrivals_find(arrivals, s, m),
+                                 *before = arrivals_find(arrivals, s - 1, m),
+                                 *behind = arrivals_find(arrivals, s + 1, m);
             if (before)
-                add_message(arrivals, s - 1, s,
-                            &(struct chart_message){.start_ns = before->forward_ns - start_ns,
-                                                    .end_ns = here->input_ns - start_ns},
-                            chart);
+                arrivals_add_message(
+                    arrivals, s - 1, s,
+                    &(struct chart_message){.start_ns = before->forward_ns - start_ns,
+                                            .end_ns = here->input_ns - start_ns},
+                    chart);
             if (behind)
-                add_message(arrivals, s + 1, s,
-                            &(struct chart_message){.start_ns = behind->backward_ns - start_ns,
-                                                    .end_ns = here->gradient_ns - start_ns},
-                            chart);
+                arrivals_add_message(
+                    arrivals, s + 1, s,
+                    &(struct chart_message){.start_ns = behind->backward_ns - start_ns,
+                                            .end_ns = here->gradient_ns - start_ns},
+                    chart);
         }
     return chart->messages != NULL;
 }

@@ -20,7 +20,7 @@ enum { ITERATIONS = 100 /* of the prediction of a job that was imported as a pip
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static struct compared_task *find_task(struct compared_stream *stream, const char *name)
+static struct compared_task *compare_find_task(struct compared_stream *stream, const char *name)
 {
     for (size_t i = 0; i < stream->task_count; i++)
         if (strcmp(stream->tasks[i].name, name) == 0)
@@ -29,12 +29,12 @@ static struct compared_task *find_task(struct compared_stream *stream, const cha
 }
 
 /* The parts of both accounts: at most as many as they have together. */
-static bool add_parts(struct compared_stream *stream, const struct account_parts *parts,
-                      bool measured, struct arena *arena)
+static bool compare_add_parts(struct compared_stream *stream, const struct account_parts *parts,
+                              bool measured, struct arena *arena)
 {
     for (size_t i = 0; i < parts->count; i++) {
         const struct account_part *part = &parts->items[i];
-        struct compared_task *task = find_task(stream, part->name);
+        struct compared_task *task = compare_find_task(stream, part->name);
         if (!task) {
             const char *name = arena_strdup(arena, part->name);
             if (!name)
@@ -53,7 +53,7 @@ static void mark_meetings(struct comparison *out, const struct plan *plan)
     for (size_t s = 0; s < out->stream_count; s++)
         for (size_t t = 0; t < plan->pipeline.task_count; t++) {
             const struct task *task = &plan->pipeline.tasks[t];
-            struct compared_task *found = find_task(&out->streams[s], task->name);
+            struct compared_task *found = compare_find_task(&out->streams[s], task->name);
             if (found)
                 found->meets = task->work.comm >= 0;
         }
@@ -73,13 +73,13 @@ static double longer_of(const struct compared_task *task)
     return task->measured_ns > task->predicted_ns ? task->measured_ns : task->predicted_ns;
 }
 
-static int by_time(const void *left, const void *right)
+static int compare_by_time(const void *left, const void *right)
 {
     return compare_double(longer_of(right), longer_of(left));
 }
 
-static bool add_stream(struct compared_stream *stream, const struct run_account *measured,
-                       const struct run_account *predicted, struct arena *arena)
+static bool compare_add_stream(struct compared_stream *stream, const struct run_account *measured,
+                               const struct run_account *predicted, struct arena *arena)
 {
     static const struct account_parts none = {0};
     const struct account_stream *before = find_account(measured, stream->name);
@@ -87,9 +87,10 @@ static bool add_stream(struct compared_stream *stream, const struct run_account 
     const struct account_parts *a = before ? &before->tasks : &none;
     const struct account_parts *b = after ? &after->tasks : &none;
     stream->tasks = ARENA_ARRAY(arena, a->count + b->count + 1, struct compared_task);
-    if (!stream->tasks || !add_parts(stream, a, true, arena) || !add_parts(stream, b, false, arena))
+    if (!stream->tasks || !compare_add_parts(stream, a, true, arena) ||
+        !compare_add_parts(stream, b, false, arena))
         return false;
-    SORT(stream->tasks, stream->task_count, by_time);
+    SORT(stream->tasks, stream->task_count, compare_by_time);
     return true;
 }
 
@@ -124,7 +125,7 @@ static enum status compare_tasks(struct trace *measured, const struct plan *plan
         status = account_make(&predicted, by_steps, &after, diag);
     out->by_steps = by_steps;
     for (size_t i = 0; status == STATUS_OK && i < out->stream_count; i++)
-        if (!add_stream(&out->streams[i], &before, &after, arena))
+        if (!compare_add_stream(&out->streams[i], &before, &after, arena))
             status = diag_no_memory(diag);
     drop_unlike(out);
     mark_meetings(out, plan);
@@ -139,7 +140,7 @@ struct compared_entry {
     bool serial;
 };
 
-struct listing {
+struct compare_listing {
     struct arena *arena;
     struct compared_entry *entries; /* finished measured runs, oldest first */
     size_t count, cap;
@@ -148,7 +149,7 @@ struct listing {
 
 static void list_run(const struct store_run *run, void *context)
 {
-    struct listing *listing = context;
+    struct compare_listing *listing = context;
     if (run->info.kind != RUN_MEASURED || run->info.finished != RUN_FINISHED)
         return;
     if (!ARENA_GROW(listing->arena, listing->entries, listing->count, listing->cap)) {
@@ -165,7 +166,7 @@ static void list_run(const struct store_run *run, void *context)
 }
 
 /* The newest serial run that can stand for this one; NULL: none. */
-static const struct compared_entry *find_serial(const struct listing *listing,
+static const struct compared_entry *find_serial(const struct compare_listing *listing,
                                                 const struct compared_entry *run)
 {
     for (size_t i = listing->count; i-- > 0;) {
@@ -178,7 +179,8 @@ static const struct compared_entry *find_serial(const struct listing *listing,
     return NULL;
 }
 
-static bool is_wanted(const struct compared_entry *entry, const struct compare_options *options)
+static bool compare_is_wanted(const struct compared_entry *entry,
+                              const struct compare_options *options)
 {
     return !entry->serial && (options->run < 0 || entry->id == options->run) &&
            (!options->plan || strcmp(options->plan, entry->info.plan_text) == 0);
@@ -186,7 +188,7 @@ static bool is_wanted(const struct compared_entry *entry, const struct compare_o
 
 /* ---- measured -------------------------------------------------------------------------------- */
 
-static int by_number(const void *a, const void *b)
+static int compare_by_number(const void *a, const void *b)
 {
     const struct trace_iteration *x = a, *y = b;
     return compare_then(compare_i64(x->number, y->number), compare_i64(x->retire_ns, y->retire_ns));
@@ -203,7 +205,7 @@ static enum status measure_iterations(const struct program *program, const struc
         free(next);
         return diag_no_memory(diag);
     }
-    SORT(trace->iterations, trace->iteration_count, by_number);
+    SORT(trace->iterations, trace->iteration_count, compare_by_number);
     for (size_t i = 0; status == STATUS_OK && i < trace->iteration_count; i++) {
         const struct trace_iteration *one = &trace->iterations[i];
         bool known = one->rank >= 0 && one->rank < program->ranks &&
@@ -225,7 +227,7 @@ static enum status measure_iterations(const struct program *program, const struc
 
 /* ---- accounts -------------------------------------------------------------------------------- */
 
-static struct compared_stream *find_stream(struct comparison *out, const char *name)
+static struct compared_stream *compare_find_stream(struct comparison *out, const char *name)
 {
     for (size_t i = 0; i < out->stream_count; i++)
         if (strcmp(out->streams[i].name, name) == 0)
@@ -233,11 +235,12 @@ static struct compared_stream *find_stream(struct comparison *out, const char *n
     return NULL;
 }
 
-static bool list_streams(const struct program *p, struct arena *arena, struct comparison *out)
+static bool compare_list_streams(const struct program *p, struct arena *arena,
+                                 struct comparison *out)
 {
     out->streams = ARENA_ARRAY(arena, (size_t)p->stream_count + 1, struct compared_stream);
     for (int s = 0; out->streams && s < p->stream_count; s++) {
-        if (find_stream(out, p->streams[s].name))
+        if (compare_find_stream(out, p->streams[s].name))
             continue;
         const char *name = arena_strdup(arena, p->streams[s].name);
         if (!name)
@@ -248,7 +251,7 @@ static bool list_streams(const struct program *p, struct arena *arena, struct co
 }
 
 /* One stream's part in the mean over those of its name. */
-static double weight(const struct program *p, int stream, int64_t total_ns)
+static double compare_weight(const struct program *p, int stream, int64_t total_ns)
 {
     int same = 0;
     for (int s = 0; s < p->stream_count; s++)
@@ -256,8 +259,8 @@ static double weight(const struct program *p, int stream, int64_t total_ns)
     return total_ns > 0 ? 1 / ((double)total_ns * same) : 0;
 }
 
-static void add_account(struct compared_account *account, double share, int64_t busy_ns,
-                        const int64_t stall_ns[STALL_COUNT])
+static void compare_add_account(struct compared_account *account, double share, int64_t busy_ns,
+                                const int64_t stall_ns[STALL_COUNT])
 {
     account->busy += share * (double)busy_ns;
     for (int i = 0; i < STALL_COUNT; i++)
@@ -274,17 +277,17 @@ static enum status measure_accounts(const struct program *p, struct trace *trace
     if (status != STATUS_OK)
         return status;
     for (int s = 0; s < p->stream_count; s++)
-        add_account(&find_stream(out, p->streams[s].name)->measured,
-                    weight(p, s, observed.end_ns - observed.start_ns), observed.streams[s].busy_ns,
-                    observed.streams[s].stall_ns);
+        compare_add_account(&compare_find_stream(out, p->streams[s].name)->measured,
+                            compare_weight(p, s, observed.end_ns - observed.start_ns),
+                            observed.streams[s].busy_ns, observed.streams[s].stall_ns);
     observed_fini(&observed);
     return STATUS_OK;
 }
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
-static enum status measure(const struct program *program, struct trace *trace, struct arena *arena,
-                           struct comparison *out, struct diag *diag)
+static enum status compare_measure(const struct program *program, struct trace *trace,
+                                   struct arena *arena, struct comparison *out, struct diag *diag)
 {
     struct iteration_figures iteration;
     enum status status = measure_iterations(program, trace, &iteration, diag);
@@ -292,12 +295,12 @@ static enum status measure(const struct program *program, struct trace *trace, s
         return status;
     out->measured_ns = iteration.mean;
     out->depth = program->depth;
-    if (!list_streams(program, arena, out))
+    if (!compare_list_streams(program, arena, out))
         return diag_no_memory(diag);
     return measure_accounts(program, trace, out, diag);
 }
 
-static bool is_interrupted(const struct compare_options *options)
+static bool compare_is_interrupted(const struct compare_options *options)
 {
     return options->interrupted && atomic_load(options->interrupted);
 }
@@ -314,7 +317,7 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
                                            .interrupted = options->interrupted};
     struct prediction prediction;
     enum status status = predict(plan, &wanted, &prediction, diag);
-    if (status == STATUS_OK && is_interrupted(options)) { /* after some replications only */
+    if (status == STATUS_OK && compare_is_interrupted(options)) { /* after some replications only */
         prediction_fini(&prediction);
         return STATUS_LIMIT;
     }
@@ -322,9 +325,9 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
         return status;
     const struct program *p = prediction.program;
     for (int s = 0; s < p->stream_count; s++)
-        add_account(&find_stream(out, p->streams[s].name)->predicted,
-                    weight(p, s, prediction.total_ns), prediction.streams[s].busy_ns,
-                    prediction.streams[s].stall_ns);
+        compare_add_account(&compare_find_stream(out, p->streams[s].name)->predicted,
+                            compare_weight(p, s, prediction.total_ns),
+                            prediction.streams[s].busy_ns, prediction.streams[s].stall_ns);
     out->predicted_ns = out->whole ? (double)prediction.total_ns / prediction.replications
                                    : prediction.iteration.mean;
     out->error = (out->predicted_ns - out->measured_ns) / out->measured_ns;
@@ -333,8 +336,8 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
 }
 
 /* The run may have had other cores than the serial one. */
-static enum status take_cores(struct profile *profile, const struct trace *trace,
-                              struct comparison *out, struct diag *diag)
+static enum status compare_take_cores(struct profile *profile, const struct trace *trace,
+                                      struct comparison *out, struct diag *diag)
 {
     int cores;
     enum status status = profile_cores(trace, &cores, diag);
@@ -351,7 +354,7 @@ static enum status compare_rerun(struct store *store, const struct compare_optio
 {
     struct profile profile;
     struct plan plan = measured->plan;
-    enum status status = measure(measured->program, trace, arena, out, diag);
+    enum status status = compare_measure(measured->program, trace, arena, out, diag);
     if (options->cores > 0)
         plan.machine.cores = options->cores;
     if (status == STATUS_OK)
@@ -362,7 +365,7 @@ static enum status compare_rerun(struct store *store, const struct compare_optio
     out->profiled = profile.iterations;
     out->warm_up = profile.warm_up;
     out->missing = profile.missing_count;
-    status = take_cores(&profile, trace, out, diag);
+    status = compare_take_cores(&profile, trace, out, diag);
     if (status == STATUS_OK)
         status = predict_run(&profile.plan, options, &measured->options, out, diag);
     if (status == STATUS_OK)
@@ -409,7 +412,7 @@ static void measured_shares(const struct run_account *account, struct comparison
             out->streams[i].measured.stall[c] = NAN; /* its causes are those of the ledger */
     for (size_t i = 0; i < account->stream_count; i++) {
         const struct account_stream *measured = &account->streams[i];
-        struct compared_stream *stream = find_stream(out, measured->name);
+        struct compared_stream *stream = compare_find_stream(out, measured->name);
         const double all = measured->busy_ns + measured->idle_ns;
         if (stream && all > 0)
             stream->measured.busy = measured->busy_ns / all;
@@ -429,7 +432,7 @@ static enum status measure_account(const struct plan *plan, const struct program
         return status;
     out->measured_ns = account.step_ns;
     out->accounted = true;
-    if (!list_streams(program, arena, out))
+    if (!compare_list_streams(program, arena, out))
         status = diag_no_memory(diag);
     else
         measured_shares(&account, out);
@@ -437,9 +440,10 @@ static enum status measure_account(const struct plan *plan, const struct program
     return status;
 }
 
-static enum status predict_own(const struct compare_options *options, const struct plan *plan,
-                               struct trace *trace, struct arena *arena, struct comparison *out,
-                               struct diag *diag)
+static enum status compare_predict_own(const struct compare_options *options,
+                                       const struct plan *plan, struct trace *trace,
+                                       struct arena *arena, struct comparison *out,
+                                       struct diag *diag)
 {
     const struct program_options own = {
         .driver = out->driver,
@@ -494,14 +498,14 @@ static enum status compare_own(struct store *store, const struct compare_options
     out->cores = plan.machine.cores;
     *left_out = unlike(&plan, &trace);
     if (!*left_out)
-        status = predict_own(options, &plan, &trace, arena, out, diag);
+        status = compare_predict_own(options, &plan, &trace, arena, out, diag);
     plan_fini(&plan);
     return status;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool sum_up(struct compared *compared)
+static bool compare_sum_up(struct compared *compared)
 {
     size_t count = 0;
     double *errors = ARENA_ARRAY(&compared->arena, compared->run_count + 1, double);
@@ -519,16 +523,17 @@ static bool sum_up(struct compared *compared)
     return true;
 }
 
-static void leave_out(const struct compared_entry *run, const char *why, struct compared *out,
-                      struct diag *diag)
+static void compare_leave_out(const struct compared_entry *run, const char *why,
+                              struct compared *out, struct diag *diag)
 {
     diag_note(diag, "run %" PRId64 ", %s: left out: %s", run->id, run->info.plan_name, why);
     out->unmatched++;
 }
 
 static enum status compare_entry(struct store *store, const struct compare_options *options,
-                                 const struct listing *listing, const struct compared_entry *run,
-                                 struct compared *out, struct diag *diag)
+                                 const struct compare_listing *listing,
+                                 const struct compared_entry *run, struct compared *out,
+                                 struct diag *diag)
 {
     const bool own = run->info.driver == RUN_DRIVER_NONE;
     const struct compared_entry *serial = own ? NULL : find_serial(listing, run);
@@ -549,7 +554,7 @@ static enum status compare_entry(struct store *store, const struct compare_optio
     if (status == STATUS_OK && scratch.failed)
         status = diag_no_memory(diag);
     else if (status == STATUS_OK && why)
-        leave_out(run, why, out, diag);
+        compare_leave_out(run, why, out, diag);
     else if (status == STATUS_OK)
         out->run_count++;
     arena_fini(&scratch);
@@ -577,7 +582,7 @@ static enum status check_found(const struct compared *compared,
 static enum status compare_all(struct store *store, const struct compare_options *options,
                                struct compared *out, struct diag *diag)
 {
-    struct listing listing = {.arena = &out->arena};
+    struct compare_listing listing = {.arena = &out->arena};
     enum status status = store_list_runs(store, list_run, &listing, diag);
     if (status != STATUS_OK)
         return status;
@@ -585,16 +590,16 @@ static enum status compare_all(struct store *store, const struct compare_options
     if (listing.no_memory || !out->runs)
         return diag_no_memory(diag);
     for (size_t i = 0; status == STATUS_OK && i < listing.count; i++)
-        if (is_wanted(&listing.entries[i], options))
+        if (compare_is_wanted(&listing.entries[i], options))
             status = compare_entry(store, options, &listing, &listing.entries[i], out, diag);
-    out->interrupted = status == STATUS_LIMIT && is_interrupted(options);
+    out->interrupted = status == STATUS_LIMIT && compare_is_interrupted(options);
     if (out->interrupted)
         status = out->run_count
                      ? STATUS_OK
                      : diag_error(diag, STATUS_LIMIT, "interrupted before a run was compared");
     if (status == STATUS_OK)
         status = check_found(out, options, diag);
-    if (status == STATUS_OK && !sum_up(out))
+    if (status == STATUS_OK && !compare_sum_up(out))
         status = diag_no_memory(diag);
     return status;
 }

@@ -16,7 +16,7 @@
 enum { NONE = -1 };
 
 /* An iteration that some rank has admitted and some rank has not finished. */
-struct open_iteration {
+struct critical_path_open_iteration {
     int64_t begin_step, begin_ns; /* step NONE: not admitted yet */
     int finished;                 /* ranks */
 };
@@ -29,7 +29,7 @@ struct path_watch {
     struct enabling_steps *steps;
     int64_t *finished; /* per rank: iterations that are over */
     int64_t wanted;    /* an iteration, or PATH_SLOWEST */
-    struct open_iteration *open;
+    struct critical_path_open_iteration *open;
     int64_t open_first; /* open[0] is this one */
     size_t open_count, open_cap;
     struct critical_path scratch, kept; /* the path in hand, from its end; the one asked for */
@@ -101,7 +101,8 @@ static void note_wait(const struct program *p, const struct enabled_step *step,
 
 /* ---- a path, from its end -------------------------------------------------------------------- */
 
-static struct path_part *add_part(struct path_watch *watch, const struct enabled_step *step)
+static struct path_part *critical_path_add_part(struct path_watch *watch,
+                                                const struct enabled_step *step)
 {
     struct critical_path *path = &watch->scratch;
     if (!ARRAY_GROW(path->parts, path->part_count, watch->part_cap))
@@ -130,7 +131,7 @@ static bool trace(struct path_watch *watch, int64_t first_step)
         const struct enabled_step *step = enabling_steps_step(watch->steps, number);
         if (step->time_ns <= path->start_ns)
             break;
-        if (step->time_ns > step->enabled_ns && !(part = add_part(watch, step)))
+        if (step->time_ns > step->enabled_ns && !(part = critical_path_add_part(watch, step)))
             return false;
         assert(step->from < number);
         number = step->from;
@@ -144,7 +145,8 @@ static bool trace(struct path_watch *watch, int64_t first_step)
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-static struct path_share *share_of(const struct path_watch *watch, const struct path_part *part)
+static struct path_share *critical_path_share_of(const struct path_watch *watch,
+                                                 const struct path_part *part)
 {
     const struct program *p = watch->program;
     int task = part->op < 0 ? NONE : p->ops[part->op].task;
@@ -158,7 +160,7 @@ static void add_shares(struct path_watch *watch)
 {
     const struct critical_path *path = &watch->scratch;
     for (int i = 0; i < path->part_count; i++) {
-        struct path_share *share = share_of(watch, &path->parts[i]);
+        struct path_share *share = critical_path_share_of(watch, &path->parts[i]);
         if (!share)
             continue;
         share->ns += path->parts[i].dur_ns;
@@ -171,7 +173,7 @@ static void add_shares(struct path_watch *watch)
 
 /* ---- which path ------------------------------------------------------------------------------ */
 
-static bool is_wanted(const struct path_watch *watch)
+static bool critical_path_is_wanted(const struct path_watch *watch)
 {
     const struct critical_path *path = &watch->scratch, *kept = &watch->kept;
     if (watch->wanted != PATH_SLOWEST)
@@ -180,7 +182,7 @@ static bool is_wanted(const struct path_watch *watch)
 }
 
 /* In the order of time. */
-static bool keep(struct path_watch *watch)
+static bool critical_path_keep(struct path_watch *watch)
 {
     const struct critical_path *path = &watch->scratch;
     struct critical_path *kept = &watch->kept;
@@ -209,33 +211,35 @@ static bool end_path(struct path_watch *watch, int64_t iteration, int64_t first_
     if (!trace(watch, first_step))
         return false;
     add_shares(watch);
-    return !is_wanted(watch) || keep(watch);
+    return !critical_path_is_wanted(watch) || critical_path_keep(watch);
 }
 
 /* ---- iterations ------------------------------------------------------------------------------ */
 
-static struct open_iteration *open_at(struct path_watch *watch, int64_t iteration)
+static struct critical_path_open_iteration *critical_path_open_at(struct path_watch *watch,
+                                                                  int64_t iteration)
 {
     assert(iteration >= watch->open_first);
     size_t index = (size_t)(iteration - watch->open_first);
     if (!ARRAY_RESERVE(watch->open, index + 1, watch->open_cap))
         return NULL;
     while (watch->open_count <= index)
-        watch->open[watch->open_count++] = (struct open_iteration){NONE, 0, 0};
+        watch->open[watch->open_count++] = (struct critical_path_open_iteration){NONE, 0, 0};
     return &watch->open[index];
 }
 
-static bool admitted(struct path_watch *watch, int64_t iteration, int64_t now_ns)
+static bool critical_path_admitted(struct path_watch *watch, int64_t iteration, int64_t now_ns)
 {
-    struct open_iteration *open = open_at(watch, iteration);
+    struct critical_path_open_iteration *open = critical_path_open_at(watch, iteration);
     if (!open)
         return false;
     if (open->begin_step == NONE)
-        *open = (struct open_iteration){enabling_steps_count(watch->steps) - 1, now_ns, 0};
+        *open = (struct critical_path_open_iteration){enabling_steps_count(watch->steps) - 1,
+                                                      now_ns, 0};
     return true;
 }
 
-static int ranks_with(const struct program *p, int64_t iteration)
+static int critical_path_ranks_with(const struct program *p, int64_t iteration)
 {
     int count = 0;
     for (int rank = 0; rank < p->ranks; rank++)
@@ -244,12 +248,12 @@ static int ranks_with(const struct program *p, int64_t iteration)
 }
 
 /* Iterations are over in their order on every rank, so the first is over first. */
-static bool finished(struct path_watch *watch, int64_t iteration, int64_t now_ns)
+static bool critical_path_finished(struct path_watch *watch, int64_t iteration, int64_t now_ns)
 {
-    struct open_iteration *open = open_at(watch, iteration);
+    struct critical_path_open_iteration *open = critical_path_open_at(watch, iteration);
     if (!open)
         return false;
-    if (++open->finished < ranks_with(watch->program, iteration))
+    if (++open->finished < critical_path_ranks_with(watch->program, iteration))
         return true;
     if (!end_path(watch, iteration, open->begin_step, open->begin_ns, now_ns))
         return false;
@@ -266,7 +270,7 @@ static bool look_at_rank(struct path_watch *watch, int rank, int64_t now_ns)
     const struct state *state = enabling_steps_state(watch->steps);
     bool good = true;
     while (good && watch->finished[rank] < machine_finished(watch->program, state, rank))
-        good = finished(watch, watch->finished[rank]++, now_ns);
+        good = critical_path_finished(watch, watch->finished[rank]++, now_ns);
     return good;
 }
 
@@ -283,7 +287,8 @@ static bool look_for_finished(struct path_watch *watch, const struct agent *desc
     return good;
 }
 
-static bool take(struct path_watch *watch, int64_t time_ns, struct transition transition)
+static bool critical_path_take(struct path_watch *watch, int64_t time_ns,
+                               struct transition transition)
 {
     const struct program *p = watch->program;
     const struct agent *desc = &p->agents[transition.agent];
@@ -292,17 +297,17 @@ static bool take(struct path_watch *watch, int64_t time_ns, struct transition tr
     int64_t first = driver ? machine_admitted(p, state, desc->rank) : 0;
     bool good = enabling_steps_take(watch->steps, time_ns, transition);
     for (int64_t i = first; good && driver && i < machine_admitted(p, state, desc->rank); i++)
-        good = admitted(watch, i, time_ns);
+        good = critical_path_admitted(watch, i, time_ns);
     return good && (p->tasks == 0 || look_for_finished(watch, desc, time_ns));
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-static bool watch_step(void *context, int64_t time_ns, struct transition transition,
-                       const struct effect *effect)
+static bool critical_path_watch_step(void *context, int64_t time_ns, struct transition transition,
+                                     const struct effect *effect)
 {
     struct path_watch *watch = context;
-    if (!take(watch, time_ns, transition)) {
+    if (!critical_path_take(watch, time_ns, transition)) {
         diag_no_memory(watch->diag);
         return false;
     }
@@ -310,13 +315,13 @@ static bool watch_step(void *context, int64_t time_ns, struct transition transit
            watch->inner->step(watch->inner->context, time_ns, transition, effect);
 }
 
-static bool watch_span(void *context, const struct simulate_span *span)
+static bool critical_path_watch_span(void *context, const struct simulate_span *span)
 {
     const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
     return inner->span(inner->context, span);
 }
 
-static bool watch_work(void *context, const struct simulate_span *span)
+static bool critical_path_watch_work(void *context, const struct simulate_span *span)
 {
     const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
     return inner->work(inner->context, span);
@@ -329,13 +334,13 @@ static bool watch_iteration(void *context, int rank, int64_t number, int64_t adm
     return inner->iteration(inner->context, rank, number, admitted_ns, finished_ns);
 }
 
-static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
+static bool critical_path_watch_progress(void *context, int64_t iterations, int64_t time_ns)
 {
     const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
     return inner->progress(inner->context, iterations, time_ns);
 }
 
-static bool allocate(struct path_watch *watch)
+static bool critical_path_allocate(struct path_watch *watch)
 {
     size_t tasks = (size_t)watch->program->tasks;
     watch->steps = enabling_steps_open(watch->program, true);
@@ -357,14 +362,14 @@ struct path_watch *path_watch_open(const struct program *program, int64_t iterat
     watch->inner = inner;
     watch->diag = diag;
     watch->wanted = iteration == PATH_MIDDLE && program->tasks ? program->ends[0] / 2 : iteration;
-    watch->observer =
-        (struct simulate_observer){.context = watch,
-                                   .span = inner && inner->span ? watch_span : NULL,
-                                   .work = inner && inner->work ? watch_work : NULL,
-                                   .iteration = inner && inner->iteration ? watch_iteration : NULL,
-                                   .progress = inner && inner->progress ? watch_progress : NULL,
-                                   .step = watch_step};
-    if (allocate(watch))
+    watch->observer = (struct simulate_observer){
+        .context = watch,
+        .span = inner && inner->span ? critical_path_watch_span : NULL,
+        .work = inner && inner->work ? critical_path_watch_work : NULL,
+        .iteration = inner && inner->iteration ? watch_iteration : NULL,
+        .progress = inner && inner->progress ? critical_path_watch_progress : NULL,
+        .step = critical_path_watch_step};
+    if (critical_path_allocate(watch))
         return watch;
     diag_no_memory(diag);
     path_watch_close(watch);
@@ -420,21 +425,22 @@ static const struct {
 #undef X
 };
 
-static bool is_host(const struct program *p, const struct path_part *part)
+static bool critical_path_is_host(const struct program *p, const struct path_part *part)
 {
     return p->agents[part->agent].kind == AGENT_THREAD;
 }
 
 /* "launch of Forward(5)" */
-static const char *part_name(const struct program *p, const struct path_part *part, char *buf,
-                             size_t cap)
+static const char *critical_path_part_name(const struct program *p, const struct path_part *part,
+                                           char *buf, size_t cap)
 {
     char subject[NAME - 16];
     if (part->op < 0)
         return "driver";
     const struct op *op = &p->ops[part->op];
     program_op_subject(p, op, part->iteration, subject, sizeof subject);
-    snprintf(buf, cap, "%s%s", is_host(p, part) && op->task >= 0 ? "launch of " : "", subject);
+    snprintf(buf, cap, "%s%s", critical_path_is_host(p, part) && op->task >= 0 ? "launch of " : "",
+             subject);
     return buf;
 }
 
@@ -447,13 +453,14 @@ static void print_wait(const struct program *p, const struct path_part *part, FI
                 p->plan->pipeline.tasks[part->on_task].name, part->on_iteration);
 }
 
-static void print_parts(const struct program *p, const struct critical_path *path, FILE *out)
+static void critical_path_print_parts(const struct program *p, const struct critical_path *path,
+                                      FILE *out)
 {
     int name_width = 4, place_width = 5;
     char name[NAME], place[NAME], start[UNITS_TEXT], takes[UNITS_TEXT];
     for (int i = 0; i < path->part_count; i++) {
         const struct path_part *part = &path->parts[i];
-        columns_widen(&name_width, part_name(p, part, name, sizeof name));
+        columns_widen(&name_width, critical_path_part_name(p, part, name, sizeof name));
         columns_widen(&place_width, program_agent_name(p, part->agent, place, sizeof place));
     }
     fprintf(out, "  %10s  %10s  %-*s  %-*s  %s\n", "from", "takes", name_width, "what", place_width,
@@ -462,7 +469,7 @@ static void print_parts(const struct program *p, const struct critical_path *pat
         const struct path_part *part = &path->parts[i];
         units_show_time((double)(part->start_ns - path->start_ns), start);
         units_show_time((double)part->dur_ns, takes);
-        const char *what = part_name(p, part, name, sizeof name);
+        const char *what = critical_path_part_name(p, part, name, sizeof name);
         const char *where = program_agent_name(p, part->agent, place, sizeof place);
         fprintf(out, "  %10s  %10s  %s%*s  %s%*s  ", start, takes, what,
                 columns_fill(what, name_width), "", where, columns_fill(where, place_width), "");
@@ -471,7 +478,8 @@ static void print_parts(const struct program *p, const struct critical_path *pat
     }
 }
 
-static void print_shares(const struct program *p, const struct critical_path *path, FILE *out)
+static void critical_path_print_shares(const struct program *p, const struct critical_path *path,
+                                       FILE *out)
 {
     if (!path->shares || path->total_ns == 0)
         return;
@@ -499,8 +507,8 @@ void critical_path_print(const struct program *program, const struct critical_pa
         fprintf(out, "\n  critical path of iteration %" PRId64 ", admitted at %s, over %s later\n",
                 path->iteration, start, takes);
     if (path->parts)
-        print_parts(program, path, out);
-    print_shares(program, path, out);
+        critical_path_print_parts(program, path, out);
+    critical_path_print_shares(program, path, out);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -510,16 +518,17 @@ static void put_task(const struct program *p, const char *key, int task, struct 
     json_put_string(json, key, task < 0 ? NULL : p->plan->pipeline.tasks[task].name);
 }
 
-static void write_part(const struct program *p, const struct path_part *part, struct json *json)
+static void critical_path_write_part(const struct program *p, const struct path_part *part,
+                                     struct json *json)
 {
     char name[NAME];
     const struct op *op = part->op < 0 ? NULL : &p->ops[part->op];
     json_begin_object(json);
     put_task(p, "task", op ? op->task : -1, json);
-    json_put_string(json, "name", part_name(p, part, name, sizeof name));
+    json_put_string(json, "name", critical_path_part_name(p, part, name, sizeof name));
     if (p->tasks)
         json_put_int(json, "iteration", part->iteration);
-    json_put_string(json, "part", is_host(p, part) ? "host" : "device");
+    json_put_string(json, "part", critical_path_is_host(p, part) ? "host" : "device");
     json_put_string(json, "agent", program_agent_name(p, part->agent, name, sizeof name));
     json_put_int(json, "start_ns", part->start_ns);
     json_put_int(json, "duration_ns", part->dur_ns);
@@ -560,7 +569,7 @@ void critical_path_write(const struct program *program, const struct critical_pa
     json_key(json, "steps");
     json_begin_array(json);
     for (int i = 0; i < path->part_count; i++)
-        write_part(program, &path->parts[i], json);
+        critical_path_write_part(program, &path->parts[i], json);
     json_end_array(json);
     json_put_int(json, "paths", path->iterations);
     json_put_int(json, "total_ns", path->total_ns);

@@ -65,8 +65,9 @@ static int most_shared_first(const void *left, const void *right)
         compare_then(compare_size(a->before, b->before), compare_size(a->after, b->after)));
 }
 
-static void add_stream(struct difference_builder *builder, const struct account_stream *before,
-                       const struct account_stream *after)
+static void difference_add_stream(struct difference_builder *builder,
+                                  const struct account_stream *before,
+                                  const struct account_stream *after)
 {
     builder->out->streams[builder->out->stream_count++] =
         (struct difference_stream){.before = before, .after = after};
@@ -83,17 +84,18 @@ static void couple_up(struct difference_builder *builder, struct couple *couples
             after_taken[couple->after])
             continue;
         before_taken[couple->before] = after_taken[couple->after] = true;
-        add_stream(builder, &before->streams[couple->before], &after->streams[couple->after]);
+        difference_add_stream(builder, &before->streams[couple->before],
+                              &after->streams[couple->after]);
     }
     for (size_t i = 0; i < before->stream_count; i++)
         if (!before_taken[i])
-            add_stream(builder, &before->streams[i], NULL);
+            difference_add_stream(builder, &before->streams[i], NULL);
     for (size_t i = 0; i < after->stream_count; i++)
         if (!after_taken[i])
-            add_stream(builder, NULL, &after->streams[i]);
+            difference_add_stream(builder, NULL, &after->streams[i]);
 }
 
-static bool find_streams(struct difference_builder *builder)
+static bool difference_find_streams(struct difference_builder *builder)
 {
     const struct run_account *before = builder->before, *after = builder->after;
     const size_t count = before->stream_count * after->stream_count;
@@ -128,7 +130,8 @@ static const char *known_cause(const struct account_part *part, bool coarse)
     return coarse && part->cause && strcmp(part->cause, "head_of_line") == 0 ? "host" : part->cause;
 }
 
-static bool is_same(const struct difference_row *row, const struct account_part *part, bool coarse)
+static bool difference_is_same(const struct difference_row *row, const struct account_part *part,
+                               bool coarse)
 {
     if (!row->cause || !part->cause)
         return !row->cause && !part->cause && strcmp(row->name, part->name) == 0;
@@ -139,14 +142,15 @@ static bool is_same(const struct difference_row *row, const struct account_part 
     return strcmp(row->waits_for, part->waits_for) == 0;
 }
 
-static void add_parts(struct difference_builder *builder, struct difference_stream *stream,
-                      const struct account_parts *parts, bool is_after)
+static void difference_add_parts(struct difference_builder *builder,
+                                 struct difference_stream *stream,
+                                 const struct account_parts *parts, bool is_after)
 {
     for (size_t i = 0; i < parts->count; i++) {
         const struct account_part *part = &parts->items[i];
         const bool coarse = builder->out->coarse;
         size_t at = 0;
-        while (at < stream->row_count && !is_same(&stream->rows[at], part, coarse))
+        while (at < stream->row_count && !difference_is_same(&stream->rows[at], part, coarse))
             at++;
         struct difference_row *row = &stream->rows[at];
         if (at == stream->row_count) {
@@ -172,7 +176,7 @@ static double task_ns(const struct run_account *account, const char *name)
     return sum;
 }
 
-static int greatest_first(const void *left, const void *right)
+static int difference_greatest_first(const void *left, const void *right)
 {
     const struct difference_row *a = left, *b = right;
     return compare_then(compare_double(fabs(difference_change(b)), fabs(difference_change(a))),
@@ -184,7 +188,8 @@ static size_t count_parts(const struct account_stream *stream)
     return stream ? stream->tasks.count + stream->idle.count : 0;
 }
 
-static bool find_rows(struct difference_builder *builder, struct difference_stream *stream)
+static bool difference_find_rows(struct difference_builder *builder,
+                                 struct difference_stream *stream)
 {
     const size_t most = count_parts(stream->before) + count_parts(stream->after);
     stream->rows = ARENA_ARRAY(builder->arena, most + 1, struct difference_row);
@@ -194,8 +199,8 @@ static bool find_rows(struct difference_builder *builder, struct difference_stre
         const struct account_stream *side = is_after ? stream->after : stream->before;
         if (!side)
             continue;
-        add_parts(builder, stream, &side->tasks, is_after);
-        add_parts(builder, stream, &side->idle, is_after);
+        difference_add_parts(builder, stream, &side->tasks, is_after);
+        difference_add_parts(builder, stream, &side->idle, is_after);
     }
     for (size_t i = 0; i < stream->row_count; i++) {
         struct difference_row *row = &stream->rows[i];
@@ -203,13 +208,13 @@ static bool find_rows(struct difference_builder *builder, struct difference_stre
             row->itself_ns =
                 task_ns(builder->after, row->waits_for) - task_ns(builder->before, row->waits_for);
     }
-    SORT(stream->rows, stream->row_count, greatest_first);
+    SORT(stream->rows, stream->row_count, difference_greatest_first);
     return true;
 }
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
-static double work_of(const struct difference_stream *stream)
+static double difference_work_of(const struct difference_stream *stream)
 {
     return (stream->before ? stream->before->busy_ns : 0) +
            (stream->after ? stream->after->busy_ns : 0);
@@ -220,7 +225,8 @@ static int main_first(const void *left, const void *right)
 {
     const struct difference_stream *a = left, *b = right;
     const bool pair_a = a->before && a->after, pair_b = b->before && b->after;
-    return compare_then(compare_int(pair_b, pair_a), compare_double(work_of(b), work_of(a)));
+    return compare_then(compare_int(pair_b, pair_a),
+                        compare_double(difference_work_of(b), difference_work_of(a)));
 }
 
 static double all_work(const struct run_account *account)
@@ -248,7 +254,7 @@ static bool is_uncaused(const struct difference_row *row)
                           strcmp(row->cause, ACCOUNT_NOT_RECORDED) == 0);
 }
 
-static void sum_up(struct difference *out)
+static void difference_sum_up(struct difference *out)
 {
     out->left_ns = out->after_ns - out->before_ns;
     for (size_t i = 0; i < out->streams[0].row_count; i++) {
@@ -266,7 +272,7 @@ enum status difference_make(const struct run_account *before, const struct run_a
                               .by_steps = before->by_steps,
                               .coarse = before->modelled != after->modelled};
     struct difference_builder builder = {before, after, arena, &made};
-    if (!find_streams(&builder))
+    if (!difference_find_streams(&builder))
         return diag_no_memory(diag);
     SORT(made.streams, made.stream_count, main_first);
     const double share = shared_share(&made, before, after);
@@ -276,9 +282,9 @@ enum status difference_make(const struct run_account *before, const struct run_a
                           "work: they are of unrelated plans",
                           share > 0 ? 100 * share : 0);
     for (size_t i = 0; i < made.stream_count; i++)
-        if (!find_rows(&builder, &made.streams[i]))
+        if (!difference_find_rows(&builder, &made.streams[i]))
             return diag_no_memory(diag);
-    sum_up(&made);
+    difference_sum_up(&made);
     *out = made;
     return STATUS_OK;
 }

@@ -16,14 +16,14 @@ struct foreteller {
     int *agents; /* the trace's number of each stream */
 };
 
-static bool no_memory(struct foreteller *teller)
+static bool foretold_no_memory(struct foreteller *teller)
 {
     diag_no_memory(teller->diag);
     return false;
 }
 
-static bool add_wait(struct foreteller *teller, const struct simulate_span *span,
-                     struct trace_span *row)
+static bool foretold_add_wait(struct foreteller *teller, const struct simulate_span *span,
+                              struct trace_span *row)
 {
     const struct program *p = teller->program;
     char words[NAME], held[NAME];
@@ -41,7 +41,7 @@ static bool add_wait(struct foreteller *teller, const struct simulate_span *span
     return trace_add_span(teller->trace, row) >= 0 && trace_add_idle(teller->trace, &line);
 }
 
-static bool add_span(void *context, const struct simulate_span *span)
+static bool foretold_add_span(void *context, const struct simulate_span *span)
 {
     struct foreteller *teller = context;
     const struct program *p = teller->program;
@@ -56,9 +56,9 @@ static bool add_span(void *context, const struct simulate_span *span)
         .end_ns = span->end_ns,
     };
     if (span->kind == SIMULATE_STALL)
-        return add_wait(teller, span, &row) || no_memory(teller);
+        return foretold_add_wait(teller, span, &row) || foretold_no_memory(teller);
     row.task = span_task(p, span, name, sizeof name);
-    return trace_add_span(teller->trace, &row) >= 0 || no_memory(teller);
+    return trace_add_span(teller->trace, &row) >= 0 || foretold_no_memory(teller);
 }
 
 static bool add_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
@@ -66,10 +66,10 @@ static bool add_iteration(void *context, int rank, int64_t number, int64_t admit
 {
     struct foreteller *teller = context;
     const struct trace_iteration row = {rank, number, admitted_ns, finished_ns};
-    return trace_add_iteration(teller->trace, &row) >= 0 || no_memory(teller);
+    return trace_add_iteration(teller->trace, &row) >= 0 || foretold_no_memory(teller);
 }
 
-static enum status begin(void *context, const struct program *program, struct diag *diag)
+static enum status foretold_begin(void *context, const struct program *program, struct diag *diag)
 {
     struct foreteller *teller = context;
     teller->program = program;
@@ -83,8 +83,8 @@ static enum status begin(void *context, const struct program *program, struct di
     return teller->agents ? STATUS_OK : diag_no_memory(diag);
 }
 
-static enum status finish(struct trace *trace, const struct plan *plan,
-                          const struct prediction *prediction, struct diag *diag)
+static enum status foretold_finish(struct trace *trace, const struct plan *plan,
+                                   const struct prediction *prediction, struct diag *diag)
 {
     if (prediction->blocked_count)
         return diag_error(diag, STATUS_INPUT,
@@ -108,28 +108,28 @@ enum status foretell(const struct plan *plan, const struct program_options *opti
     trace_init(out, arena);
     struct foreteller teller = {.trace = out, .diag = diag};
     const struct simulate_observer observer = {
-        .context = &teller, .span = add_span, .iteration = add_iteration};
+        .context = &teller, .span = foretold_add_span, .iteration = add_iteration};
     const struct predict_options wanted = {.program = *options,
                                            .seed = seed,
                                            .replications = 1,
                                            .threads = 1,
                                            .exposed = EXPOSED_NEVER,
                                            .observer = &observer,
-                                           .begin = begin};
+                                           .begin = foretold_begin};
     /* the observer's context is that of `begin`, too */
     enum status status = predict(plan, &wanted, &prediction, diag);
     if (status != STATUS_OK)
         return status;
-    status = finish(out, plan, &prediction, diag);
+    status = foretold_finish(out, plan, &prediction, diag);
     *varies = prediction.timing.draw_count > 0;
     prediction_fini(&prediction);
     return status;
 }
 
 /* Another run of the same plan. */
-static enum status add_run(const struct plan *plan, const struct program_options *options,
-                           uint64_t seed, int runs, struct arena *arena, struct run_account *sum,
-                           struct diag *diag)
+static enum status foretold_add_run(const struct plan *plan, const struct program_options *options,
+                                    uint64_t seed, int runs, struct arena *arena,
+                                    struct run_account *sum, struct diag *diag)
 {
     struct trace trace;
     struct run_account further;
@@ -148,6 +148,6 @@ enum status foretell_more(const struct plan *plan, const struct program_options 
 {
     enum status status = STATUS_OK;
     for (int i = 1; status == STATUS_OK && i < replications; i++)
-        status = add_run(plan, options, seed + (uint64_t)i, i, arena, sum, diag);
+        status = foretold_add_run(plan, options, seed + (uint64_t)i, i, arena, sum, diag);
     return status;
 }

@@ -35,8 +35,8 @@ static enum status find_options(const struct trace *trace, struct program_option
     return STATUS_OK;
 }
 
-static enum status read_plan(struct measured_program *measured, const struct trace *trace,
-                             struct diag *diag)
+static enum status measured_program_read_plan(struct measured_program *measured,
+                                              const struct trace *trace, struct diag *diag)
 {
     const char *text = trace->info.plan_text;
     const char *name = arena_printf(&measured->arena, "plan of run %" PRId64, trace->run);
@@ -46,8 +46,8 @@ static enum status read_plan(struct measured_program *measured, const struct tra
 }
 
 /* The plan has been read. */
-static enum status build(struct measured_program *measured, const struct trace *trace,
-                         struct diag *diag)
+static enum status measured_program_build(struct measured_program *measured,
+                                          const struct trace *trace, struct diag *diag)
 {
     bool cuda = strncmp(trace->info.device, "cuda", strlen("cuda")) == 0;
     measured->plan = measured->kept;
@@ -65,13 +65,13 @@ enum status measured_program_open(struct measured_program *measured, const struc
     arena_init(&measured->arena, 0);
     enum status status = find_options(trace, &measured->options, diag);
     if (status == STATUS_OK)
-        status = read_plan(measured, trace, diag);
+        status = measured_program_read_plan(measured, trace, diag);
     if (status != STATUS_OK) {
         arena_fini(&measured->arena);
         return status;
     }
     measured->program = NULL;
-    status = build(measured, trace, diag);
+    status = measured_program_build(measured, trace, diag);
     if (status != STATUS_OK)
         measured_program_close(measured);
     return status;

@@ -54,7 +54,7 @@ static enum span_kind kind_of_passes(const struct trace *trace)
 }
 
 /* NULL: no pass, or out of memory, as the arena knows. */
-static const struct action *find_action(struct stored_builder *builder, const char *name)
+static const struct action *pass_chart_find_action(struct stored_builder *builder, const char *name)
 {
     size_t at = ((uintptr_t)name >> 4) * 0x9e3779b97f4a7c15u >> 20 & (builder->reading_cap - 1);
     while (builder->readings[at].name && builder->readings[at].name != name)
@@ -93,7 +93,7 @@ static struct action staged(const struct action *action, int row)
 }
 
 /* The row of a rank; -1: it is of another replica. */
-static int row_of(const struct stored_builder *builder, int rank)
+static int pass_chart_row_of(const struct stored_builder *builder, int rank)
 {
     int replica = 0, row = rank;
     if (builder->plan)
@@ -113,9 +113,9 @@ static enum status place_stages(struct stored_builder *builder, struct diag *dia
     for (size_t i = 0; i < builder->trace->span_count; i++) {
         const struct trace_span *span = &builder->trace->spans[i];
         const struct action *parts, *named = span->kind == builder->kind && span->task
-                                                 ? find_action(builder, span->task)
+                                                 ? pass_chart_find_action(builder, span->task)
                                                  : NULL;
-        int row = row_of(builder, builder->trace->agents[span->agent].rank);
+        int row = pass_chart_row_of(builder, builder->trace->agents[span->agent].rank);
         if (!named || row < 0)
             continue;
         const struct action action = staged(named, row);
@@ -145,17 +145,18 @@ static enum status place_stages(struct stored_builder *builder, struct diag *dia
 /* ---- passes and messages --------------------------------------------------------------------- */
 
 /* A pass with collectives of a stage in it consists of several works behind one another. */
-static bool is_same(const struct chart_pass *a, const struct chart_pass *b)
+static bool pass_chart_is_same(const struct chart_pass *a, const struct chart_pass *b)
 {
     return a->kind == b->kind && a->chunk == b->chunk && a->microbatch == b->microbatch &&
            a->other_chunk == b->other_chunk && a->other_microbatch == b->other_microbatch;
 }
 
-static bool add_pass(struct stored_builder *builder, int row, const struct chart_pass *pass)
+static bool pass_chart_add_pass(struct stored_builder *builder, int row,
+                                const struct chart_pass *pass)
 {
     struct chart_rank *rank = &builder->chart.ranks[row];
     struct chart_pass *last = rank->count ? &rank->passes[rank->count - 1] : NULL;
-    if (last && is_same(last, pass)) {
+    if (last && pass_chart_is_same(last, pass)) {
         last->end_ns = pass->end_ns;
         return true;
     }
@@ -165,8 +166,8 @@ static bool add_pass(struct stored_builder *builder, int row, const struct chart
     return true;
 }
 
-static bool take_pass(struct stored_builder *builder, int row, const struct trace_span *span,
-                      const struct action *named)
+static bool pass_chart_take_pass(struct stored_builder *builder, int row,
+                                 const struct trace_span *span, const struct action *named)
 {
     const struct action *parts, action = staged(named, row);
     size_t count = comms_parts(&action, &parts);
@@ -184,11 +185,11 @@ static bool take_pass(struct stored_builder *builder, int row, const struct trac
         pass.other_chunk = arrivals_chunk(builder->rank_of, parts[1].stage);
         pass.other_microbatch = parts[1].microbatch;
     }
-    return add_pass(builder, row, &pass);
+    return pass_chart_add_pass(builder, row, &pass);
 }
 
 /* "receive F0@1 from rank 0" ends when the message has come. */
-static void take_message(struct stored_builder *builder, const struct trace_span *span)
+static void pass_chart_take_message(struct stored_builder *builder, const struct trace_span *span)
 {
     char kind;
     int microbatch, stage;
@@ -199,31 +200,31 @@ static void take_message(struct stored_builder *builder, const struct trace_span
                   microbatch, span->end_ns);
 }
 
-static bool take_span(struct stored_builder *builder, const struct trace_span *span)
+static bool pass_chart_take_span(struct stored_builder *builder, const struct trace_span *span)
 {
-    int row = row_of(builder, builder->trace->agents[span->agent].rank);
+    int row = pass_chart_row_of(builder, builder->trace->agents[span->agent].rank);
     if (row < 0 || span->kind != builder->kind || !span->task)
         return true;
-    const struct action *action = find_action(builder, span->task);
+    const struct action *action = pass_chart_find_action(builder, span->task);
     if (action)
-        return take_pass(builder, row, span, action);
+        return pass_chart_take_pass(builder, row, span, action);
     if (strcmp(span->task, "optimizer") == 0)
-        return add_pass(builder, row,
-                        &(struct chart_pass){.kind = CHART_OPTIMIZER,
-                                             .start_ns = span->start_ns,
-                                             .end_ns = span->end_ns});
-    take_message(builder, span);
+        return pass_chart_add_pass(builder, row,
+                                   &(struct chart_pass){.kind = CHART_OPTIMIZER,
+                                                        .start_ns = span->start_ns,
+                                                        .end_ns = span->end_ns});
+    pass_chart_take_message(builder, span);
     return true;
 }
 
-static int compare_passes(const void *left, const void *right)
+static int pass_chart_compare_passes(const void *left, const void *right)
 {
     const struct chart_pass *a = left, *b = right;
     return compare_i64(a->start_ns, b->start_ns);
 }
 
 /* Streams of a rank follow one another in the trace. */
-static bool take_spans(struct stored_builder *builder)
+static bool pass_chart_take_spans(struct stored_builder *builder)
 {
     size_t cells = (size_t)builder->stages * (size_t)builder->per_model;
     builder->caps = ARENA_ARRAY(builder->arena, (size_t)builder->chart.rank_count, size_t);
@@ -231,10 +232,11 @@ static bool take_spans(struct stored_builder *builder)
                                               builder->per_model, builder->arena))
         return false;
     for (size_t i = 0; builder->caps && i < builder->trace->span_count; i++)
-        if (!take_span(builder, &builder->trace->spans[i]))
+        if (!pass_chart_take_span(builder, &builder->trace->spans[i]))
             return false;
     for (int r = 0; r < builder->chart.rank_count; r++)
-        SORT(builder->chart.ranks[r].passes, builder->chart.ranks[r].count, compare_passes);
+        SORT(builder->chart.ranks[r].passes, builder->chart.ranks[r].count,
+             pass_chart_compare_passes);
     return !builder->arena->failed;
 }
 
@@ -322,8 +324,8 @@ static bool count_activations(struct stored_builder *builder, struct chart_rank 
     return kept;
 }
 
-static enum status take_memory(struct stored_builder *builder, int64_t activation,
-                               struct diag *diag)
+static enum status pass_chart_take_memory(struct stored_builder *builder, int64_t activation,
+                                          struct diag *diag)
 {
     if (builder->plan)
         return take_lists(builder, diag);
@@ -390,7 +392,7 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
     enum status status = prepare_stored(&builder, diag);
     if (status == STATUS_OK)
         status = place_stages(&builder, diag);
-    if (status == STATUS_OK && !take_spans(&builder))
+    if (status == STATUS_OK && !pass_chart_take_spans(&builder))
         status = diag_no_memory(diag);
     if (status != STATUS_OK)
         return status;
@@ -399,7 +401,7 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
     if (builder.arrivals.cells &&
         !arrivals_messages(&builder.arrivals, builder.start_ns, arena, &builder.chart))
         return diag_no_memory(diag);
-    status = take_memory(&builder, activation, diag);
+    status = pass_chart_take_memory(&builder, activation, diag);
     if (status != STATUS_OK)
         return status;
     builder.chart.bubble = chart_bubble(&builder.chart);
@@ -434,13 +436,13 @@ static void extend_pass(struct chart_rank *rank, size_t *known, const struct cha
 }
 
 /* Collectives beside passes are on streams of their own; the first stream of a rank program is that of the passes. */
-static bool is_compute(const struct chart_watch *watch, const struct op *op)
+static bool pass_chart_is_compute(const struct chart_watch *watch, const struct op *op)
 {
     return op->stream >= 0 && watch->program->streams[op->stream].plan_stream == 0;
 }
 
-static void note_pass(struct chart_watch *watch, int rank, uint32_t listed,
-                      const struct simulate_span *span)
+static void pass_chart_note_pass(struct chart_watch *watch, int rank, uint32_t listed,
+                                 const struct simulate_span *span)
 {
     const struct plan *lowered = watch->program->plan;
     const struct listed_action *part = &lowered->listed[listed - 1],
@@ -450,7 +452,7 @@ static void note_pass(struct chart_watch *watch, int rank, uint32_t listed,
         return;
     arrivals_note(&watch->arrivals, part->kind, part->stage, part->microbatch, span->end_ns);
     if (!arrivals_kind(part->kind, &pass.kind) ||
-        !is_compute(watch, &watch->program->ops[span->op]))
+        !pass_chart_is_compute(watch, &watch->program->ops[span->op]))
         return;
     pass.chunk = arrivals_chunk(watch->map.rank_of, part->stage);
     pass.microbatch = part->microbatch;
@@ -463,7 +465,7 @@ static void note_pass(struct chart_watch *watch, int rank, uint32_t listed,
     extend_pass(&watch->chart->ranks[rank], &watch->pass_of[listed], &pass);
 }
 
-static bool watch_work(void *context, const struct simulate_span *span)
+static bool pass_chart_watch_work(void *context, const struct simulate_span *span)
 {
     struct chart_watch *watch = context;
     const struct program *p = watch->program;
@@ -476,11 +478,11 @@ static bool watch_work(void *context, const struct simulate_span *span)
     if (op->kind == OP_GROUP) {
         for (int i = 0; i < op->part_count; i++)
             if (p->parts[op->part_first + i].listed)
-                note_pass(watch, rank, p->parts[op->part_first + i].listed, span);
+                pass_chart_note_pass(watch, rank, p->parts[op->part_first + i].listed, span);
         if (op->listed && !p->parts[op->part_first].listed) /* of a pass */
-            note_pass(watch, rank, op->listed, span);
+            pass_chart_note_pass(watch, rank, op->listed, span);
     } else if (op->listed)
-        note_pass(watch, rank, op->listed, span);
+        pass_chart_note_pass(watch, rank, op->listed, span);
     else if (op->kind == OP_LAUNCH)
         extend_pass(&watch->chart->ranks[rank], &watch->optimizer_of[rank],
                     &(struct chart_pass){.kind = CHART_OPTIMIZER,
@@ -563,7 +565,7 @@ enum status pass_chart_make(const struct plan *plan, struct arena *arena, struct
     struct chart chart = {.title = plan->name, .limit_bytes = machine_same_memory(&plan->machine)};
     struct chart_watch watch = {.plan = plan, .arena = arena, .chart = &chart};
     struct prediction prediction;
-    const struct simulate_observer observer = {.context = &watch, .work = watch_work};
+    const struct simulate_observer observer = {.context = &watch, .work = pass_chart_watch_work};
     const struct predict_options options = {.program = {.driver = DRIVER_NONE, .iterations = 1},
                                             .seed = 1,
                                             .replications = 1,

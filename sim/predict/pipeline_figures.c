@@ -37,7 +37,7 @@ struct pipeline_watch {
     int64_t *optimizer_end_ns; /* per rank; 0: none */
     int64_t *optimizer_ns;
     /* per stage and microbatch: when its passes ended, and when their messages went */
-    struct cell {
+    struct pipeline_figures_cell {
         struct when forward, backward, input, gradient;
     } * cells;
 };
@@ -52,7 +52,8 @@ const char *pipeline_wait_key(enum pipeline_wait wait)
 
 /* ---- while it runs --------------------------------------------------------------------------- */
 
-static void note(struct pipeline_watch *watch, uint32_t listed, int64_t start_ns, int64_t end_ns)
+static void pipeline_figures_note(struct pipeline_watch *watch, uint32_t listed, int64_t start_ns,
+                                  int64_t end_ns)
 {
     const struct listed_action *action = &watch->program->plan->listed[listed - 1];
     if (watch->place[listed - 1] == 0)
@@ -67,13 +68,14 @@ static void note_group(struct pipeline_watch *watch, const struct op *op,
 {
     int64_t start_ns = span->end_ns - op->time_ns;
     if (!watch->program->parts[op->part_first].listed) /* of a pass */
-        note(watch, op->listed, span->start_ns, span->end_ns);
+        pipeline_figures_note(watch, op->listed, span->start_ns, span->end_ns);
     else
         for (int i = 0; i < op->part_count; i++)
-            note(watch, watch->program->parts[op->part_first + i].listed, start_ns, span->end_ns);
+            pipeline_figures_note(watch, watch->program->parts[op->part_first + i].listed, start_ns,
+                                  span->end_ns);
 }
 
-static bool watch_work(void *context, const struct simulate_span *span)
+static bool pipeline_figures_watch_work(void *context, const struct simulate_span *span)
 {
     struct pipeline_watch *watch = context;
     const struct program *p = watch->program;
@@ -85,7 +87,7 @@ static bool watch_work(void *context, const struct simulate_span *span)
         if (op->kind == OP_GROUP)
             note_group(watch, op, span);
         else if (op->listed)
-            note(watch, op->listed, span->start_ns, span->end_ns);
+            pipeline_figures_note(watch, op->listed, span->start_ns, span->end_ns);
         else if (op->kind == OP_LAUNCH) {
             watch->optimizer_end_ns[rank] = span->end_ns;
             watch->optimizer_ns[rank] = span->end_ns - span->start_ns;
@@ -94,33 +96,34 @@ static bool watch_work(void *context, const struct simulate_span *span)
     return !inner || !inner->work || inner->work(inner->context, span);
 }
 
-static bool watch_span(void *context, const struct simulate_span *span)
+static bool pipeline_figures_watch_span(void *context, const struct simulate_span *span)
 {
     const struct simulate_observer *inner = ((struct pipeline_watch *)context)->inner;
     return inner->span(inner->context, span);
 }
 
-static bool watch_step(void *context, int64_t time_ns, struct transition transition,
-                       const struct effect *effect)
+static bool pipeline_figures_watch_step(void *context, int64_t time_ns,
+                                        struct transition transition, const struct effect *effect)
 {
     const struct simulate_observer *inner = ((struct pipeline_watch *)context)->inner;
     return inner->step(inner->context, time_ns, transition, effect);
 }
 
-static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
+static bool pipeline_figures_watch_progress(void *context, int64_t iterations, int64_t time_ns)
 {
     const struct simulate_observer *inner = ((struct pipeline_watch *)context)->inner;
     return inner->progress(inner->context, iterations, time_ns);
 }
 
-static bool is_listed(const struct listed_action *listed, int rank, const struct action *action)
+static bool pipeline_figures_is_listed(const struct listed_action *listed, int rank,
+                                       const struct action *action)
 {
     return listed->row == rank + 1 && listed->kind == action->kind &&
            listed->stage == action->stage && listed->microbatch == action->microbatch;
 }
 
 /* Lowering has listed the actions rank by rank in their order, each part of a composite, with others between them. */
-static void find_places(struct pipeline_watch *watch)
+static void pipeline_figures_find_places(struct pipeline_watch *watch)
 {
     enum { MOST_BETWEEN = 64 };
     const struct plan *lowered = watch->program->plan;
@@ -132,7 +135,7 @@ static void find_places(struct pipeline_watch *watch)
             for (size_t k = 0; k < count; k++) {
                 size_t at = listed, end = listed + MOST_BETWEEN;
                 while (at < lowered->listed_count && at < end &&
-                       !is_listed(&lowered->listed[at], rank, &parts[k]))
+                       !pipeline_figures_is_listed(&lowered->listed[at], rank, &parts[k]))
                     at++;
                 if (at == lowered->listed_count || at == end)
                     continue;
@@ -142,20 +145,21 @@ static void find_places(struct pipeline_watch *watch)
         }
 }
 
-static bool make_tables(struct pipeline_watch *watch)
+static bool pipeline_figures_make_tables(struct pipeline_watch *watch)
 {
     struct arena *arena = &watch->arena;
     size_t count = (size_t)watch->rank_count;
     watch->when = ARENA_ARRAY(arena, count, struct when *);
     watch->optimizer_end_ns = ARENA_ARRAY(arena, count, int64_t);
     watch->optimizer_ns = ARENA_ARRAY(arena, count, int64_t);
-    watch->cells = ARENA_ARRAY(
-        arena, (size_t)watch->map.stages * (size_t)watch->map.microbatches + 1, struct cell);
+    watch->cells =
+        ARENA_ARRAY(arena, (size_t)watch->map.stages * (size_t)watch->map.microbatches + 1,
+                    struct pipeline_figures_cell);
     for (size_t rank = 0; watch->when && rank < count; rank++)
         watch->when[rank] = ARENA_ARRAY(arena, watch->lists[rank].count + 1, struct when);
     watch->place = ARENA_ARRAY(arena, watch->program->plan->listed_count + 1, uint32_t);
     if (!arena->failed)
-        find_places(watch);
+        pipeline_figures_find_places(watch);
     return !arena->failed;
 }
 
@@ -184,12 +188,12 @@ struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct
         return NULL;
     }
     *watch = (struct pipeline_watch){.plan = plan, .program = program, .inner = inner};
-    watch->observer =
-        (struct simulate_observer){.context = watch,
-                                   .work = watch_work,
-                                   .span = inner && inner->span ? watch_span : NULL,
-                                   .progress = inner && inner->progress ? watch_progress : NULL,
-                                   .step = inner && inner->step ? watch_step : NULL};
+    watch->observer = (struct simulate_observer){
+        .context = watch,
+        .work = pipeline_figures_watch_work,
+        .span = inner && inner->span ? pipeline_figures_watch_span : NULL,
+        .progress = inner && inner->progress ? pipeline_figures_watch_progress : NULL,
+        .step = inner && inner->step ? pipeline_figures_watch_step : NULL};
     arena_init(&watch->arena, 0);
     watch->lists = program->lists->ranks;
     watch->rank_count = program->lists->rank_count;
@@ -198,7 +202,7 @@ struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct
         rank_memory_of_complete(plan, program->lists, &watch->arena, &watch->memory, diag);
     if (status == STATUS_OK)
         watch->replica = find_replica(plan, watch->rank_count);
-    if (status == STATUS_OK && !make_tables(watch))
+    if (status == STATUS_OK && !pipeline_figures_make_tables(watch))
         status = diag_no_memory(diag);
     if (status == STATUS_OK)
         return watch;
@@ -219,12 +223,13 @@ void pipeline_watch_close(struct pipeline_watch *watch)
 
 /* ---- what each pass waited for --------------------------------------------------------------- */
 
-static bool is_pass(enum action_kind kind)
+static bool pipeline_figures_is_pass(enum action_kind kind)
 {
     return kind == ACTION_F || kind == ACTION_B || kind == ACTION_I || kind == ACTION_W;
 }
 
-static struct cell *cell_of(const struct pipeline_watch *watch, int stage, int microbatch)
+static struct pipeline_figures_cell *pipeline_figures_cell_of(const struct pipeline_watch *watch,
+                                                              int stage, int microbatch)
 {
     return &watch->cells[(size_t)stage * (size_t)watch->map.microbatches + (size_t)microbatch];
 }
@@ -234,7 +239,8 @@ static void note_cell(struct pipeline_watch *watch, const struct action *action,
 {
     if (action->microbatch < 0)
         return;
-    struct cell *cell = cell_of(watch, action->stage, action->microbatch);
+    struct pipeline_figures_cell *cell =
+        pipeline_figures_cell_of(watch, action->stage, action->microbatch);
     if (action->kind == ACTION_F)
         cell->forward = *when;
     else if (action->kind == ACTION_B || action->kind == ACTION_I)
@@ -260,19 +266,21 @@ static void note_cells(struct pipeline_watch *watch)
 static const struct when *message_of(const struct pipeline_watch *watch, const struct action *part,
                                      const struct when **from)
 {
-    const struct cell *cell = cell_of(watch, part->stage, part->microbatch);
+    const struct pipeline_figures_cell *cell =
+        pipeline_figures_cell_of(watch, part->stage, part->microbatch);
     bool forward = part->kind == ACTION_F;
     int other = part->stage + (forward ? -1 : 1);
     if (part->kind == ACTION_W || other < 0 || other >= watch->map.stages)
         return NULL;
-    const struct cell *source = cell_of(watch, other, part->microbatch);
+    const struct pipeline_figures_cell *source =
+        pipeline_figures_cell_of(watch, other, part->microbatch);
     *from = forward ? &source->forward : &source->backward;
     const struct when *message = forward ? &cell->input : &cell->gradient;
     return message->done ? message : NULL;
 }
 
 /* From `*at` to `until`, but not beyond `end`. */
-static int64_t cut(int64_t *at, int64_t until, int64_t end)
+static int64_t pipeline_figures_cut(int64_t *at, int64_t until, int64_t end)
 {
     int64_t to = until < end ? until : end, length = to > *at ? to - *at : 0;
     *at += length;
@@ -295,11 +303,13 @@ static void explain_gap(const struct pipeline_watch *watch, const struct action 
     }
     int64_t at = start_ns;
     if (last) {
-        figures->idle_ns[PIPELINE_WAIT_PASS] += cut(&at, last_from->end_ns, end_ns);
-        figures->idle_ns[PIPELINE_WAIT_CHANNEL] += cut(&at, last->start_ns, end_ns);
-        figures->idle_ns[PIPELINE_WAIT_TRANSFER] += cut(&at, last->end_ns, end_ns);
+        figures->idle_ns[PIPELINE_WAIT_PASS] +=
+            pipeline_figures_cut(&at, last_from->end_ns, end_ns);
+        figures->idle_ns[PIPELINE_WAIT_CHANNEL] +=
+            pipeline_figures_cut(&at, last->start_ns, end_ns);
+        figures->idle_ns[PIPELINE_WAIT_TRANSFER] += pipeline_figures_cut(&at, last->end_ns, end_ns);
     }
-    figures->idle_ns[PIPELINE_WAIT_OTHER] += cut(&at, end_ns, end_ns);
+    figures->idle_ns[PIPELINE_WAIT_OTHER] += pipeline_figures_cut(&at, end_ns, end_ns);
 }
 
 static void note_bytes(struct rank_figures *figures, int64_t time_ns, int64_t bytes)
@@ -319,7 +329,7 @@ static void explain_rank(const struct pipeline_watch *watch, int rank, struct ra
         const struct action *parts;
         comms_parts(&list->actions[i], &parts);
         most = memory->during[i] > most ? memory->during[i] : most;
-        if (!is_pass(parts->kind) || !when->done)
+        if (!pipeline_figures_is_pass(parts->kind) || !when->done)
             continue;
         if (any)
             explain_gap(watch, &list->actions[i], end_ns, when->start_ns, figures);

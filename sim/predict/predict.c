@@ -91,7 +91,7 @@ static void do_batch(struct replication_batch *batch, int threads)
 
 /* ---- summing up ------------------------------------------------------------------------------ */
 
-static bool add_account(struct stream_account *to, const struct stream_account *from)
+static bool predict_add_account(struct stream_account *to, const struct stream_account *from)
 {
     to->busy_ns += from->busy_ns;
     for (int i = 0; i < RESOURCE_COUNT; i++)
@@ -136,7 +136,7 @@ static bool add_result(struct prediction *sum, struct simulation_result *result,
         sum->in_flight_bytes_max = result->in_flight_bytes_max;
     add_slowdowns(sum, result);
     for (int s = 0; s < result->stream_count; s++)
-        if (!add_account(&sum->streams[s], &result->streams[s]))
+        if (!predict_add_account(&sum->streams[s], &result->streams[s]))
             return false;
     if (result->blocked_count && sum->blocked_replication < 0) {
         sum->blocked = result->blocked;
@@ -263,7 +263,8 @@ static bool accounts_for(const struct stream_account *account, int64_t total_ns)
     return sum_ns == total_ns;
 }
 
-static enum status sum_up(struct prediction *sum, struct replication_job *jobs, struct diag *diag)
+static enum status predict_sum_up(struct prediction *sum, struct replication_job *jobs,
+                                  struct diag *diag)
 {
     size_t streams = (size_t)sum->program->stream_count;
     sum->blocked_replication = -1;
@@ -305,8 +306,8 @@ static enum status first_failure(struct replication_job *jobs, int count, struct
 /* ---- several processes ----------------------------------------------------------------------- */
 
 /* On rank 0: the other ranks' replications go where they would be, had they been done here. */
-static enum status gather(struct replication_batch *batch, const struct result_wire *wire,
-                          double *cpu_seconds, struct diag *diag)
+static enum status predict_gather(struct replication_batch *batch, const struct result_wire *wire,
+                                  double *cpu_seconds, struct diag *diag)
 {
     struct simulation_result **results = calloc((size_t)batch->count, sizeof *results);
     if (!results) {
@@ -322,8 +323,8 @@ static enum status gather(struct replication_batch *batch, const struct result_w
 }
 
 /* On another rank: what was found here goes to rank 0. */
-static enum status deliver(const struct replication_batch *batch, const struct result_wire *wire,
-                           struct diag *diag)
+static enum status predict_deliver(const struct replication_batch *batch,
+                                   const struct result_wire *wire, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int number = batch->rank; !status && number < batch->count; number += batch->size)
@@ -398,12 +399,12 @@ static enum status do_replications(struct replication_batch *batch, struct predi
     if (status)
         return status;
     if (wire && wire->rank > 0)
-        return deliver(batch, wire, diag);
+        return predict_deliver(batch, wire, diag);
     if (wire) {
-        status = gather(batch, wire, &prediction->cpu_seconds, diag);
+        status = predict_gather(batch, wire, &prediction->cpu_seconds, diag);
         *heard = true;
     }
-    return status ? status : sum_up(prediction, batch->jobs, diag);
+    return status ? status : predict_sum_up(prediction, batch->jobs, diag);
 }
 
 static enum status replicate_here(struct prediction *prediction,
@@ -464,8 +465,8 @@ static enum status replicate_watched(struct prediction *prediction,
 }
 
 /* More bytes than a rank may hold in every run. */
-static enum status judge_memory(struct prediction *prediction, const struct plan *plan,
-                                struct diag *diag)
+static enum status predict_judge_memory(struct prediction *prediction, const struct plan *plan,
+                                        struct diag *diag)
 {
     struct arena arena;
     const char *sentence = NULL;
@@ -506,7 +507,7 @@ static enum status replicate_ranks(struct prediction *prediction, const struct p
     enum status status = plan->form == FORM_PROGRAMS
                              ? replicate_lists(prediction, plan, options, diag)
                              : replicate_watched(prediction, options, diag);
-    return status == STATUS_OK ? judge_memory(prediction, plan, diag) : status;
+    return status == STATUS_OK ? predict_judge_memory(prediction, plan, diag) : status;
 }
 
 /* ---- exposed times --------------------------------------------------------------------------- */
@@ -632,7 +633,7 @@ static struct task *without_stages(struct arena *arena, const struct task *tasks
 /* The plan with one iteration at a time: the host waits for the device before it begins the next. Threads take their tasks,
    and tickets are given, in one topological order of the dependences within an iteration, so that no thread comes to a
    ticket that it has to give first. */
-static enum status make_serial(struct plan *serial, struct arena *arena, struct diag *diag)
+static enum status predict_make_serial(struct plan *serial, struct arena *arena, struct diag *diag)
 {
     struct pipeline *pipeline = &serial->pipeline;
     int *order = ARENA_ARRAY(arena, pipeline->task_count, int);
@@ -668,7 +669,7 @@ static enum status find_serial_exposed(struct prediction *prediction, const stru
     how.driver = DRIVER_CLOCK;
     how.max_depth = 0;
     arena_init(&arena, 0);
-    enum status status = make_serial(&serial, &arena, diag);
+    enum status status = predict_make_serial(&serial, &arena, diag);
     if (status == STATUS_OK)
         status = find_exposed_in(prediction, &serial, options, &how, &prediction->serial_exposed_ns,
                                  &prediction->serial_ns, diag);

@@ -55,7 +55,7 @@ struct wanted {
     bool pipelined;
 };
 
-static void look_at_run(const struct store_run *run, void *context)
+static void profile_look_at_run(const struct store_run *run, void *context)
 {
     struct wanted *wanted = context;
     const struct run_info *info = &run->info;
@@ -67,11 +67,11 @@ static void look_at_run(const struct store_run *run, void *context)
     wanted->pipelined |= !useful;
 }
 
-static enum status find_run(struct store *store, const struct plan *plan, int64_t *out_run,
-                            struct diag *diag)
+static enum status profile_find_run(struct store *store, const struct plan *plan, int64_t *out_run,
+                                    struct diag *diag)
 {
     struct wanted wanted = {.plan = plan->name, .run = -1};
-    enum status status = store_list_runs(store, look_at_run, &wanted, diag);
+    enum status status = store_list_runs(store, profile_look_at_run, &wanted, diag);
     if (status != STATUS_OK)
         return status;
     if (wanted.run < 0) {
@@ -88,7 +88,7 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
     return STATUS_OK;
 }
 
-static enum status check_run(const struct trace *trace, struct diag *diag)
+static enum status profile_check_run(const struct trace *trace, struct diag *diag)
 {
     const struct run_info *info = &trace->info;
     const char *what = info->kind != RUN_MEASURED ? "is not measured"
@@ -113,7 +113,8 @@ struct task_names {
 };
 
 /* In the trace's arena. False: memory is exhausted. */
-static bool index_names(struct task_names *names, struct trace *trace, const struct plan *plan)
+static bool profile_index_names(struct task_names *names, struct trace *trace,
+                                const struct plan *plan)
 {
     size_t count = plan->pipeline.task_count;
     *names = (struct task_names){.texts = ARENA_ARRAY(trace->arena, count + 1, const char *)};
@@ -162,7 +163,7 @@ struct worker {
 };
 
 /* The spans of an agent stand together, in the order of their starts. */
-static void find_workers(const struct trace *trace, struct worker *workers)
+static void profile_find_workers(const struct trace *trace, struct worker *workers)
 {
     for (size_t i = 0; i < trace->span_count; i++) {
         const struct trace_agent *agent = &trace->agents[trace->spans[i].agent];
@@ -194,7 +195,7 @@ static int64_t waited_ns(const struct trace *trace, struct worker *worker, int64
 static bool sample_steps(const struct trace *trace, const struct task_names *names,
                          struct worker *workers, struct samples *samples)
 {
-    find_workers(trace, workers);
+    profile_find_workers(trace, workers);
     for (int rank = 0; rank < trace->info.ranks; rank++)
         if (workers[rank].threads != 1)
             return false;
@@ -262,7 +263,7 @@ static void merge_instances(struct samples *samples)
     samples->count = kept;
 }
 
-static int comm_of(const struct plan *plan, const struct sample *sample)
+static int profile_comm_of(const struct plan *plan, const struct sample *sample)
 {
     const struct work *work = &plan_task(plan, sample->rank, sample->task)->work;
     return work->kind == WORK_COLLECTIVE ? work->comm : -1;
@@ -276,7 +277,7 @@ static int64_t collective_ns(const struct plan *plan, const struct sample *sampl
     double end_ns = 0;
     int members = 0;
     for (size_t i = 0; i < count; i++) {
-        if (comm_of(plan, &samples[i]) != comm_of(plan, of))
+        if (profile_comm_of(plan, &samples[i]) != profile_comm_of(plan, of))
             continue;
         start_ns = samples[i].start_ns > start_ns ? samples[i].start_ns : start_ns;
         end_ns += (double)samples[i].end_ns;
@@ -297,7 +298,7 @@ static void trim_collectives(const struct plan *plan, struct samples *samples)
              last++)
             ;
         for (size_t i = first; i < last && items[i].kind == PROFILE_DEVICE; i++)
-            if (comm_of(plan, &items[i]) >= 0)
+            if (profile_comm_of(plan, &items[i]) >= 0)
                 items[i].ns = collective_ns(plan, &items[first], last - first, &items[i]);
     }
 }
@@ -329,8 +330,8 @@ static enum status leave_out_warm_up(struct profile *profile, struct samples *sa
 }
 
 /* CPU parts come from the steps where there are any; else, and device parts, from the spans. */
-static enum status collect(const struct trace *trace, const struct task_names *names,
-                           struct samples *samples, struct diag *diag)
+static enum status profile_collect(const struct trace *trace, const struct task_names *names,
+                                   struct samples *samples, struct diag *diag)
 {
     struct worker *workers = calloc((size_t)trace->info.ranks, sizeof *workers);
     samples->items = malloc((trace->span_count + trace->step_count + 1) * sizeof *samples->items);
@@ -352,9 +353,9 @@ static enum status take_samples(struct profile *profile, struct trace *trace,
 {
     const struct plan *plan = &profile->plan;
     struct task_names names;
-    if (!index_names(&names, trace, plan))
+    if (!profile_index_names(&names, trace, plan))
         return diag_no_memory(diag);
-    enum status status = collect(trace, &names, samples, diag);
+    enum status status = profile_collect(trace, &names, samples, diag);
     if (status == STATUS_OK)
         status = leave_out_warm_up(profile, samples, diag);
     if (status == STATUS_OK) {
@@ -367,7 +368,7 @@ static enum status take_samples(struct profile *profile, struct trace *trace,
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static bool add_part(struct profile *profile, const struct sample *samples, size_t count)
+static bool profile_add_part(struct profile *profile, const struct sample *samples, size_t count)
 {
     struct profile_part *part = &profile->parts[profile->part_count];
     int64_t *ns = ARENA_ARRAY(&profile->arena, count, int64_t);
@@ -399,24 +400,24 @@ static bool make_parts(struct profile *profile, const struct samples *samples)
              items[last].task == items[first].task && items[last].rank == items[first].rank;
              last++)
             ;
-        if (!add_part(profile, &items[first], last - first))
+        if (!profile_add_part(profile, &items[first], last - first))
             return false;
     }
     return true;
 }
 
-static int compare_parts(const void *a, const void *b)
+static int profile_compare_parts(const void *a, const void *b)
 {
     const struct profile_part *x = a, *y = b;
     return compare_then(compare_then(compare_int(x->kind, y->kind), compare_int(x->task, y->task)),
                         compare_int(x->rank, y->rank));
 }
 
-static const struct profile_part *find_part(const struct profile *profile, enum profile_kind kind,
-                                            int task, int rank)
+static const struct profile_part *profile_find_part(const struct profile *profile,
+                                                    enum profile_kind kind, int task, int rank)
 {
     const struct profile_part key = {.kind = kind, .task = task, .rank = rank % profile->ranks};
-    return bsearch(&key, profile->parts, profile->part_count, sizeof key, compare_parts);
+    return bsearch(&key, profile->parts, profile->part_count, sizeof key, profile_compare_parts);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -460,7 +461,7 @@ static int lowest_member(const struct plan *plan, int comm)
 static bool set_part(struct profile *profile, enum profile_kind kind, int task, int rank,
                      struct task *out)
 {
-    const struct profile_part *part = find_part(profile, kind, task, rank);
+    const struct profile_part *part = profile_find_part(profile, kind, task, rank);
     bool host = kind == PROFILE_HOST;
     struct dist *jitter = host ? &out->host_jitter : &out->jitter;
     if (!part) {
@@ -513,8 +514,8 @@ static bool fill_override(struct profile *profile, struct trace *trace, const st
     return out->tasks;
 }
 
-static bool make_plan(struct profile *profile, struct trace *trace, const struct plan *plan,
-                      int ranks)
+static bool profile_make_plan(struct profile *profile, struct trace *trace, const struct plan *plan,
+                              int ranks)
 {
     size_t count = (size_t)(ranks > plan->ranks ? ranks : plan->ranks);
     size_t most = PROFILE_KINDS * plan->pipeline.task_count * count;
@@ -559,8 +560,8 @@ static bool add_task_part(struct profile *profile, const struct profile_part *ke
 }
 
 /* The CPU or device part of a task as a rank of the run had it. */
-static bool take_part(struct profile *profile, const struct plan *measured,
-                      const struct profile_part *key, int task)
+static bool profile_take_part(struct profile *profile, const struct plan *measured,
+                              const struct profile_part *key, int task)
 {
     const struct task *own = plan_task(measured, key->rank, task);
     const bool host = own->work.kind == WORK_HOST;
@@ -586,7 +587,7 @@ static bool take_task_parts(struct profile *profile, const struct plan *measured
             for (int rank = 0; task >= 0 && rank < profile->ranks; rank++) {
                 const struct profile_part key = {
                     .kind = (enum profile_kind)kind, .task = (int)t, .rank = rank};
-                if (!take_part(profile, measured, &key, task))
+                if (!profile_take_part(profile, measured, &key, task))
                     return false;
             }
         }
@@ -683,7 +684,8 @@ static enum status check_core_shares(const struct trace *trace, bool *computed, 
     return STATUS_OK;
 }
 
-static enum status take_cores(struct profile *profile, const struct trace *trace, struct diag *diag)
+static enum status profile_take_cores(struct profile *profile, const struct trace *trace,
+                                      struct diag *diag)
 {
     bool computed;
     int cores;
@@ -701,7 +703,7 @@ static enum status read_trace(struct profile *profile, struct trace *trace, int 
                               struct diag *diag)
 {
     const struct plan plan = profile->plan;
-    enum status status = check_run(trace, diag);
+    enum status status = profile_check_run(trace, diag);
     if (status != STATUS_OK)
         return status;
     profile->run = trace->run;
@@ -709,11 +711,11 @@ static enum status read_trace(struct profile *profile, struct trace *trace, int 
     profile->device = arena_strdup(&profile->arena, trace->info.device);
     if (!profile->device)
         return diag_no_memory(diag);
-    status = take_cores(profile, trace, diag);
+    status = profile_take_cores(profile, trace, diag);
     if (status == STATUS_OK)
         status = profile_is_imported(&trace->info) ? profile_take_tasks(profile, trace, diag)
                                                    : take_parts(profile, trace, diag);
-    if (status == STATUS_OK && !make_plan(profile, trace, &plan, ranks))
+    if (status == STATUS_OK && !profile_make_plan(profile, trace, &plan, ranks))
         status = diag_no_memory(diag);
     return status;
 }
@@ -728,7 +730,7 @@ enum status profile_read(struct store *store, int64_t run, const struct plan *pl
         return profile_read_steps(store, run, plan, out, diag);
     if (plan->form == FORM_PROGRAMS)
         return profile_read_ranks(store, run, plan, out, diag);
-    enum status status = run < 0 ? find_run(store, plan, &run, diag) : STATUS_OK;
+    enum status status = run < 0 ? profile_find_run(store, plan, &run, diag) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     arena_init(&profile.arena, 0);

@@ -58,18 +58,18 @@ static bool is_usable(const struct run_info *info)
     return info->kind == RUN_MEASURED && info->finished == RUN_FINISHED;
 }
 
-static void look_at_run(const struct store_run *run, void *context)
+static void profile_ranks_look_at_run(const struct store_run *run, void *context)
 {
     struct wanted_run *wanted = context;
     if (is_usable(&run->info) && strcmp(run->info.plan_name, wanted->plan) == 0)
         wanted->run = run->id;
 }
 
-static enum status find_run(struct store *store, const struct plan *plan, int64_t *run,
-                            struct diag *diag)
+static enum status profile_ranks_find_run(struct store *store, const struct plan *plan,
+                                          int64_t *run, struct diag *diag)
 {
     struct wanted_run wanted = {.plan = plan->name, .run = -1};
-    enum status status = store_list_runs(store, look_at_run, &wanted, diag);
+    enum status status = store_list_runs(store, profile_ranks_look_at_run, &wanted, diag);
     if (status != STATUS_OK)
         return status;
     if (wanted.run < 0) {
@@ -83,7 +83,8 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-static bool take_pass(struct ranks_reader *reader, const char *name, struct taken_work *out)
+static bool profile_ranks_take_pass(struct ranks_reader *reader, const char *name,
+                                    struct taken_work *out)
 {
     struct action action;
     const char *what;
@@ -96,7 +97,7 @@ static bool take_pass(struct ranks_reader *reader, const char *name, struct take
 }
 
 /* "send F0@1 to rank 1", "receive F0@1 from rank 0" on `rank`. */
-static bool take_message(const char *name, int rank, struct taken_work *out)
+static bool profile_ranks_take_message(const char *name, int rank, struct taken_work *out)
 {
     static const char send[] = "send ", receive[] = "receive ";
     out->receive = strncmp(name, receive, sizeof receive - 1) == 0;
@@ -116,7 +117,7 @@ static bool take_message(const char *name, int rank, struct taken_work *out)
 static bool take_placed(const struct plan *plan, const char *name, int rank, struct taken_work *out)
 {
     int replica, at, to;
-    if (!take_message(name, rank, out))
+    if (!profile_ranks_take_message(name, rank, out))
         return false;
     parallel_place(plan, plan->ranks, out->at, &replica, &at);
     parallel_place(plan, plan->ranks, out->to, &replica, &to);
@@ -125,8 +126,8 @@ static bool take_placed(const struct plan *plan, const char *name, int rank, str
     return replica == 0;
 }
 
-static bool take_span(struct ranks_reader *reader, const struct trace_span *span,
-                      struct taken_work *out)
+static bool profile_ranks_take_span(struct ranks_reader *reader, const struct trace_span *span,
+                                    struct taken_work *out)
 {
     const struct trace_agent *agent = &reader->trace.agents[span->agent];
     if (span->kind != SPAN_DEVICE || !span->task || agent->rank < 0)
@@ -134,10 +135,10 @@ static bool take_span(struct ranks_reader *reader, const struct trace_span *span
     *out = (struct taken_work){
         .start_ns = span->start_ns, .end_ns = span->end_ns, .ns = span->end_ns - span->start_ns};
     return take_placed(&reader->profile->plan, span->task, agent->rank, out) ||
-           take_pass(reader, span->task, out);
+           profile_ranks_take_pass(reader, span->task, out);
 }
 
-static int compare_kinds(const struct taken_work *a, const struct taken_work *b)
+static int profile_ranks_compare_kinds(const struct taken_work *a, const struct taken_work *b)
 {
     return compare_then(
         compare_then(compare_int(a->message, b->message), compare_int(a->kind, b->kind)),
@@ -147,7 +148,7 @@ static int compare_kinds(const struct taken_work *a, const struct taken_work *b)
 static int by_tag(const void *left, const void *right)
 {
     const struct taken_work *a = left, *b = right;
-    int order = compare_kinds(a, b);
+    int order = profile_ranks_compare_kinds(a, b);
     if (order || !a->message)
         return order;
     order = compare_size(a->tag_length, b->tag_length);
@@ -156,16 +157,18 @@ static int by_tag(const void *left, const void *right)
     return compare_then(memcmp(a->tag, b->tag, a->tag_length), compare_int(a->receive, b->receive));
 }
 
-static int by_time(const void *left, const void *right)
+static int profile_ranks_by_time(const void *left, const void *right)
 {
     const struct taken_work *a = left, *b = right;
-    return compare_then(compare_kinds(a, b), compare_i64(a->ns, b->ns));
+    return compare_then(profile_ranks_compare_kinds(a, b), compare_i64(a->ns, b->ns));
 }
 
-static bool same_message(const struct taken_work *send, const struct taken_work *receive)
+static bool profile_ranks_same_message(const struct taken_work *send,
+                                       const struct taken_work *receive)
 {
     return receive->message && !send->receive && receive->receive &&
-           compare_kinds(send, receive) == 0 && send->tag_length == receive->tag_length &&
+           profile_ranks_compare_kinds(send, receive) == 0 &&
+           send->tag_length == receive->tag_length &&
            memcmp(send->tag, receive->tag, send->tag_length) == 0;
 }
 
@@ -178,7 +181,7 @@ static void join_ends(struct ranks_reader *reader)
         struct taken_work item = reader->items[i];
         if (item.message) {
             const struct taken_work *receive = &reader->items[i + 1];
-            if (i + 1 == reader->count || !same_message(&item, receive))
+            if (i + 1 == reader->count || !profile_ranks_same_message(&item, receive))
                 continue;
             int64_t start = item.start_ns > receive->start_ns ? item.start_ns : receive->start_ns;
             int64_t end = item.end_ns > receive->end_ns ? item.end_ns : receive->end_ns;
@@ -205,7 +208,7 @@ static enum status refuse_run(const struct ranks_reader *reader)
     return STATUS_INPUT;
 }
 
-static enum status take_spans(struct ranks_reader *reader)
+static enum status profile_ranks_take_spans(struct ranks_reader *reader)
 {
     const struct trace *trace = &reader->trace;
     struct profile *profile = reader->profile;
@@ -214,7 +217,7 @@ static enum status take_spans(struct ranks_reader *reader)
         return diag_no_memory(reader->diag);
     for (size_t i = 0; i < trace->span_count; i++) {
         struct taken_work *item = &reader->items[reader->count];
-        if (!take_span(reader, &trace->spans[i], item))
+        if (!profile_ranks_take_span(reader, &trace->spans[i], item))
             continue;
         if (!item->message && item->at >= reader->stages)
             return diag_error(reader->diag, STATUS_INPUT,
@@ -223,7 +226,7 @@ static enum status take_spans(struct ranks_reader *reader)
         reader->count++;
     }
     join_ends(reader);
-    SORT(reader->items, reader->count, by_time);
+    SORT(reader->items, reader->count, profile_ranks_by_time);
     if (reader->count == 0)
         return refuse_run(reader);
     return STATUS_OK;
@@ -236,9 +239,10 @@ static const struct taken_work *find_median(const struct ranks_reader *reader,
                                             const struct taken_work *key)
 {
     size_t first = 0, last;
-    while (first < reader->count && compare_kinds(&reader->items[first], key) < 0)
+    while (first < reader->count && profile_ranks_compare_kinds(&reader->items[first], key) < 0)
         first++;
-    for (last = first; last < reader->count && compare_kinds(&reader->items[last], key) == 0;)
+    for (last = first;
+         last < reader->count && profile_ranks_compare_kinds(&reader->items[last], key) == 0;)
         last++;
     return last > first ? &reader->items[first + (last - first - 1) / 2] : NULL;
 }
@@ -257,7 +261,7 @@ static int64_t *find_medians(struct ranks_reader *reader, enum cost kind, int64_
 }
 
 /* The whole, divided as the plan's own two parts are. */
-static int64_t part_of(int64_t whole_ns, const struct stage_cost *own, enum cost kind)
+static int64_t profile_ranks_part_of(int64_t whole_ns, const struct stage_cost *own, enum cost kind)
 {
     int64_t both = own->of[COST_I] + own->of[COST_W];
     int64_t input =
@@ -280,7 +284,7 @@ static enum status set_passes(struct ranks_reader *reader, enum cost kind, const
         bool divided = items[s] < 0 && (kind == COST_I || kind == COST_W) && whole[s] >= 0;
         any |= divided;
         if (items[s] < 0)
-            items[s] = divided ? part_of(whole[s], &own[s], kind) : own[s].of[kind];
+            items[s] = divided ? profile_ranks_part_of(whole[s], &own[s], kind) : own[s].of[kind];
     }
     profile->drawn += (size_t)measured;
     if (any)
@@ -344,8 +348,9 @@ static enum status set_messages(struct ranks_reader *reader)
     const struct edge_link *old = programs->links.edges;
     size_t count = programs->links.edge_count, edges = 0;
     for (size_t i = 0; i < reader->count; i++)
-        edges += reader->items[i].message &&
-                 (i == 0 || compare_kinds(&reader->items[i - 1], &reader->items[i]) != 0);
+        edges +=
+            reader->items[i].message &&
+            (i == 0 || profile_ranks_compare_kinds(&reader->items[i - 1], &reader->items[i]) != 0);
     if (edges == 0)
         return STATUS_OK;
     programs->links.edges = ARENA_ARRAY(&profile->arena, count + edges, struct edge_link);
@@ -357,7 +362,7 @@ static enum status set_messages(struct ranks_reader *reader)
         memcpy(programs->links.edges, old, count * sizeof *old);
     for (size_t i = 0; i < reader->count; i++)
         if (reader->items[i].message &&
-            (i == 0 || compare_kinds(&reader->items[i - 1], &reader->items[i]) != 0))
+            (i == 0 || profile_ranks_compare_kinds(&reader->items[i - 1], &reader->items[i]) != 0))
             set_edge(&profile->plan, find_median(reader, &reader->items[i]));
     profile->drawn += edges;
     return STATUS_OK;
@@ -365,7 +370,7 @@ static enum status set_messages(struct ranks_reader *reader)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum status count_stages(const struct plan *plan, struct ranks_reader *reader)
+static enum status profile_ranks_count_stages(const struct plan *plan, struct ranks_reader *reader)
 {
     struct rank_program *ranks;
     int count;
@@ -377,11 +382,12 @@ static enum status count_stages(const struct plan *plan, struct ranks_reader *re
     return status;
 }
 
-static enum status read_run(struct ranks_reader *reader, struct store *store, int64_t run)
+static enum status profile_ranks_read_run(struct ranks_reader *reader, struct store *store,
+                                          int64_t run)
 {
     struct profile *profile = reader->profile;
     const struct run_info *info = &reader->trace.info;
-    enum status status = count_stages(&profile->plan, reader);
+    enum status status = profile_ranks_count_stages(&profile->plan, reader);
     if (status == STATUS_OK)
         status = store_load(store, run, STORE_ALL, STORE_ALL, &reader->scratch, &reader->trace,
                             reader->diag);
@@ -397,7 +403,7 @@ static enum status read_run(struct ranks_reader *reader, struct store *store, in
     profile->device = arena_strdup(&profile->arena, info->device);
     if (!profile->device)
         return diag_no_memory(reader->diag);
-    status = take_spans(reader);
+    status = profile_ranks_take_spans(reader);
     if (status == STATUS_OK)
         status = set_stages(reader);
     return status == STATUS_OK ? set_messages(reader) : status;
@@ -408,12 +414,12 @@ enum status profile_read_ranks(struct store *store, int64_t run, const struct pl
 {
     struct profile profile = {.plan = *plan};
     struct ranks_reader reader = {.profile = &profile, .diag = diag};
-    enum status status = run < 0 ? find_run(store, plan, &run, diag) : STATUS_OK;
+    enum status status = run < 0 ? profile_ranks_find_run(store, plan, &run, diag) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     arena_init(&profile.arena, 0);
     arena_init(&reader.scratch, 0);
-    status = read_run(&reader, store, run);
+    status = profile_ranks_read_run(&reader, store, run);
     arena_fini(&reader.scratch);
     if (status == STATUS_OK)
         *out = profile;

@@ -58,23 +58,24 @@ bool profile_is_imported(const struct run_info *info)
     return info->kind == RUN_MEASURED && info->note && strcmp(info->note, RUN_NOTE_IMPORTED) == 0;
 }
 
-static int compare_kinds(const struct step_place *a, const struct step_place *b)
+static int profile_steps_compare_kinds(const struct step_place *a, const struct step_place *b)
 {
     return compare_then(
         compare_then(compare_int(a->rank, b->rank), compare_int(a->stream, b->stream)),
         compare_int(a->name, b->name));
 }
 
-static int compare_places(const void *left, const void *right)
+static int profile_steps_compare_places(const void *left, const void *right)
 {
     const struct step_place *a = left, *b = right;
-    return compare_then(compare_kinds(a, b), compare_size(a->order, b->order));
+    return compare_then(profile_steps_compare_kinds(a, b), compare_size(a->order, b->order));
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static bool add_place(struct steps_reader *reader, struct step_places *places, int rank,
-                      const char *stream, const char *name, struct host_op *op)
+static bool profile_steps_add_place(struct steps_reader *reader, struct step_places *places,
+                                    int rank, const char *stream, const char *name,
+                                    struct host_op *op)
 {
     struct step_place *place = &places->items[places->count];
     *place = (struct step_place){.rank = rank,
@@ -105,11 +106,12 @@ static bool list_operations(struct steps_reader *reader, const struct plan *plan
     for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             struct host_op *op = &plan->threads[t].ops[i];
-            if (works_on_device(op) && !add_place(reader, places, plan->threads[t].rank,
-                                                  plan->streams.items[op->stream], op->name, op))
+            if (works_on_device(op) &&
+                !profile_steps_add_place(reader, places, plan->threads[t].rank,
+                                         plan->streams.items[op->stream], op->name, op))
                 return false;
         }
-    SORT(places->items, places->count, compare_places);
+    SORT(places->items, places->count, profile_steps_compare_places);
     return true;
 }
 
@@ -133,7 +135,7 @@ static bool is_in_step(const struct trace *trace, size_t step, int rank, int64_t
 }
 
 /* The step of that time; `before` is that of the span before, and mostly it. */
-static int step_at(const struct trace *trace, int rank, int64_t time_ns, int before)
+static int profile_steps_step_at(const struct trace *trace, int rank, int64_t time_ns, int before)
 {
     if (before != NO_STEP && is_in_step(trace, (size_t)before, rank, time_ns))
         return before;
@@ -157,24 +159,27 @@ static bool list_spans(struct steps_reader *reader)
         const struct trace_agent *agent = &trace->agents[span->agent];
         if (span->kind != SPAN_DEVICE || agent->kind != TRACE_STREAM || !span->task)
             continue;
-        if (!add_place(reader, &reader->spans, agent->rank, agent->name, span->task, NULL))
+        if (!profile_steps_add_place(reader, &reader->spans, agent->rank, agent->name, span->task,
+                                     NULL))
             return false;
-        step = step_at(trace, agent->rank, launched[i], step);
+        step = profile_steps_step_at(trace, agent->rank, launched[i], step);
         reader->spans.items[reader->spans.count - 1].step = step;
     }
-    SORT(reader->spans.items, reader->spans.count, compare_places);
+    SORT(reader->spans.items, reader->spans.count, profile_steps_compare_places);
     return true;
 }
 
 /* ---- groups of equals ------------------------------------------------------------------------ */
 
 /* The places like `kind` in a sorted list. */
-static struct step_places find_kind(const struct step_places *places, const struct step_place *kind)
+static struct step_places profile_steps_find_kind(const struct step_places *places,
+                                                  const struct step_place *kind)
 {
-    const size_t low = SORT_FIRST(i, 0, places->count, compare_kinds(&places->items[i], kind) >= 0);
+    const size_t low =
+        SORT_FIRST(i, 0, places->count, profile_steps_compare_kinds(&places->items[i], kind) >= 0);
     struct step_places found = {.items = &places->items[low]};
     while (low + found.count < places->count &&
-           compare_kinds(&places->items[low + found.count], kind) == 0)
+           profile_steps_compare_kinds(&places->items[low + found.count], kind) == 0)
         found.count++;
     return found;
 }
@@ -222,8 +227,8 @@ static bool set_operation(struct steps_reader *reader, const struct step_place *
 }
 
 /* The times of the nth of a step; *count of them. */
-static const struct step_time *find_times(const struct step_time *times, size_t all, int nth,
-                                          size_t *count)
+static const struct step_time *profile_steps_find_times(const struct step_time *times, size_t all,
+                                                        int nth, size_t *count)
 {
     const size_t low = SORT_FIRST(i, 0, all, times[i].nth >= nth);
     *count = 0;
@@ -265,20 +270,22 @@ static bool set_kind(struct steps_reader *reader, const struct step_places *own,
         if (same && spans->items[i].step == NO_STEP)
             continue;
         const int nth = same ? spans->items[i].nth : (int)(i % (size_t)most);
-        const struct step_time *of_nth = find_times(times, count, nth, &found);
+        const struct step_time *of_nth = profile_steps_find_times(times, count, nth, &found);
         ok = set_operation(reader, &own->items[i], of_nth, found);
     }
     free(times);
     return ok;
 }
 
-static bool set_all(struct steps_reader *reader)
+static bool profile_steps_set_all(struct steps_reader *reader)
 {
     const struct step_places *own = &reader->own;
     for (size_t first = 0; first < own->count;) {
-        const struct step_places same = find_kind(own, &own->items[first]);
-        const struct step_places others = find_kind(&reader->others, &own->items[first]);
-        const struct step_places spans = find_kind(&reader->spans, &own->items[first]);
+        const struct step_places same = profile_steps_find_kind(own, &own->items[first]);
+        const struct step_places others =
+            profile_steps_find_kind(&reader->others, &own->items[first]);
+        const struct step_places spans =
+            profile_steps_find_kind(&reader->spans, &own->items[first]);
         if (spans.count > 0 && spans.count == others.count &&
             !set_kind(reader, &same, &others, &spans))
             return false;
@@ -290,16 +297,17 @@ static bool set_all(struct steps_reader *reader)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-static void look_at_run(const struct store_run *run, void *context)
+static void profile_steps_look_at_run(const struct store_run *run, void *context)
 {
     struct profile *profile = context;
     if (strcmp(run->info.plan_name, profile->plan.name) == 0 && profile_is_imported(&run->info))
         profile->run = run->id;
 }
 
-static enum status find_run(struct store *store, struct profile *profile, struct diag *diag)
+static enum status profile_steps_find_run(struct store *store, struct profile *profile,
+                                          struct diag *diag)
 {
-    enum status status = store_list_runs(store, look_at_run, profile, diag);
+    enum status status = store_list_runs(store, profile_steps_look_at_run, profile, diag);
     if (status != STATUS_OK || profile->run >= 0)
         return status;
     return diag_error(
@@ -308,7 +316,7 @@ static enum status find_run(struct store *store, struct profile *profile, struct
         profile->plan.name);
 }
 
-static enum status check_run(struct steps_reader *reader)
+static enum status profile_steps_check_run(struct steps_reader *reader)
 {
     const struct trace *trace = &reader->trace;
     struct profile *profile = reader->profile;
@@ -341,18 +349,18 @@ static bool copy_threads(struct profile *profile)
     return plan->threads != NULL;
 }
 
-static enum status read_run(struct steps_reader *reader)
+static enum status profile_steps_read_run(struct steps_reader *reader)
 {
     const char *text = reader->trace.info.plan_text;
     enum status status =
         plan_parse("the run's plan", text, strlen(text), &reader->measured, reader->diag);
     if (status != STATUS_OK)
         return status;
-    status = check_run(reader);
+    status = profile_steps_check_run(reader);
     if (status == STATUS_OK && (!copy_threads(reader->profile) ||
                                 !list_operations(reader, &reader->profile->plan, &reader->own) ||
                                 !list_operations(reader, &reader->measured, &reader->others) ||
-                                !list_spans(reader) || !set_all(reader)))
+                                !list_spans(reader) || !profile_steps_set_all(reader)))
         status = diag_no_memory(reader->diag);
     plan_fini(&reader->measured);
     return status;
@@ -363,7 +371,7 @@ enum status profile_read_steps(struct store *store, int64_t run, const struct pl
 {
     struct profile profile = {.plan = *plan, .run = run};
     struct steps_reader reader = {.profile = &profile, .diag = diag};
-    enum status status = run < 0 ? find_run(store, &profile, diag) : STATUS_OK;
+    enum status status = run < 0 ? profile_steps_find_run(store, &profile, diag) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     arena_init(&profile.arena, 0);
@@ -373,7 +381,7 @@ enum status profile_read_steps(struct store *store, int64_t run, const struct pl
     if (status == STATUS_OK) {
         profile.ranks = reader.trace.info.ranks;
         profile.device = arena_strdup(&profile.arena, reader.trace.info.device);
-        status = profile.device ? read_run(&reader) : diag_no_memory(diag);
+        status = profile.device ? profile_steps_read_run(&reader) : diag_no_memory(diag);
     }
     arena_fini(&reader.scratch);
     if (status == STATUS_OK)

@@ -16,15 +16,16 @@ enum { NAME = 160 };
 
 /* ---- spans and edges ------------------------------------------------------------------------- */
 
-static struct recorded *place(const struct recorder *recorder, struct recorded *ring, int rank,
-                              int task, int64_t iteration)
+static struct record_recorded *record_place(const struct recorder *recorder,
+                                            struct record_recorded *ring, int rank, int task,
+                                            int64_t iteration)
 {
     int index = rank * recorder->program->tasks + task;
     return &ring[(size_t)index * (size_t)recorder->ring + (size_t)(iteration % recorder->ring)];
 }
 
-static bool add_edge(struct recorder *recorder, const struct recorded *from, int64_t iteration,
-                     int64_t to_span, enum edge_kind kind)
+static bool record_add_edge(struct recorder *recorder, const struct record_recorded *from,
+                            int64_t iteration, int64_t to_span, enum edge_kind kind)
 {
     if (from->iteration != iteration)
         return true; /* it has no such part */
@@ -33,18 +34,19 @@ static bool add_edge(struct recorder *recorder, const struct recorded *from, int
 }
 
 /* Device work was launched by its CPU part and needed what it depends on. */
-static bool add_edges(struct recorder *recorder, int rank, int task, int64_t iteration,
-                      int64_t span)
+static bool record_add_edges(struct recorder *recorder, int rank, int task, int64_t iteration,
+                             int64_t span)
 {
     const struct edge_list *depends = &recorder->program->depends[task];
-    if (!add_edge(recorder, place(recorder, recorder->host, rank, task, iteration), iteration, span,
-                  EDGE_LAUNCH))
+    if (!record_add_edge(recorder, record_place(recorder, recorder->host, rank, task, iteration),
+                         iteration, span, EDGE_LAUNCH))
         return false;
     for (int i = 0; i < depends->count; i++) {
         int64_t wanted = iteration - depends->items[i].distance;
         int on = depends->items[i].task;
-        if (wanted >= 0 && !add_edge(recorder, place(recorder, recorder->device, rank, on, wanted),
-                                     wanted, span, EDGE_DEPENDENCE))
+        if (wanted >= 0 &&
+            !record_add_edge(recorder, record_place(recorder, recorder->device, rank, on, wanted),
+                             wanted, span, EDGE_DEPENDENCE))
             return false;
     }
     return true;
@@ -96,9 +98,9 @@ static bool record_span(void *context, const struct simulate_span *span)
     if (task < 0 || p->tasks == 0)
         return true;
     bool device = span->kind == SIMULATE_DEVICE;
-    *place(recorder, device ? recorder->device : recorder->host, rank, task, span->iteration) =
-        (struct recorded){span->iteration, id};
-    return !device || add_edges(recorder, rank, task, span->iteration, id);
+    *record_place(recorder, device ? recorder->device : recorder->host, rank, task,
+                  span->iteration) = (struct record_recorded){span->iteration, id};
+    return !device || record_add_edges(recorder, rank, task, span->iteration, id);
 }
 
 static bool record_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
@@ -142,7 +144,7 @@ const struct simulate_observer *recorder_observer(const struct recorder *recorde
     return &recorder->observer;
 }
 
-static enum status begin_run(struct recorder *recorder)
+static enum status record_begin_run(struct recorder *recorder)
 {
     static const enum run_driver drivers[] = {[DRIVER_NONE] = RUN_DRIVER_NONE,
                                               [DRIVER_CLOCK] = RUN_DRIVER_CLOCK,
@@ -169,7 +171,7 @@ static enum status begin_run(struct recorder *recorder)
     return status;
 }
 
-static enum status add_agent(struct recorder *recorder, int agent)
+static enum status record_add_agent(struct recorder *recorder, int agent)
 {
     const struct program *p = recorder->program;
     const struct agent *desc = &p->agents[agent];
@@ -187,7 +189,7 @@ static enum status add_agent(struct recorder *recorder, int agent)
                            recorder->diag);
 }
 
-static enum status allocate(struct recorder *recorder)
+static enum status record_allocate(struct recorder *recorder)
 {
     const struct program *p = recorder->program;
     recorder->ring = p->window + p->max_distance + 1;
@@ -209,11 +211,11 @@ enum status recorder_begin(void *context, const struct program *program, struct 
     struct recorder *recorder = context;
     (void)diag; /* the recorder's own is the same */
     recorder->program = program;
-    enum status status = allocate(recorder);
+    enum status status = record_allocate(recorder);
     if (status == STATUS_OK)
-        status = begin_run(recorder);
+        status = record_begin_run(recorder);
     for (int agent = 0; status == STATUS_OK && agent < program->agent_count; agent++)
-        status = add_agent(recorder, agent);
+        status = record_add_agent(recorder, agent);
     return status;
 }
 
@@ -238,7 +240,7 @@ static enum status add_figures(struct recorder *recorder, const struct predictio
     return status;
 }
 
-static enum status add_line(struct recorder *recorder, int stream, const struct blame *blame)
+static enum status record_add_line(struct recorder *recorder, int stream, const struct blame *blame)
 {
     const struct program *p = recorder->program;
     char words[2 * NAME], held[2 * NAME];
@@ -261,7 +263,7 @@ static enum status add_ledger(struct recorder *recorder)
         struct stream_account *idle = &recorder->idle[s];
         stream_account_finish(idle);
         for (int i = 0; status == STATUS_OK && i < idle->blame_count; i++)
-            status = add_line(recorder, s, &idle->blames[i]);
+            status = record_add_line(recorder, s, &idle->blames[i]);
     }
     return status;
 }

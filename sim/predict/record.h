@@ -21,7 +21,7 @@ struct recorder {
     const struct program *program;
     int64_t run;     /* -1: none yet */
     int64_t *agents; /* the store's numbers of the program's agents */
-    struct recorded {
+    struct record_recorded {
         int64_t iteration; /* -1: none */
         int64_t span;
     } * device, *host; /* per rank and task: the last `ring` iterations */

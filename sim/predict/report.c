@@ -43,7 +43,7 @@ static const struct op_time *task_time(const struct prediction *prediction, int 
 
 /* ---- text: figures --------------------------------------------------------------------------- */
 
-static int64_t most_iterations(const struct program *p)
+static int64_t report_most_iterations(const struct program *p)
 {
     int64_t most = 0;
     for (int rank = 0; rank < p->ranks; rank++)
@@ -53,7 +53,7 @@ static int64_t most_iterations(const struct program *p)
 
 static bool has_no_data(const struct program *p)
 {
-    return p->tasks && most_iterations(p) == 0;
+    return p->tasks && report_most_iterations(p) == 0;
 }
 
 bool report_is_untimed(const struct prediction *prediction)
@@ -61,7 +61,7 @@ bool report_is_untimed(const struct prediction *prediction)
     return prediction->total_ns == 0 && !has_no_data(prediction->program);
 }
 
-static void print_head(const struct prediction *prediction, FILE *out)
+static void report_print_head(const struct prediction *prediction, FILE *out)
 {
     const struct program *p = prediction->program;
     fputs(p->plan->name, out);
@@ -70,7 +70,7 @@ static void print_head(const struct prediction *prediction, FILE *out)
     if (p->ranks > 1)
         fprintf(out, ", %d ranks", p->ranks);
     if (p->tasks) {
-        int64_t most = most_iterations(p);
+        int64_t most = report_most_iterations(p);
         fprintf(out, ", %" PRId64 " iteration%s", most, most == 1 ? "" : "s");
     }
     if (p->repeats)
@@ -100,8 +100,8 @@ static void print_iteration(const struct prediction *prediction, FILE *out)
 }
 
 /* One part of a circle; launches in a row share a word, and parts in a row their rank. */
-static void print_part(const struct prediction *prediction, const struct steady_part *part,
-                       const struct steady_part *last, FILE *out)
+static void report_print_part(const struct prediction *prediction, const struct steady_part *part,
+                              const struct steady_part *last, FILE *out)
 {
     const struct program *p = prediction->program;
     bool same_rank = last && last->rank == part->rank;
@@ -124,7 +124,7 @@ void report_print_parts(const struct prediction *prediction, FILE *out)
     const struct steady *steady = &prediction->steady;
     int shown = min_int(steady->part_count, MAX_PARTS);
     for (int i = 0; i < shown; i++)
-        print_part(prediction, &steady->parts[i], i ? &steady->parts[i - 1] : NULL, out);
+        report_print_part(prediction, &steady->parts[i], i ? &steady->parts[i - 1] : NULL, out);
     if (shown < steady->part_count)
         fprintf(out, " -> ... (%d in all)", steady->part_count);
     if (steady->iterations > 1)
@@ -155,7 +155,7 @@ static void print_steady(const struct prediction *prediction, FILE *out)
         fprintf(out, "  jitter      makes it %.1f%% longer\n", 100 * prediction->jitter_penalty);
 }
 
-static void print_totals(const struct prediction *prediction, FILE *out)
+static void report_print_totals(const struct prediction *prediction, FILE *out)
 {
     const struct program *p = prediction->program;
     char total[UNITS_TEXT], fill[UNITS_TEXT], drain[UNITS_TEXT], bytes[UNITS_TEXT];
@@ -221,7 +221,7 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
             prediction->slack_ns ? "" : " (-: not known)");
 }
 
-static void print_blocked(const struct prediction *prediction, FILE *out)
+static void report_print_blocked(const struct prediction *prediction, FILE *out)
 {
     char name[NAME], time[UNITS_TEXT];
     if (!prediction->blocked_count)
@@ -257,13 +257,13 @@ enum status report_print(const struct prediction *prediction, bool quiet, bool c
                          struct diag *diag)
 {
     enum status status = STATUS_OK;
-    print_head(prediction, out);
+    report_print_head(prediction, out);
     print_violations(prediction, out);
-    print_blocked(prediction, out);
+    report_print_blocked(prediction, out);
     if (!isnan(prediction->iteration.mean))
         print_iteration(prediction, out);
     print_steady(prediction, out);
-    print_totals(prediction, out);
+    report_print_totals(prediction, out);
     if (!quiet) {
         status = report_print_step(prediction, color, out, diag);
         report_print_pipeline(prediction, out);
@@ -352,7 +352,7 @@ static void print_what_if_head(const struct prediction *prediction, FILE *out)
                 "share");
 }
 
-static void print_limit(const struct prediction *prediction, FILE *out)
+static void report_print_limit(const struct prediction *prediction, FILE *out)
 {
     if (prediction->steady.kind == STEADY_EXACT && prediction->steady.part_count)
         report_print_parts(prediction, out);
@@ -404,5 +404,5 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
     if (prediction->blocked_count)
         fputs("DEADLOCK\n", out);
     else
-        print_limit(prediction, out);
+        report_print_limit(prediction, out);
 }

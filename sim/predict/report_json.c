@@ -20,7 +20,7 @@ static void write_interval(const char *key, const struct interval *in, struct js
     json_end_array(json);
 }
 
-static void write_iteration(const struct iteration_figures *figures, struct json *json)
+static void report_json_write_iteration(const struct iteration_figures *figures, struct json *json)
 {
     json_key(json, "iteration_ns");
     json_begin_object(json);
@@ -39,8 +39,9 @@ static void write_iteration(const struct iteration_figures *figures, struct json
     json_end_object(json);
 }
 
-static void write_account(const struct prediction *prediction, const struct stream_account *account,
-                          int count, struct json *json)
+static void report_json_write_account(const struct prediction *prediction,
+                                      const struct stream_account *account, int count,
+                                      struct json *json)
 {
     json_begin_object(json);
     json_put_double(json, "busy", report_share(prediction, account->busy_ns) / count);
@@ -61,7 +62,8 @@ static void write_account(const struct prediction *prediction, const struct stre
 }
 
 /* The part of the dependence stalls each task (or stream, thread) is waited for. */
-static void write_dependences(const struct prediction *prediction, int stream, struct json *json)
+static void report_json_write_dependences(const struct prediction *prediction, int stream,
+                                          struct json *json)
 {
     const struct stream_account *account = &prediction->streams[stream];
     const struct program *p = prediction->program;
@@ -102,20 +104,21 @@ static void write_resources(const struct prediction *prediction, int stream, str
 
 static void write_named(const struct prediction *prediction, int stream, struct json *json)
 {
-    write_dependences(prediction, stream, json);
+    report_json_write_dependences(prediction, stream, json);
     write_resources(prediction, stream, json);
 }
 
 /* One object for each stream name: the mean over the ranks that have it. */
-static void write_streams(const struct prediction *prediction, const struct report_stream_row *rows,
-                          int count, struct json *json)
+static void report_json_write_streams(const struct prediction *prediction,
+                                      const struct report_stream_row *rows, int count,
+                                      struct json *json)
 {
     const struct program *p = prediction->program;
     json_key(json, "streams");
     json_begin_object(json);
     for (int r = 0; r < count; r++) {
         json_key(json, p->streams[rows[r].stream].name);
-        write_account(prediction, &rows[r].sum, rows[r].count, json);
+        report_json_write_account(prediction, &rows[r].sum, rows[r].count, json);
         if (p->ranks == 1)
             write_named(prediction, rows[r].stream, json);
         json_end_object(json);
@@ -123,7 +126,7 @@ static void write_streams(const struct prediction *prediction, const struct repo
     json_end_object(json);
 }
 
-static void write_ranks(const struct prediction *prediction, struct json *json)
+static void report_json_write_ranks(const struct prediction *prediction, struct json *json)
 {
     const struct program *p = prediction->program;
     json_key(json, "ranks");
@@ -137,7 +140,7 @@ static void write_ranks(const struct prediction *prediction, struct json *json)
             if (p->streams[s].rank != rank)
                 continue;
             json_key(json, p->streams[s].name);
-            write_account(prediction, &prediction->streams[s], 1, json);
+            report_json_write_account(prediction, &prediction->streams[s], 1, json);
             write_named(prediction, s, json);
             json_end_object(json);
         }
@@ -204,7 +207,7 @@ static void write_slowdowns(const struct prediction *prediction, struct json *js
 }
 
 /* The properties that the simulated run broke; it shows no races. */
-static void write_violations(const struct prediction *prediction, struct json *json)
+static void report_json_write_violations(const struct prediction *prediction, struct json *json)
 {
     json_begin_array_at(json, "violations");
     for (int p = 0; p < PROPERTY_COUNT; p++)
@@ -213,7 +216,7 @@ static void write_violations(const struct prediction *prediction, struct json *j
     json_end_array(json);
 }
 
-static void write_blocked(const struct prediction *prediction, struct json *json)
+static void report_json_write_blocked(const struct prediction *prediction, struct json *json)
 {
     const struct program *p = prediction->program;
     json_put_bool(json, "deadlock", prediction->blocked_count > 0);
@@ -234,8 +237,8 @@ static void write_blocked(const struct prediction *prediction, struct json *json
     json_end_array(json);
 }
 
-static void write_part(const struct prediction *prediction, const struct steady_part *part,
-                       struct json *json)
+static void report_json_write_part(const struct prediction *prediction,
+                                   const struct steady_part *part, struct json *json)
 {
     static const char *const kinds[] = {"driver", "host", "device"};
     const struct task *tasks = prediction->program->plan->pipeline.tasks;
@@ -300,12 +303,12 @@ static void write_steady(const struct prediction *prediction, struct json *json)
     }
     json_begin_array(json);
     for (int i = 0; i < steady->part_count; i++)
-        write_part(prediction, &steady->parts[i], json);
+        report_json_write_part(prediction, &steady->parts[i], json);
     json_end_array(json);
 }
 
 /* The iterations in flight on rank 0 from each time on. */
-static void write_in_flight(const struct prediction *prediction, struct json *json)
+static void report_json_write_in_flight(const struct prediction *prediction, struct json *json)
 {
     if (!prediction->in_flight)
         return;
@@ -323,8 +326,9 @@ static void write_in_flight(const struct prediction *prediction, struct json *js
     json_end_array(json);
 }
 
-static void write_body(const struct prediction *prediction, const struct report_stream_row *rows,
-                       int row_count, struct json *json)
+static void report_json_write_body(const struct prediction *prediction,
+                                   const struct report_stream_row *rows, int row_count,
+                                   struct json *json)
 {
     const struct program *p = prediction->program;
     int64_t most = p->tasks ? 0 : p->repeats ? p->repeats : 1;
@@ -343,7 +347,7 @@ static void write_body(const struct prediction *prediction, const struct report_
     json_put_int(json, "tasks_simulated", prediction->tasks);
     json_put_double(json, "seconds", prediction->seconds);
     json_put_double(json, "cpu_seconds", prediction->cpu_seconds);
-    write_iteration(&prediction->iteration, json);
+    report_json_write_iteration(&prediction->iteration, json);
     json_put_double(json, "throughput_per_s", prediction->throughput_per_s);
     json_put_double(json, "fill_ns", prediction->fill_ns);
     json_put_double(json, "drain_ns", prediction->drain_ns);
@@ -352,9 +356,9 @@ static void write_body(const struct prediction *prediction, const struct report_
     write_steady(prediction, json);
     json_put_double(json, "jitter_penalty", prediction->jitter_penalty);
     json_put_double(json, "bubble", prediction->bubble);
-    write_streams(prediction, rows, row_count, json);
+    report_json_write_streams(prediction, rows, row_count, json);
     if (p->ranks > 1)
-        write_ranks(prediction, json);
+        report_json_write_ranks(prediction, json);
     report_write_pipeline(prediction, json);
     write_slowdowns(prediction, json);
     write_exposed(prediction, "exposed_ns", prediction->exposed_ns, json);
@@ -365,12 +369,12 @@ static void write_body(const struct prediction *prediction, const struct report_
         json_key(json, "critical_path");
         critical_path_write(prediction->program, prediction->critical_path, json);
     }
-    write_in_flight(prediction, json);
+    report_json_write_in_flight(prediction, json);
     json_put_int(json, "in_flight_bytes_max", prediction->in_flight_bytes_max);
     json_put_int(json, "in_flight_max", prediction->in_flight_max);
     json_put_double(json, "in_flight_mean", prediction->in_flight_mean);
-    write_violations(prediction, json);
-    write_blocked(prediction, json);
+    report_json_write_violations(prediction, json);
+    report_json_write_blocked(prediction, json);
 }
 
 /* By how much longer than the base an iteration is with the same random numbers. */
@@ -404,7 +408,7 @@ enum status report_write(const struct prediction *prediction, const struct repor
         json_end_object(json);
     }
     write_change(prediction, row, json);
-    write_body(prediction, rows, count, json);
+    report_json_write_body(prediction, rows, count, json);
     if (row->warnings)
         warnings_write(row->warnings, prediction->program->plan->file, json);
     json_end_object(json);

@@ -12,21 +12,21 @@ static int64_t span_of(const struct rank_figures *rank)
     return rank->last_ns - rank->first_ns;
 }
 
-static double rate_of(const struct rank_figures *rank)
+static double report_pipeline_rate_of(const struct rank_figures *rank)
 {
     return span_of(rank) ? 1 - (double)rank->busy_ns / (double)span_of(rank) : 0;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_bytes(int64_t bytes, FILE *out)
+static void report_pipeline_print_bytes(int64_t bytes, FILE *out)
 {
     char text[UNITS_TEXT];
     units_show_bytes((double)bytes, text);
     fprintf(out, "  %10s", text);
 }
 
-static void print_share(int64_t ns, int64_t whole, FILE *out)
+static void report_pipeline_print_share(int64_t ns, int64_t whole, FILE *out)
 {
     if (ns)
         fprintf(out, "  %7.1f%%", 100 * (double)ns / (double)whole);
@@ -42,14 +42,14 @@ static void print_unfit(int64_t over, FILE *out)
 }
 
 /* Of a rank alone; one for all stands in the head. */
-static void print_limit(int64_t limit, FILE *out)
+static void report_pipeline_print_limit(int64_t limit, FILE *out)
 {
     char text[UNITS_TEXT];
     units_show_bytes((double)limit, text);
     fprintf(out, "  of %s", text);
 }
 
-static void print_rank(const struct prediction *prediction, int number, FILE *out)
+static void report_pipeline_print_rank(const struct prediction *prediction, int number, FILE *out)
 {
     const struct pipeline_figures *figures = prediction->pipeline;
     const struct rank_figures *rank = &figures->ranks[number];
@@ -57,22 +57,22 @@ static void print_rank(const struct prediction *prediction, int number, FILE *ou
     char span[UNITS_TEXT];
     units_show_time((double)span_of(rank), span);
     fprintf(out, "  %4d  %9s", number, span);
-    print_share(rank->busy_ns, span_of(rank), out);
+    report_pipeline_print_share(rank->busy_ns, span_of(rank), out);
     for (int wait = 0; wait < PIPELINE_WAITS; wait++)
-        print_share(rank->idle_ns[wait], span_of(rank), out);
+        report_pipeline_print_share(rank->idle_ns[wait], span_of(rank), out);
     if (figures->has_bytes) {
-        print_bytes(rank->memory.fixed, out);
-        print_bytes(rank->memory.most_activations, out);
-        print_bytes(rank->memory.most, out);
+        report_pipeline_print_bytes(rank->memory.fixed, out);
+        report_pipeline_print_bytes(rank->memory.most_activations, out);
+        report_pipeline_print_bytes(rank->memory.most, out);
         if (limit && !machine_same_memory(&prediction->program->plan->machine))
-            print_limit(limit, out);
+            report_pipeline_print_limit(limit, out);
         if (limit && rank->memory.most > limit)
             print_unfit(rank->memory.most - limit, out);
     }
     fputc('\n', out);
 }
 
-static void print_head(const struct prediction *prediction, FILE *out)
+static void report_pipeline_print_head(const struct prediction *prediction, FILE *out)
 {
     char limit[UNITS_TEXT];
     int64_t bytes = machine_same_memory(&prediction->program->plan->machine);
@@ -96,13 +96,13 @@ void report_print_pipeline(const struct prediction *prediction, FILE *out)
     const struct pipeline_figures *figures = prediction->pipeline;
     if (!figures || prediction->blocked_count)
         return;
-    print_head(prediction, out);
+    report_pipeline_print_head(prediction, out);
     for (int rank = 0; rank < figures->rank_count; rank++) {
         if (figures->rank_count > MOST_ROWS && rank == MOST_ROWS / 2) {
             rank = figures->rank_count - MOST_ROWS / 2;
             fprintf(out, "  ... %d more: --json has them\n", figures->rank_count - MOST_ROWS);
         }
-        print_rank(prediction, rank, out);
+        report_pipeline_print_rank(prediction, rank, out);
     }
 }
 
@@ -118,7 +118,7 @@ void report_print_span(const struct prediction *prediction, FILE *out)
         return;
     units_show_time((double)span_of(longest), span);
     fprintf(out, "\n  span        %s from the first pass to the last of rank %d, %.2f%% of it idle",
-            span, figures->longest, 100 * rate_of(longest));
+            span, figures->longest, 100 * report_pipeline_rate_of(longest));
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -147,7 +147,8 @@ static void write_memory(const struct rank_figures *rank, struct json *json)
     json_end_object(json);
 }
 
-static void write_rank(const struct rank_figures *rank, int number, bool bytes, struct json *json)
+static void report_pipeline_write_rank(const struct rank_figures *rank, int number, bool bytes,
+                                       struct json *json)
 {
     json_begin_object(json);
     json_put_int(json, "rank", number);
@@ -175,11 +176,11 @@ void report_write_pipeline(const struct prediction *prediction, struct json *jso
     json_begin_object(json);
     json_put_int(json, "span_ns", span_of(longest));
     json_put_int(json, "span_rank", figures->longest);
-    json_put_double(json, "bubble_rate", rate_of(longest));
+    json_put_double(json, "bubble_rate", report_pipeline_rate_of(longest));
     json_key(json, "ranks");
     json_begin_array(json);
     for (int rank = 0; rank < figures->rank_count; rank++)
-        write_rank(&figures->ranks[rank], rank, figures->has_bytes, json);
+        report_pipeline_write_rank(&figures->ranks[rank], rank, figures->has_bytes, json);
     json_end_array(json);
     json_end_object(json);
 }

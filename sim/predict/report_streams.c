@@ -66,7 +66,7 @@ int report_rows(const struct prediction *prediction, struct report_stream_row *r
     return list_rows(prediction, true, prediction->program->stream_count, rows);
 }
 
-static int compare_blames(const void *a, const void *b)
+static int report_streams_compare_blames(const void *a, const void *b)
 {
     const struct blame *x = a, *y = b;
     return compare_then(compare_i64(y->ns, x->ns), compare_int(x->stall.cause, y->stall.cause));
@@ -85,7 +85,7 @@ static int list_causes(const struct prediction *prediction, const struct report_
     else
         for (int i = 0; i < account->blame_count; i++)
             out[count++] = account->blames[i];
-    SORT(out, (size_t)count, compare_blames);
+    SORT(out, (size_t)count, report_streams_compare_blames);
     return count;
 }
 
@@ -114,8 +114,9 @@ static void print_causes(const struct prediction *prediction, const struct repor
         fputc('\n', out);
 }
 
-static void row_name(const struct prediction *prediction, const struct report_stream_row *row,
-                     int same_name, char *buf, size_t cap)
+static void report_streams_row_name(const struct prediction *prediction,
+                                    const struct report_stream_row *row, int same_name, char *buf,
+                                    size_t cap)
 {
     const struct stream_desc *stream = &prediction->program->streams[row->stream];
     if (prediction->program->ranks == 1 || row->count == same_name)
@@ -134,8 +135,9 @@ static int streams_named(const struct program *p, const char *name)
     return count;
 }
 
-static void print_row(const struct prediction *prediction, const struct report_stream_row *row,
-                      int width, struct blame *causes, FILE *out)
+static void report_streams_print_row(const struct prediction *prediction,
+                                     const struct report_stream_row *row, int width,
+                                     struct blame *causes, FILE *out)
 {
     const struct program *p = prediction->program;
     char name[2 * NAME], bar[BAR + 1];
@@ -144,7 +146,8 @@ static void print_row(const struct prediction *prediction, const struct report_s
     memset(bar, '#', (size_t)filled);
     memset(bar + filled, '.', (size_t)(BAR - filled));
     bar[BAR] = '\0';
-    row_name(prediction, row, streams_named(p, p->streams[row->stream].name), name, sizeof name);
+    report_streams_row_name(prediction, row, streams_named(p, p->streams[row->stream].name), name,
+                            sizeof name);
     fprintf(out, "  %s%*s  %5.1f%%  ", name, columns_fill(name, width), "", 100 * busy);
     if (prediction->slowdowns)
         fprintf(out, "%5.1f%%  ",
@@ -163,8 +166,9 @@ static int most_blames(const struct prediction *prediction)
     return most;
 }
 
-static void print_rows(const struct prediction *prediction, struct report_stream_row *rows,
-                       struct blame *causes, FILE *out)
+static void report_streams_print_rows(const struct prediction *prediction,
+                                      struct report_stream_row *rows, struct blame *causes,
+                                      FILE *out)
 {
     const struct program *p = prediction->program;
     char name[2 * NAME];
@@ -175,15 +179,16 @@ static void print_rows(const struct prediction *prediction, struct report_stream
         count = report_rows(prediction, rows);
     }
     for (int r = 0; r < count; r++) {
-        row_name(prediction, &rows[r], streams_named(p, p->streams[rows[r].stream].name), name,
-                 sizeof name);
+        report_streams_row_name(prediction, &rows[r],
+                                streams_named(p, p->streams[rows[r].stream].name), name,
+                                sizeof name);
         columns_widen(&width, name);
     }
     fprintf(out, "\n  %-*s  %6s  %s%-*s  idle for%s\n", width, "stream", "busy",
             prediction->slowdowns ? "slowed  " : "", BAR, "",
             average ? " (means over the ranks; --json has each)" : "");
     for (int r = 0; r < count; r++)
-        print_row(prediction, &rows[r], width, causes, out);
+        report_streams_print_row(prediction, &rows[r], width, causes, out);
 }
 
 enum status report_print_streams(const struct prediction *prediction, FILE *out, struct diag *diag)
@@ -193,7 +198,7 @@ enum status report_print_streams(const struct prediction *prediction, FILE *out,
     struct blame *causes = calloc((size_t)most_blames(prediction) + 1, sizeof *causes);
     enum status status = rows && causes ? STATUS_OK : diag_no_memory(diag);
     if (status == STATUS_OK && streams > 0)
-        print_rows(prediction, rows, causes, out);
+        report_streams_print_rows(prediction, rows, causes, out);
     free(rows);
     free(causes);
     return status;
@@ -259,7 +264,8 @@ static const char *pass_words(const struct program *p, const struct op *op)
 }
 
 /* Mean times of the work on these streams, by name. */
-static void add_work(const struct prediction *prediction, const bool *streams, struct step_bar *bar)
+static void report_streams_add_work(const struct prediction *prediction, const bool *streams,
+                                    struct step_bar *bar)
 {
     const struct program *p = prediction->program;
     for (size_t i = 0; i < p->op_count; i++) {
@@ -300,7 +306,7 @@ enum status report_print_step(const struct prediction *prediction, bool color, F
     if (!streams)
         return diag_no_memory(diag);
     double busy = choose_streams(prediction, streams);
-    add_work(prediction, streams, &bar);
+    report_streams_add_work(prediction, streams, &bar);
     free(streams);
     if (bar.count == 0)
         return STATUS_OK;

@@ -55,22 +55,22 @@ static void pack(struct parcel *parcel, const void *data, size_t bytes)
 }
 
 /* The rest of a message; empty once the message was too short. */
-struct opened {
+struct result_wire_opened {
     const char *data;
     size_t bytes;
     bool torn, no_memory;
 };
 
-static bool is_good(const struct opened *opened)
+static bool result_wire_is_good(const struct result_wire_opened *opened)
 {
     return !opened->torn && !opened->no_memory;
 }
 
-static void unpack(struct opened *opened, void *out, size_t bytes)
+static void unpack(struct result_wire_opened *opened, void *out, size_t bytes)
 {
     if (bytes > opened->bytes)
         opened->torn = true;
-    if (!is_good(opened) || bytes == 0)
+    if (!result_wire_is_good(opened) || bytes == 0)
         return;
     memcpy(out, opened->data, bytes);
     opened->data += bytes;
@@ -79,11 +79,11 @@ static void unpack(struct opened *opened, void *out, size_t bytes)
 
 /* An array of `count` elements of `size` bytes, as long as the message says it has; NULL where there is
    none or something is wrong. */
-static void *unpack_array(struct opened *opened, int64_t count, size_t size)
+static void *unpack_array(struct result_wire_opened *opened, int64_t count, size_t size)
 {
     if (count < 0 || (uint64_t)count > opened->bytes / size)
         opened->torn = true;
-    if (!is_good(opened) || count == 0)
+    if (!result_wire_is_good(opened) || count == 0)
         return NULL;
     void *array = malloc((size_t)count * size);
     if (!array)
@@ -129,13 +129,13 @@ static void pack_result(struct parcel *parcel, const struct program *program,
         pack_blocked(parcel, &result->blocked[i]);
 }
 
-static void unpack_account(struct opened *opened, const struct program *program,
+static void unpack_account(struct result_wire_opened *opened, const struct program *program,
                            struct stream_account *out)
 {
     unpack(opened, out, sizeof *out);
     out->blames = NULL;
     out->table = (struct table){0};
-    if (!is_good(opened))
+    if (!result_wire_is_good(opened))
         *out = (struct stream_account){0};
     out->blames = unpack_array(opened, out->blame_count, sizeof *out->blames);
     out->blame_cap = out->blame_count;
@@ -144,7 +144,7 @@ static void unpack_account(struct opened *opened, const struct program *program,
             opened->torn = true;
 }
 
-static void unpack_blocked(struct opened *opened, const struct program *program,
+static void unpack_blocked(struct result_wire_opened *opened, const struct program *program,
                            struct blocked *out)
 {
     int64_t bytes = 0;
@@ -169,13 +169,13 @@ static bool is_plausible(const struct simulation_result *flat, const struct prog
 }
 
 /* A part of a result is always sound enough for simulation_fini. */
-static void unpack_result(struct opened *opened, const struct program *program,
+static void unpack_result(struct result_wire_opened *opened, const struct program *program,
                           struct simulation_result *out)
 {
     struct simulation_result flat = {0};
     int64_t subjects = 0;
     unpack(opened, &flat, sizeof flat);
-    if (!is_good(opened))
+    if (!result_wire_is_good(opened))
         return;
     size_t streams = (size_t)flat.stream_count, blocked = flat.blocked_count;
     if (out->streams || !is_plausible(&flat, program, opened->bytes)) { /* come already: no */
@@ -192,13 +192,13 @@ static void unpack_result(struct opened *opened, const struct program *program,
         return;
     }
     *out = flat;
-    for (size_t s = 0; s < streams && is_good(opened); s++)
+    for (size_t s = 0; s < streams && result_wire_is_good(opened); s++)
         unpack_account(opened, program, &out->streams[s]);
     unpack(opened, &subjects, sizeof subjects);
     if (subjects != 0 && subjects != sharing_subject_count(program))
         opened->torn = true;
     out->slowdowns = unpack_array(opened, subjects, sizeof *out->slowdowns);
-    for (size_t i = 0; i < blocked && is_good(opened); i++)
+    for (size_t i = 0; i < blocked && result_wire_is_good(opened); i++)
         unpack_blocked(opened, program, &out->blocked[i]);
 }
 
@@ -252,7 +252,7 @@ enum status result_wire_end(const struct result_wire *wire, enum status status, 
 
 /* ---- rank 0 ---------------------------------------------------------------------------------- */
 
-static enum status take_result(const struct head *head, struct opened *opened,
+static enum status take_result(const struct head *head, struct result_wire_opened *opened,
                                const struct program *program,
                                struct simulation_result *const *results, int count, int from,
                                struct diag *diag)
@@ -261,7 +261,7 @@ static enum status take_result(const struct head *head, struct opened *opened,
         return STATUS_OK; /* dropped */
     if (head->number < 0 || head->number >= count)
         opened->torn = true;
-    if (is_good(opened))
+    if (result_wire_is_good(opened))
         unpack_result(opened, program, results[head->number]);
     if (opened->no_memory)
         return diag_no_memory(diag);
@@ -271,8 +271,8 @@ static enum status take_result(const struct head *head, struct opened *opened,
 }
 
 /* A failure of `from`, in its own words. */
-static enum status take_failure(const struct head *head, const struct opened *opened, int from,
-                                struct diag *diag)
+static enum status take_failure(const struct head *head, const struct result_wire_opened *opened,
+                                int from, struct diag *diag)
 {
     enum status status = head->number > STATUS_OK && head->number <= STATUS_LIMIT
                              ? (enum status)head->number
@@ -286,9 +286,9 @@ static enum status take_failure(const struct head *head, const struct opened *op
 }
 
 /* One message; *over: it was the last of `from`. */
-static enum status take(const struct result_wire *wire, const struct program *program, int from,
-                        struct simulation_result *const *results, int count, double *cpu_seconds,
-                        bool *over, struct diag *diag)
+static enum status result_wire_take(const struct result_wire *wire, const struct program *program,
+                                    int from, struct simulation_result *const *results, int count,
+                                    double *cpu_seconds, bool *over, struct diag *diag)
 {
     struct head head = {0};
     void *data;
@@ -297,7 +297,7 @@ static enum status take(const struct result_wire *wire, const struct program *pr
     *over = status != STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    struct opened opened = {.data = data, .bytes = bytes};
+    struct result_wire_opened opened = {.data = data, .bytes = bytes};
     unpack(&opened, &head, sizeof head);
     *over = opened.torn || head.kind != RESULT_FOUND;
     if (!*over)
@@ -331,8 +331,8 @@ enum status result_wire_gather(const struct result_wire *wire, const struct prog
         for (bool over = false; !over;) {
             struct diag more; /* one failure is enough to be told */
             diag_init(&more);
-            enum status status = take(wire, program, from, results, count, cpu_seconds, &over,
-                                      first == STATUS_OK ? diag : &more);
+            enum status status = result_wire_take(wire, program, from, results, count, cpu_seconds,
+                                                  &over, first == STATUS_OK ? diag : &more);
             diag_fini(&more);
             first = first == STATUS_OK ? status : first;
         }

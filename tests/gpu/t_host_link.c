@@ -32,7 +32,7 @@ static int64_t in_ms(int64_t ms)
 
 struct answer {
     size_t keep; /* bytes of it that are sent, one at least */
-    void (*change)(struct message *message);
+    void (*change)(struct link_message *message);
     void (*put)(struct desk_slot *slot); /* of a small collective */
     bool small, twice, leaves;
 };
@@ -85,10 +85,10 @@ static int64_t copy_desk(const struct other *other, int64_t from)
     return offset;
 }
 
-static void say_leave(const struct other *other, const struct message *desk)
+static void say_leave(const struct other *other, const struct link_message *desk)
 {
     static const char text[] = "the other gave up";
-    struct message message = *desk;
+    struct link_message message = *desk;
     char packet[sizeof message + sizeof text + 1] = {0};
     message.word = WORD_LEAVE;
     message.status = STATUS_VIOLATED;
@@ -100,7 +100,7 @@ static void say_leave(const struct other *other, const struct message *desk)
 
 static void answer(struct other *other, struct heard *heard)
 {
-    struct message message;
+    struct link_message message;
     memcpy(&message, heard->data, sizeof message);
     message.rank = 1;
     if (message.word == WORD_DESK)
@@ -234,83 +234,83 @@ static void try(const char *name, const struct answer *given, const char *wanted
 
 /* ---- what it may say --------------------------------------------------------------------------- */
 
-static void from_the_asked(struct message *message)
+static void from_the_asked(struct link_message *message)
 {
     message->rank = 0;
 }
-static void from_nobody(struct message *message)
+static void from_nobody(struct link_message *message)
 {
     message->rank = 2;
 }
-static void from_far_below(struct message *message)
+static void from_far_below(struct link_message *message)
 {
     message->rank = INT32_MIN;
 }
-static void of_a_kind_too_many(struct message *message)
+static void of_a_kind_too_many(struct link_message *message)
 {
     message->kind = 1000;
 }
-static void of_no_kind(struct message *message)
+static void of_no_kind(struct link_message *message)
 {
     message->kind = -1;
 }
-static void of_a_type_too_many(struct message *message)
+static void of_a_type_too_many(struct link_message *message)
 {
     message->number = 1000;
 }
-static void of_negative_size(struct message *message)
+static void of_negative_size(struct link_message *message)
 {
     message->bytes = -1;
 }
-static void of_another_size(struct message *message)
+static void of_another_size(struct link_message *message)
 {
     message->bytes *= 2;
 }
-static void with_a_word_too_many(struct message *message)
+static void with_a_word_too_many(struct link_message *message)
 {
     message->word = 1000;
 }
-static void with_no_status(struct message *message)
+static void with_no_status(struct link_message *message)
 {
     message->word = WORD_LEAVE;
 }
-static void with_a_status_too_many(struct message *message)
+static void with_a_status_too_many(struct link_message *message)
 {
     message->word = WORD_LEAVE;
     message->status = 1000;
 }
-static void to_nobody(struct message *message)
+static void to_nobody(struct link_message *message)
 {
     message->word = WORD_SEND;
     message->peer = 7;
 }
-static void from_outside(struct message *message)
+static void from_outside(struct link_message *message)
 {
     message->send.buffer_offset = INT64_C(1) << 50;
 }
-static void to_outside(struct message *message)
+static void to_outside(struct link_message *message)
 {
     message->recv.offset = INT64_MAX - 8;
 }
-static void to_before(struct message *message)
+static void to_before(struct link_message *message)
 {
     message->recv.offset = -4096;
 }
-static void to_a_small_buffer(struct message *message)
+static void to_a_small_buffer(struct link_message *message)
 {
     message->recv.buffer_bytes = 8;
 }
 
-static void not_to_its_desk(struct message *message)
+static void not_to_its_desk(struct link_message *message)
 {
     message->word = WORD_ARRIVE;
     message->bytes = SMALL_BYTES;
 }
-static void with_a_desk_outside(struct message *message)
+static void with_a_desk_outside(struct link_message *message)
 {
     message->claim = INT64_C(1) << 50;
 }
-static void with_a_desk_astride(struct message *message)
+static void with_a_desk_astride(struct link_message *message)
 {
     message->claim += 64;
 }
@@ -362,9 +362,9 @@ int main(void)
     } cases[] = {
         {"an honest answer is a meeting", {.keep = SIZE_MAX}, NULL},
         {"one byte", {.keep = 1}, "makes no sense"},
-        {"half a message", {.keep = sizeof(struct message) / 2}, "makes no sense"},
-        {"a message without its texts", {.keep = sizeof(struct message)}, "makes no sense"},
-        {"with one text", {.keep = sizeof(struct message) + 1}, "makes no sense"},
+        {"half a message", {.keep = sizeof(struct link_message) / 2}, "makes no sense"},
+        {"a message without its texts", {.keep = sizeof(struct link_message)}, "makes no sense"},
+        {"with one text", {.keep = sizeof(struct link_message) + 1}, "makes no sense"},
         {"in the name of the rank itself",
          {.keep = SIZE_MAX, .change = from_the_asked},
          "makes no sense"},

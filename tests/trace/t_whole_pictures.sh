@@ -15,7 +15,7 @@ parts()
     sed 's/-\{0,1\}[0-9][0-9.]*//g' "$1"
 }
 
-# is_complete KIND FILE: all parts of an SVG; of the others the end (tests/whole/t_whole.c looks into them).
+# is_complete KIND FILE: all parts of an SVG; of the others the end (tests/trace/t_whole.c looks into them).
 is_complete()
 {
     case $1 in

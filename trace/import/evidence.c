@@ -40,7 +40,7 @@ const char *idle_word(enum idle idle)
     return idles[idle].word;
 }
 
-struct search {
+struct evidence_search {
     const struct job_rank *rank;
     struct evidence *out;
     int *by_end; /* works by their end */
@@ -50,25 +50,25 @@ struct search {
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
-static int by_number(int64_t a, int64_t b)
+static int evidence_by_number(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
 }
 
-static int compare_ids(const void *left, const void *right, void *context)
+static int evidence_compare_ids(const void *left, const void *right, void *context)
 {
     const struct job_call *calls = context;
     const int a = *(const int *)left, b = *(const int *)right;
-    int order = by_number(calls[a].correlation, calls[b].correlation);
-    return order ? order : by_number(a, b);
+    int order = evidence_by_number(calls[a].correlation, calls[b].correlation);
+    return order ? order : evidence_by_number(a, b);
 }
 
-static int compare_ends(const void *left, const void *right, void *context)
+static int evidence_compare_ends(const void *left, const void *right, void *context)
 {
     const struct job_work *works = context;
     const int a = *(const int *)left, b = *(const int *)right;
-    int order = by_number(works[a].end_ns, works[b].end_ns);
-    return order ? order : by_number(a, b);
+    int order = evidence_by_number(works[a].end_ns, works[b].end_ns);
+    return order ? order : evidence_by_number(a, b);
 }
 
 /* The numbers from 0 to count - 1 in this order; the caller frees them. */
@@ -85,7 +85,7 @@ static int *numbers_sorted(size_t count, int (*order)(const void *, const void *
 
 /* ---- waits of streams ------------------------------------------------------------------------ */
 
-static bool put_edge(struct search *search, int work, int source, enum idle word)
+static bool put_edge(struct evidence_search *search, int work, int source, enum idle word)
 {
     struct evidence *out = search->out;
     assert(work >= 0 && source >= 0);
@@ -96,7 +96,7 @@ static bool put_edge(struct search *search, int work, int source, enum idle word
 }
 
 /* An edge that a call tells of, unless the times contradict it. */
-static bool add_edge(struct search *search, int work, int source, enum idle word)
+static bool evidence_add_edge(struct evidence_search *search, int work, int source, enum idle word)
 {
     const struct job_work *works = search->rank->works;
     const struct evidence *out = search->out;
@@ -112,7 +112,7 @@ static bool add_edge(struct search *search, int work, int source, enum idle word
     return put_edge(search, work, source, word);
 }
 
-static int stream_index(const struct job_rank *rank, int64_t number)
+static int evidence_stream_index(const struct job_rank *rank, int64_t number)
 {
     for (size_t i = 0; i < rank->stream_count; i++)
         if (rank->streams[i].number == number)
@@ -139,7 +139,7 @@ static int64_t *push_times(const struct job_rank *rank)
 }
 
 /* How many works of a stream were pushed before `time_ns`. */
-static int count_pushed(const struct search *search, int stream, int64_t time_ns)
+static int count_pushed(const struct evidence_search *search, int stream, int64_t time_ns)
 {
     const struct job_rank *rank = search->rank;
     const struct job_stream *s = &rank->streams[stream];
@@ -147,7 +147,7 @@ static int count_pushed(const struct search *search, int stream, int64_t time_ns
 }
 
 /* The last work of a stream that was pushed before `time_ns`; -1. */
-static int pushed_before(const struct search *search, int stream, int64_t time_ns)
+static int pushed_before(const struct evidence_search *search, int stream, int64_t time_ns)
 {
     const struct job_rank *rank = search->rank;
     const int count = count_pushed(search, stream, time_ns);
@@ -155,7 +155,7 @@ static int pushed_before(const struct search *search, int stream, int64_t time_n
 }
 
 /* The first one that was pushed at `time_ns` or later; -1. */
-static int pushed_after(const struct search *search, int stream, int64_t time_ns)
+static int pushed_after(const struct evidence_search *search, int stream, int64_t time_ns)
 {
     const struct job_rank *rank = search->rank;
     const struct job_stream *s = &rank->streams[stream];
@@ -163,8 +163,8 @@ static int pushed_after(const struct search *search, int stream, int64_t time_ns
     return count < s->count ? rank->by_stream[s->first + count] : -1;
 }
 
-static const struct job_call *call_with_id(const struct search *search, int64_t correlation,
-                                           enum call_kind kind)
+static const struct job_call *call_with_id(const struct evidence_search *search,
+                                           int64_t correlation, enum call_kind kind)
 {
     const struct job_call *calls = search->rank->calls;
     size_t low = SORT_FIRST(i, 0, search->rank->call_count,
@@ -180,11 +180,11 @@ static const struct job_call *call_with_id(const struct search *search, int64_t 
 }
 
 /* The source that a row names: by the id of its record, or by its stream and the order of calls. */
-static int told_source(struct search *search, const struct job_call *call,
+static int told_source(struct evidence_search *search, const struct job_call *call,
                        const struct job_sync *sync, enum idle *word)
 {
     const struct job_rank *rank = search->rank;
-    const int stream = stream_index(rank, sync->source_stream);
+    const int stream = evidence_stream_index(rank, sync->source_stream);
     const struct job_call *record = call_with_id(search, sync->record, CALL_RECORD);
     const bool valid = record && record->start_ns <= call->start_ns;
     if (stream < 0)
@@ -194,7 +194,7 @@ static int told_source(struct search *search, const struct job_call *call,
 }
 
 /* The stream of the next push waits for the thread's last push to another stream. */
-static bool infer_wait(struct search *search, int at)
+static bool evidence_infer_wait(struct evidence_search *search, int at)
 {
     const struct job_rank *rank = search->rank;
     const int thread = rank->calls[at].thread;
@@ -210,26 +210,26 @@ static bool infer_wait(struct search *search, int at)
             continue;
         const int source = rank->pushed[call->first_work + call->work_count - 1];
         if (rank->works[source].stream != rank->works[work].stream)
-            return add_edge(search, work, source, IDLE_EVENT_CALL);
+            return evidence_add_edge(search, work, source, IDLE_EVENT_CALL);
     }
     return true;
 }
 
-static bool find_wait(struct search *search, int at)
+static bool find_wait(struct evidence_search *search, int at)
 {
     const struct job_rank *rank = search->rank;
     const struct job_call *call = &rank->calls[at];
     const struct job_sync *sync = call->sync >= 0 ? &rank->syncs[call->sync] : NULL;
-    const int stream = sync ? stream_index(rank, sync->stream) : -1;
+    const int stream = sync ? evidence_stream_index(rank, sync->stream) : -1;
     if (!sync || sync->source_stream < 0)
-        return infer_wait(search, at);
+        return evidence_infer_wait(search, at);
     enum idle word = IDLE_EVENT_CALL;
     const int source = told_source(search, call, sync, &word);
     const int work = stream >= 0 ? pushed_after(search, stream, call->start_ns) : -1;
-    return work < 0 || add_edge(search, work, source, word);
+    return work < 0 || evidence_add_edge(search, work, source, word);
 }
 
-static bool find_waits(struct search *search)
+static bool evidence_find_waits(struct evidence_search *search)
 {
     for (size_t i = 0; i < search->rank->call_count; i++)
         if (search->rank->calls[i].kind == CALL_WAIT && !find_wait(search, (int)i))
@@ -237,22 +237,22 @@ static bool find_waits(struct search *search)
     return true;
 }
 
-static int compare_edges(const void *left, const void *right)
+static int evidence_compare_edges(const void *left, const void *right)
 {
     const struct edge_found *a = left, *b = right;
-    int order = by_number(a->work, b->work);
-    return order ? order : by_number(a->source, b->source);
+    int order = evidence_by_number(a->work, b->work);
+    return order ? order : evidence_by_number(a->source, b->source);
 }
 
-static void sort_edges(struct evidence *out)
+static void evidence_sort_edges(struct evidence *out)
 {
-    SORT(out->edges, out->edge_count, compare_edges);
+    SORT(out->edges, out->edge_count, evidence_compare_edges);
 }
 
 /* ---- why a work began ------------------------------------------------------------------------ */
 
 /* The work that ended last within EXPLAINED_NS before `work` began, on another stream, and after `ready_ns`; -1. */
-static int ended_before(const struct search *search, int work, int64_t ready_ns)
+static int ended_before(const struct evidence_search *search, int work, int64_t ready_ns)
 {
     const struct job_work *works = search->rank->works;
     const int64_t start = works[work].start_ns;
@@ -295,7 +295,7 @@ static int begun_before(const struct job_rank *rank, int stream, int64_t time_ns
 
 /* Work of another stream that filled the device when `work` became ready, or just after, and leaves it now: its
    last blocks still run when `work` begins. -1: none. */
-static int leaving(const struct search *search, int work, int64_t ready_ns)
+static int leaving(const struct evidence_search *search, int work, int64_t ready_ns)
 {
     enum { TAIL_NS = 100 * 1000, TAIL_SHARE = 20 };
     const struct job_rank *rank = search->rank;
@@ -313,7 +313,7 @@ static int leaving(const struct search *search, int work, int64_t ready_ns)
 }
 
 /* Work that was pushed before can be waited for with an event; room that work pushed later takes cannot. */
-static bool explain_by_time(struct search *search, int work, struct reason *reason)
+static bool explain_by_time(struct evidence_search *search, int work, struct reason *reason)
 {
     const struct job_rank *rank = search->rank;
     int source = ended_before(search, work, reason->ready_ns);
@@ -343,7 +343,7 @@ static int put_piece(struct idle_piece out[IDLE_PIECES], int count, enum idle ca
     return count + 1;
 }
 
-static int64_t within(int64_t value, int64_t low, int64_t high)
+static int64_t evidence_within(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
 }
@@ -357,7 +357,8 @@ int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, 
         return 0;
     if (w->call < 0)
         return put_piece(out, 0, reason->cause, reason->from_ns, w->start_ns);
-    const int64_t launched = within(rank->calls[w->call].start_ns, reason->from_ns, w->start_ns);
+    const int64_t launched =
+        evidence_within(rank->calls[w->call].start_ns, reason->from_ns, w->start_ns);
     const int64_t ordered =
         reason->cause == IDLE_NOTHING && reason->ready_ns > launched ? reason->ready_ns : launched;
     int count = put_piece(out, 0, IDLE_LAUNCH, reason->from_ns, launched);
@@ -366,7 +367,7 @@ int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, 
 }
 
 /* The ledger's lines for the idle time in front of a work. */
-static void enter(struct search *search, int work)
+static void evidence_enter(struct evidence_search *search, int work)
 {
     struct idle_piece pieces[IDLE_PIECES];
     const int count = evidence_idle(search->rank, search->out, work, pieces);
@@ -375,15 +376,15 @@ static void enter(struct search *search, int work)
             pieces[i].end_ns - pieces[i].start_ns;
 }
 
-static void explain_unlaunched(struct search *search, int work, int64_t from_ns)
+static void explain_unlaunched(struct evidence_search *search, int work, int64_t from_ns)
 {
     search->out->reasons[work] = (struct reason){IDLE_NOTHING, -1, from_ns, from_ns, from_ns};
     search->out->unlaunched++;
-    enter(search, work);
+    evidence_enter(search, work);
 }
 
 /* `previous_end_ns`: of the work before it on its stream; `*edge`: the first edge that is not of an earlier work. */
-static bool explain(struct search *search, int work, int64_t previous_end_ns, size_t *edge,
+static bool explain(struct evidence_search *search, int work, int64_t previous_end_ns, size_t *edge,
                     size_t told)
 {
     const struct job_rank *rank = search->rank;
@@ -414,12 +415,12 @@ static bool explain(struct search *search, int work, int64_t previous_end_ns, si
         if (reason->cause == IDLE_NOTHING && !explain_by_time(search, work, reason))
             return false;
     }
-    enter(search, work);
+    evidence_enter(search, work);
     return true;
 }
 
 /* Work that begins before its stream is free: no stream in order does that, so the file does not tell streams apart. */
-static void count_overlap(struct search *search, const struct job_work *work,
+static void count_overlap(struct evidence_search *search, const struct job_work *work,
                           int64_t previous_end_ns)
 {
     const int64_t end_ns = work->end_ns < previous_end_ns ? work->end_ns : previous_end_ns;
@@ -430,7 +431,7 @@ static void count_overlap(struct search *search, const struct job_work *work,
     search->out->streams[work->stream].overlap_ns += overlap_ns;
 }
 
-static bool explain_all(struct search *search)
+static bool explain_all(struct evidence_search *search)
 {
     const struct job_rank *rank = search->rank;
     const size_t told = search->out->edge_count;
@@ -473,7 +474,7 @@ static int64_t typical_latency(const struct job_rank *rank, const struct evidenc
 /* ---- waits of the host ----------------------------------------------------------------------- */
 
 /* The stream whose pushed work ends last within the call: what it has probably waited for; -1. */
-static int infer_stream(const struct search *search, const struct job_call *call)
+static int infer_stream(const struct evidence_search *search, const struct job_call *call)
 {
     const struct job_rank *rank = search->rank;
     int best = -1;
@@ -490,8 +491,8 @@ static int infer_stream(const struct search *search, const struct job_call *call
 }
 
 /* A stream that the row names is not believed where its work goes on long after the call. */
-static void wait_for_stream(struct search *search, const struct job_call *call, int stream,
-                            struct host_wait *out)
+static void evidence_wait_for_stream(struct evidence_search *search, const struct job_call *call,
+                                     int stream, struct host_wait *out)
 {
     const struct job_rank *rank = search->rank;
     out->stream = stream >= 0 ? stream : infer_stream(search, call);
@@ -500,23 +501,23 @@ static void wait_for_stream(struct search *search, const struct job_call *call, 
         stream >= 0 && out->work >= 0 ? rank->works[out->work].end_ns - call->end_ns : 0;
     search->out->still_running += late_ns > SLACK_NS;
     if (late_ns > EXPLAINED_NS)
-        wait_for_stream(search, call, -1, out);
+        evidence_wait_for_stream(search, call, -1, out);
 }
 
-static void wait_for_event(struct search *search, const struct job_call *call,
-                           const struct job_sync *sync, struct host_wait *out)
+static void evidence_wait_for_event(struct evidence_search *search, const struct job_call *call,
+                                    const struct job_sync *sync, struct host_wait *out)
 {
     enum idle word;
     if (sync && sync->source_stream >= 0)
         out->work = told_source(search, call, sync, &word);
     else
-        wait_for_stream(search, call, -1, out);
+        evidence_wait_for_stream(search, call, -1, out);
     out->stream = -1;
 }
 
 /* The work that ends last of what was pushed before the call. */
-static void wait_for_device(struct search *search, const struct job_call *call,
-                            struct host_wait *out)
+static void evidence_wait_for_device(struct evidence_search *search, const struct job_call *call,
+                                     struct host_wait *out)
 {
     const struct job_rank *rank = search->rank;
     for (size_t s = 0; s < rank->stream_count; s++) {
@@ -528,7 +529,8 @@ static void wait_for_device(struct search *search, const struct job_call *call,
 }
 
 /* A copy from or to pageable memory that returned when it was done. */
-static void wait_for_own(struct search *search, const struct job_call *call, struct host_wait *out)
+static void wait_for_own(struct evidence_search *search, const struct job_call *call,
+                         struct host_wait *out)
 {
     const struct job_rank *rank = search->rank;
     for (int i = 0; i < call->work_count; i++) {
@@ -542,7 +544,7 @@ static void wait_for_own(struct search *search, const struct job_call *call, str
 }
 
 /* Rows about waits for events that name no record, or one that no call made. */
-static void count_records(struct search *search)
+static void count_records(struct evidence_search *search)
 {
     const struct job_rank *rank = search->rank;
     for (size_t i = 0; i < rank->sync_count; i++) {
@@ -555,7 +557,7 @@ static void count_records(struct search *search)
     }
 }
 
-static void find_host_waits(struct search *search)
+static void find_host_waits(struct evidence_search *search)
 {
     const struct job_rank *rank = search->rank;
     for (size_t i = 0; i < rank->call_count; i++) {
@@ -565,10 +567,11 @@ static void find_host_waits(struct search *search)
         *out = (struct host_wait){-1, -1};
         switch (call->kind) {
         case CALL_SYNC_STREAM:
-            wait_for_stream(search, call, sync ? stream_index(rank, sync->stream) : -1, out);
+            evidence_wait_for_stream(search, call,
+                                     sync ? evidence_stream_index(rank, sync->stream) : -1, out);
             break;
-        case CALL_SYNC_EVENT: wait_for_event(search, call, sync, out); break;
-        case CALL_SYNC_DEVICE: wait_for_device(search, call, out); break;
+        case CALL_SYNC_EVENT: evidence_wait_for_event(search, call, sync, out); break;
+        case CALL_SYNC_DEVICE: evidence_wait_for_device(search, call, out); break;
         case CALL_OTHER: wait_for_own(search, call, out); break;
         case CALL_RECORD:
         case CALL_WAIT: break;
@@ -601,7 +604,7 @@ int ledger_unexplained(const struct ledger *ledger, bool opaque)
     return all > 0 ? (int)((double)nothing / (double)all * 1e6) : 0;
 }
 
-static void add_up(struct search *search)
+static void evidence_add_up(struct evidence_search *search)
 {
     struct evidence *out = search->out;
     const struct job_rank *rank = search->rank;
@@ -611,17 +614,17 @@ static void add_up(struct search *search)
         out->groups_missing += rank->works[i].is_collective && rank->works[i].group < 0;
 }
 
-static bool find_all(struct search *search)
+static bool find_all(struct evidence_search *search)
 {
-    if (!find_waits(search))
+    if (!evidence_find_waits(search))
         return false;
-    sort_edges(search->out);
+    evidence_sort_edges(search->out);
     if (!explain_all(search))
         return false;
-    sort_edges(search->out);
+    evidence_sort_edges(search->out);
     find_host_waits(search);
     count_records(search);
-    add_up(search);
+    evidence_add_up(search);
     search->out->duplicated = search->rank->duplicated;
     search->out->latency_ns = typical_latency(search->rank, search->out);
     return true;
@@ -629,13 +632,13 @@ static bool find_all(struct search *search)
 
 enum status evidence_find(const struct job_rank *rank, struct evidence *out, struct diag *diag)
 {
-    struct search search = {.rank = rank, .out = out};
+    struct evidence_search search = {.rank = rank, .out = out};
     *out = (struct evidence){0};
     out->reasons = calloc(rank->work_count + 1, sizeof *out->reasons);
     out->waits = calloc(rank->call_count + 1, sizeof *out->waits);
     out->streams = calloc(rank->stream_count + 1, sizeof *out->streams);
-    search.by_end = numbers_sorted(rank->work_count, compare_ends, rank->works);
-    search.by_id = numbers_sorted(rank->call_count, compare_ids, rank->calls);
+    search.by_end = numbers_sorted(rank->work_count, evidence_compare_ends, rank->works);
+    search.by_id = numbers_sorted(rank->call_count, evidence_compare_ids, rank->calls);
     search.pushed = push_times(rank);
     const bool ok = out->reasons && out->waits && out->streams && search.by_end && search.by_id &&
                     search.pushed && find_all(&search);

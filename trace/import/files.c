@@ -103,13 +103,13 @@ enum status format_refuse(const char *path, enum format format, struct diag *dia
                           : "neither JSON nor SQLite nor pickle nor a recording: no trace");
 }
 
-struct listing {
+struct files_listing {
     struct arena *arena;
     struct import_files files;
     struct diag *diag;
 };
 
-static enum status add_file(struct listing *listing, const char *path, enum format format)
+static enum status add_file(struct files_listing *listing, const char *path, enum format format)
 {
     struct import_files *files = &listing->files;
     if (!ARENA_GROW(listing->arena, files->items, files->count, files->cap))
@@ -121,7 +121,7 @@ static enum status add_file(struct listing *listing, const char *path, enum form
 /* ---- folders --------------------------------------------------------------------------------- */
 
 /* The digits at `text` without zeros in front, and how many they are. */
-static const char *digits(const char *text, size_t *count)
+static const char *files_digits(const char *text, size_t *count)
 {
     while (*text == '0' && isdigit((unsigned char)text[1]))
         text++;
@@ -130,13 +130,13 @@ static const char *digits(const char *text, size_t *count)
 }
 
 /* As strcmp, but runs of digits are numbers. */
-static int compare_names(const char *a, const char *b)
+static int files_compare_names(const char *a, const char *b)
 {
     while (*a && *b) {
         if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
             size_t a_count, b_count;
-            a = digits(a, &a_count);
-            b = digits(b, &b_count);
+            a = files_digits(a, &a_count);
+            b = files_digits(b, &b_count);
             const int order = a_count == b_count  ? strncmp(a, b, a_count)
                               : a_count < b_count ? -1
                                                   : 1;
@@ -154,10 +154,10 @@ static int compare_names(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-static int by_name(const void *left, const void *right)
+static int files_by_name(const void *left, const void *right)
 {
     const char *a = *(const char *const *)left, *b = *(const char *const *)right;
-    const int order = compare_names(a, b);
+    const int order = files_compare_names(a, b);
     return order ? order : strcmp(a, b);
 }
 
@@ -167,7 +167,7 @@ struct paths {
 };
 
 /* The paths of the files of a folder, without hidden ones. */
-static enum status list_folder(struct listing *listing, const char *folder, DIR *stream,
+static enum status list_folder(struct files_listing *listing, const char *folder, DIR *stream,
                                struct paths *out)
 {
     const struct dirent *entry;
@@ -183,11 +183,11 @@ static enum status list_folder(struct listing *listing, const char *folder, DIR 
     if (errno)
         return diag_error(listing->diag, STATUS_SYSTEM, "cannot read %s: %s", folder,
                           system_words(errno));
-    SORT(out->items, out->count, by_name);
+    SORT(out->items, out->count, files_by_name);
     return STATUS_OK;
 }
 
-static enum status add_from_folder(struct listing *listing, const char *folder,
+static enum status add_from_folder(struct files_listing *listing, const char *folder,
                                    const struct paths *paths)
 {
     const size_t before = listing->files.count;
@@ -210,7 +210,7 @@ static enum status add_from_folder(struct listing *listing, const char *folder,
     return STATUS_OK;
 }
 
-static enum status add_folder(struct listing *listing, const char *folder)
+static enum status add_folder(struct files_listing *listing, const char *folder)
 {
     struct paths paths = {0};
     DIR *stream = opendir(folder);
@@ -224,13 +224,13 @@ static enum status add_folder(struct listing *listing, const char *folder)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool is_folder(const char *path)
+static bool files_is_folder(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static enum status add_named(struct listing *listing, const char *path)
+static enum status add_named(struct files_listing *listing, const char *path)
 {
     enum format format;
     if (access(path, F_OK) == 0 && !input_is_ordinary(path))
@@ -242,16 +242,16 @@ static enum status add_named(struct listing *listing, const char *path)
     return status == STATUS_OK ? add_file(listing, path, format) : status;
 }
 
-static const char *kind_of(enum format format)
+static const char *files_kind_of(enum format format)
 {
     return format_is_trace(format) ? "trace" : format == FORMAT_RECORDING ? "recording" : "dump";
 }
 
-static enum status check_kinds(const struct import_files *files, struct diag *diag)
+static enum status files_check_kinds(const struct import_files *files, struct diag *diag)
 {
     for (size_t i = 1; i < files->count; i++) {
-        const char *first = kind_of(files->items[0].format),
-                   *other = kind_of(files->items[i].format);
+        const char *first = files_kind_of(files->items[0].format),
+                   *other = files_kind_of(files->items[i].format);
         if (strcmp(first, other) != 0)
             return diag_error(diag, STATUS_INPUT,
                               "%s and %s do not belong together: one is a %s, the other a %s",
@@ -263,13 +263,13 @@ static enum status check_kinds(const struct import_files *files, struct diag *di
 enum status files_list(const char *const *paths, size_t count, struct arena *arena,
                        struct import_files *out, struct diag *diag)
 {
-    struct listing listing = {.arena = arena, .diag = diag};
+    struct files_listing listing = {.arena = arena, .diag = diag};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        status =
-            is_folder(paths[i]) ? add_folder(&listing, paths[i]) : add_named(&listing, paths[i]);
+        status = files_is_folder(paths[i]) ? add_folder(&listing, paths[i])
+                                           : add_named(&listing, paths[i]);
     if (status == STATUS_OK)
-        status = check_kinds(&listing.files, diag);
+        status = files_check_kinds(&listing.files, diag);
     if (status == STATUS_OK)
         *out = listing.files;
     return status;

@@ -45,7 +45,7 @@ static const char *plain_name(struct arena *arena, const char *prefix, const cha
     return name && *name ? name : name ? "unnamed" : NULL;
 }
 
-static bool is_taken(const struct plan *plan, const char *name)
+static bool flight_is_taken(const struct plan *plan, const char *name)
 {
     for (size_t i = 0; i + 1 < plan->comm_count; i++)
         if (strcmp(plan->comms[i].name, name) == 0)
@@ -54,21 +54,21 @@ static bool is_taken(const struct plan *plan, const char *name)
 }
 
 /* "pg0"; groups of one name and of other ranks are numbered. */
-static const char *comm_name(struct plan *plan, const struct flight_group *group)
+static const char *flight_comm_name(struct plan *plan, const struct flight_group *group)
 {
     const char *stem = plain_name(&plan->arena, "pg", group->name), *name = stem;
-    for (int number = 2; name && is_taken(plan, name); number++)
+    for (int number = 2; name && flight_is_taken(plan, name); number++)
         name = arena_printf(&plan->arena, "%s_%d", stem, number);
     return name;
 }
 
 /* Its members are ranks of the plan: those with a dump. */
-static bool add_comm(struct flight *flight, size_t g)
+static bool flight_add_comm(struct flight *flight, size_t g)
 {
     struct plan *plan = flight->plan;
     const struct flight_group *group = &flight->job->groups[g];
     struct comm *comm = &plan->comms[plan->comm_count++];
-    *comm = (struct comm){.declared = true, .name = comm_name(plan, group)};
+    *comm = (struct comm){.declared = true, .name = flight_comm_name(plan, group)};
     comm->members = ARENA_ARRAY(&plan->arena, group->rank_count, int);
     for (size_t i = 0; comm->members && i < group->rank_count; i++) {
         const int rank = plan_rank(flight, group->ranks[i]);
@@ -103,7 +103,7 @@ static int pair_comm(struct flight *flight, int group, int a, int b)
 
 /* ---- types ------------------------------------------------------------------------------------ */
 
-static int by_call(const void *left, const void *right)
+static int flight_by_call(const void *left, const void *right)
 {
     const struct typed *a = left, *b = right;
     if (a->group != b->group)
@@ -133,7 +133,7 @@ static bool list_types(struct flight *flight)
                 flight->typed[flight->typed_count++] =
                     (struct typed){call->group, call->number, call->parts[0].dtype};
         }
-    SORT(flight->typed, flight->typed_count, by_call);
+    SORT(flight->typed, flight->typed_count, flight_by_call);
     return true;
 }
 
@@ -146,12 +146,12 @@ static bool types_differ(const struct flight *flight, const struct flight_call *
         return false;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (by_call(&flight->typed[middle], &key) < 0)
+        if (flight_by_call(&flight->typed[middle], &key) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < flight->typed_count && by_call(&flight->typed[low], &key) == 0; low++)
+    for (; low < flight->typed_count && flight_by_call(&flight->typed[low], &key) == 0; low++)
         if (strcmp(flight->typed[low].dtype, call->parts[0].dtype) != 0)
             return true;
     return false;
@@ -173,7 +173,7 @@ static size_t kept_parts(const struct flight *flight, const struct flight_call *
     return kept;
 }
 
-static bool is_collective(const struct flight_call *call)
+static bool flight_is_collective(const struct flight_call *call)
 {
     return call->part_count == 1 && !call->parts[0].is_message;
 }
@@ -215,8 +215,8 @@ static bool set_parts(struct flight *flight, struct host_op *op, const struct fl
     return op->parts != NULL;
 }
 
-static bool add_call(struct flight *flight, struct job_thread *thread,
-                     const struct flight_call *call)
+static bool flight_add_call(struct flight *flight, struct job_thread *thread,
+                            const struct flight_call *call)
 {
     struct plan *plan = flight->plan;
     if (call->left_out || kept_parts(flight, call) == 0)
@@ -232,23 +232,24 @@ static bool add_call(struct flight *flight, struct job_thread *thread,
     snprintf(name, sizeof name, "nccl.%.150s", plan->comms[comm].name);
     const int stream = names_intern(&plan->streams, &plan->arena, name);
     struct host_op *op =
-        job_add_op(flight->out, thread, is_collective(call) ? OP_COLLECTIVE : OP_GROUP);
+        job_add_op(flight->out, thread, flight_is_collective(call) ? OP_COLLECTIVE : OP_GROUP);
     if (stream < 0 || !op)
         return false;
     op->comm = comm;
     op->stream = stream;
     op->sm = flight->options->sm_slots > 0;
-    return is_collective(call) ? set_collective(flight, op, call) : set_parts(flight, op, call);
+    return flight_is_collective(call) ? set_collective(flight, op, call)
+                                      : set_parts(flight, op, call);
 }
 
-static bool add_thread(struct flight *flight, const struct flight_rank *rank)
+static bool flight_add_thread(struct flight *flight, const struct flight_rank *rank)
 {
     struct job_thread *thread = job_add_thread(flight->out, plan_rank(flight, rank->rank), "main");
     if (!thread)
         return false;
     thread->is_rank = true;
     for (size_t i = 0; i < rank->call_count; i++)
-        if (!add_call(flight, thread, &rank->calls[i]))
+        if (!flight_add_call(flight, thread, &rank->calls[i]))
             return false;
     return true;
 }
@@ -279,7 +280,7 @@ static bool missing_ranks(const struct flight *flight, int64_t **out, size_t *co
 }
 
 /* "3", "3, 5 and 7", "3, 5, 7, 9 and 12 more"; NULL without memory. */
-static const char *list_ranks(struct arena *arena, const int64_t *ranks, size_t count)
+static const char *flight_list_ranks(struct arena *arena, const int64_t *ranks, size_t count)
 {
     enum { SHOWN = 8 };
     const size_t shown = count > SHOWN ? SHOWN - 1 : count;
@@ -295,9 +296,9 @@ static const char *list_ranks(struct arena *arena, const int64_t *ranks, size_t 
 }
 
 /* "rank 3", "ranks 3 and 5"; NULL without memory. */
-static const char *name_ranks(struct arena *arena, const int64_t *ranks, size_t count)
+static const char *flight_name_ranks(struct arena *arena, const int64_t *ranks, size_t count)
 {
-    const char *list = list_ranks(arena, ranks, count);
+    const char *list = flight_list_ranks(arena, ranks, count);
     return list ? arena_printf(arena, count == 1 ? "rank %s" : "ranks %s", list) : NULL;
 }
 
@@ -310,7 +311,7 @@ static const char *say_missing(struct flight *flight, struct diag *diag)
         return NULL;
     if (count == 0)
         return "";
-    const char *names = name_ranks(arena, ranks, count);
+    const char *names = flight_name_ranks(arena, ranks, count);
     if (!names)
         return NULL;
     diag_warn(diag,
@@ -407,7 +408,7 @@ static const char *hypotheses(struct flight *flight, struct diag *diag)
 /* ---- the plan -------------------------------------------------------------------------------- */
 
 /* The plan has the job's numbers of ranks where they are small enough. */
-static void number_ranks(struct flight *flight, struct diag *diag)
+static void flight_number_ranks(struct flight *flight, struct diag *diag)
 {
     const struct flight_job *job = flight->job;
     const int64_t last = job->ranks[job->rank_count - 1].rank;
@@ -420,12 +421,12 @@ static void number_ranks(struct flight *flight, struct diag *diag)
                   last, job->rank_count);
 }
 
-static bool write_plan(struct flight *flight, struct diag *diag)
+static bool flight_write_plan(struct flight *flight, struct diag *diag)
 {
     const struct flight_options *options = flight->options;
     const struct flight_job *job = flight->job;
     struct plan *plan = flight->plan;
-    number_ranks(flight, diag);
+    flight_number_ranks(flight, diag);
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->machine.sm_slots = (int)options->sm_slots;
     plan->machine.launch_order_implicit = options->launch_order;
@@ -434,11 +435,11 @@ static bool write_plan(struct flight *flight, struct diag *diag)
     flight->comm_cap = job->group_count;
     bool ok = plan->name && plan->comms && list_types(flight);
     for (size_t g = 0; ok && g < job->group_count; g++)
-        ok = add_comm(flight, g);
+        ok = flight_add_comm(flight, g);
     plan->about = ok ? hypotheses(flight, diag) : NULL;
     ok = plan->about != NULL;
     for (size_t r = 0; ok && r < job->rank_count; r++)
-        ok = add_thread(flight, &job->ranks[r]);
+        ok = flight_add_thread(flight, &job->ranks[r]);
     return ok;
 }
 
@@ -446,6 +447,6 @@ enum status flight_threads(const struct flight_job *job, const struct flight_opt
                            struct job *out, struct diag *diag)
 {
     struct flight flight = {.job = job, .options = options, .out = out, .plan = &out->plan};
-    return write_plan(&flight, diag) && warn_of_lost(&flight, diag) ? STATUS_OK
-                                                                    : diag_no_memory(diag);
+    return flight_write_plan(&flight, diag) && warn_of_lost(&flight, diag) ? STATUS_OK
+                                                                           : diag_no_memory(diag);
 }

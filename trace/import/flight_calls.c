@@ -49,7 +49,8 @@ static bool is_of_group(const struct value *entry, const char *name)
 }
 
 /* True if the rank has called the group. *completed becomes true if one of these calls is over. */
-static bool has_called(const struct flight_rank *rank, const char *name, bool *completed)
+static bool flight_calls_has_called(const struct flight_rank *rank, const char *name,
+                                    bool *completed)
 {
     const struct value *entries = value_get(rank->root, "entries");
     bool found = false;
@@ -66,7 +67,7 @@ static void take_callers(const struct flight_job *job, struct flight_group *grou
 {
     bool completed = false;
     for (size_t i = 0; i < job->rank_count; i++)
-        if (has_called(&job->ranks[i], group->name, &completed))
+        if (flight_calls_has_called(&job->ranks[i], group->name, &completed))
             add_member(group, job->ranks[i].rank);
     group->is_guessed = !completed;
     for (size_t i = 0; !completed && i < job->rank_count; i++)
@@ -196,8 +197,8 @@ static int refuse_stranger(struct flight_job *job, const struct flight_rank *ran
 }
 
 /* The group of an entry: [name, description], or the name alone; -1: job->status, or memory. */
-static int group_of(struct flight_job *job, struct flight_rank *rank, const struct value *root,
-                    const struct value *entry)
+static int flight_calls_group_of(struct flight_job *job, struct flight_rank *rank,
+                                 const struct value *root, const struct value *entry)
 {
     const struct value *named = value_get(entry, "process_group");
     const char *name = value_text(value_count(named) > 0 ? named->items[0] : named);
@@ -232,7 +233,7 @@ static int64_t element_bytes(const char *dtype)
 }
 
 /* Of all tensors of a list of shapes; 0 where they would be more than can be. */
-static int64_t tensor_bytes(const struct value *shapes, const struct value *dtypes)
+static int64_t flight_calls_tensor_bytes(const struct value *shapes, const struct value *dtypes)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < value_count(shapes); i++) {
@@ -255,7 +256,7 @@ static int64_t entry_bytes(const struct value *entry, const char *which)
     char sizes[32], dtypes[32];
     snprintf(sizes, sizeof sizes, "%s_sizes", which);
     snprintf(dtypes, sizeof dtypes, "%s_dtypes", which);
-    return tensor_bytes(value_get(entry, sizes), value_get(entry, dtypes));
+    return flight_calls_tensor_bytes(value_get(entry, sizes), value_get(entry, dtypes));
 }
 
 /* Of the first tensor, which a rank that only gives or takes has on one side. */
@@ -290,7 +291,7 @@ static const struct kind_word {
     {"", COLLECTIVE_ALL_TO_ALL, false},
 };
 
-static const struct kind_word *kind_of(const char *name)
+static const struct kind_word *flight_calls_kind_of(const char *name)
 {
     const struct kind_word *word = kind_words;
     while (!strstr(name, word->part))
@@ -307,7 +308,7 @@ static const char *operation(const struct value *entry)
 }
 
 /* The peer of "send 0->1" and "recv 1<-0", which are ranks in the group. */
-static int64_t peer_of(const struct flight_group *group, const char *name)
+static int64_t flight_calls_peer_of(const struct flight_group *group, const char *name)
 {
     const char *arrow = strstr(name, "->");
     arrow = arrow ? arrow : strstr(name, "<-");
@@ -317,7 +318,7 @@ static int64_t peer_of(const struct flight_group *group, const char *name)
     return (size_t)peer < group->rank_count ? group->ranks[peer] : -1;
 }
 
-static bool is_message(const struct value *entry)
+static bool flight_calls_is_message(const struct value *entry)
 {
     const char *name = operation(entry);
     return strncmp(name, "send", 4) == 0 || strncmp(name, "recv", 4) == 0;
@@ -333,14 +334,14 @@ static bool ends_batch(const char *name)
 static struct flight_part read_part(const struct flight_group *group, const struct value *entry)
 {
     struct flight_part part = {.name = operation(entry), .peer = -1};
-    part.is_message = is_message(entry);
+    part.is_message = flight_calls_is_message(entry);
     if (part.is_message) {
         part.send = strncmp(part.name, "send", 4) == 0;
-        part.peer = peer_of(group, part.name);
+        part.peer = flight_calls_peer_of(group, part.name);
         part.bytes = entry_bytes(entry, part.send ? "input" : "output");
         return part;
     }
-    const struct kind_word *word = kind_of(part.name);
+    const struct kind_word *word = flight_calls_kind_of(part.name);
     part.kind = word->kind;
     part.bytes = word->same_size ? entry_bytes(entry, "input") : 0;
     part.dtype = entry_dtype(entry);
@@ -349,7 +350,8 @@ static struct flight_part read_part(const struct flight_group *group, const stru
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static bool add_part(struct flight_job *job, struct flight_call *call, const struct value *entry)
+static bool flight_calls_add_part(struct flight_job *job, struct flight_call *call,
+                                  const struct value *entry)
 {
     if (!ARENA_GROW(job->arena, call->parts, call->part_count, call->part_cap))
         return false;
@@ -359,7 +361,8 @@ static bool add_part(struct flight_job *job, struct flight_call *call, const str
 
 /* The batch that the call belongs to: the last call of its group, if that has the same number; NULL: it begins a new
    one. */
-static struct flight_call *batch_of(const struct flight_rank *rank, const struct flight_call *call)
+static struct flight_call *flight_calls_batch_of(const struct flight_rank *rank,
+                                                 const struct flight_call *call)
 {
     const int last = rank->last_call[call->group];
     struct flight_call *batch = last ? &rank->calls[last - 1] : NULL;
@@ -375,7 +378,7 @@ static bool add_to_batch(struct flight_job *job, struct flight_call *batch,
 {
     if (!ends_batch(operation(entry))) {
         batch->left_out = true;
-        return add_part(job, batch, entry);
+        return flight_calls_add_part(job, batch, entry);
     }
     batch->left_out = false;
     batch->is_batch = true;
@@ -384,8 +387,8 @@ static bool add_to_batch(struct flight_job *job, struct flight_call *batch,
 }
 
 /* A batch without an end is open only until the next call of its group. */
-static bool add_call(struct flight_job *job, struct flight_rank *rank,
-                     const struct flight_call *call)
+static bool flight_calls_add_call(struct flight_job *job, struct flight_rank *rank,
+                                  const struct flight_call *call)
 {
     int *last = &rank->last_call[call->group];
     if (*last && rank->calls[*last - 1].part_count > 1)
@@ -394,24 +397,25 @@ static bool add_call(struct flight_job *job, struct flight_rank *rank,
         return false;
     rank->calls[rank->call_count++] = *call;
     *last = (int)rank->call_count;
-    return add_part(job, &rank->calls[rank->call_count - 1], call->entry);
+    return flight_calls_add_part(job, &rank->calls[rank->call_count - 1], call->entry);
 }
 
 static bool add_entry(struct flight_job *job, struct flight_rank *rank, const struct value *root,
                       const struct value *entry)
 {
-    struct flight_call call = {.group = group_of(job, rank, root, entry), .entry = entry};
-    call.is_message = value_int(value_get(entry, "is_p2p"), is_message(entry)) != 0;
+    struct flight_call call = {.group = flight_calls_group_of(job, rank, root, entry),
+                               .entry = entry};
+    call.is_message = value_int(value_get(entry, "is_p2p"), flight_calls_is_message(entry)) != 0;
     call.number =
         value_int(value_get(entry, call.is_message ? "p2p_seq_id" : "collective_seq_id"), -1);
     call.completed = flight_is_completed(entry);
     /* the end of a batch whose messages the ring has lost */
-    call.left_out = call.is_message && !is_message(entry);
+    call.left_out = call.is_message && !flight_calls_is_message(entry);
     if (call.group < 0)
         return false;
     rank->is_ring |= !rank->last_call[call.group] && call.number > 1; /* they begin at 1 */
-    struct flight_call *batch = batch_of(rank, &call);
-    return batch ? add_to_batch(job, batch, entry) : add_call(job, rank, &call);
+    struct flight_call *batch = flight_calls_batch_of(rank, &call);
+    return batch ? add_to_batch(job, batch, entry) : flight_calls_add_call(job, rank, &call);
 }
 
 static bool read_rank(struct flight_job *job, const struct flight_dump *dump,
@@ -465,7 +469,7 @@ static bool is_lost(const struct flight_job *job, const struct flight_call *call
            (call->number >= 0 && call->number < group->first_number);
 }
 
-static void leave_out(struct flight_job *job)
+static void flight_calls_leave_out(struct flight_job *job)
 {
     for (size_t g = 0; g < job->group_count; g++)
         find_first_number(job, (int)g);
@@ -478,7 +482,7 @@ static void leave_out(struct flight_job *job)
 
 /* ---- all dumps ------------------------------------------------------------------------------- */
 
-static int by_rank(const void *left, const void *right)
+static int flight_calls_by_rank(const void *left, const void *right)
 {
     const struct flight_dump *a = left, *b = right;
     return (a->rank > b->rank) - (a->rank < b->rank);
@@ -493,7 +497,7 @@ static enum status sort_dumps(struct flight_dump *dumps, size_t count, struct di
             dumps[i].rank = (int64_t)i;
         entries += value_count(value_get(dumps[i].root, "entries"));
     }
-    SORT(dumps, count, by_rank);
+    SORT(dumps, count, flight_calls_by_rank);
     for (size_t i = 1; i < count; i++)
         if (dumps[i].rank == dumps[i - 1].rank)
             return diag_error(diag, STATUS_INPUT,
@@ -522,7 +526,7 @@ enum status flight_read(const struct flight_dump *dumps, size_t count, struct ar
     for (size_t i = 0; i < count; i++)
         if (!read_rank(&job, &sorted[i], &job.ranks[i]))
             return job.status != STATUS_OK ? job.status : diag_no_memory(diag);
-    leave_out(&job);
+    flight_calls_leave_out(&job);
     *out = job;
     return STATUS_OK;
 }

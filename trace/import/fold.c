@@ -11,12 +11,12 @@
 #include "base/sort.h"
 
 /* A place in a step: a thread and a slot in it. */
-struct place {
+struct fold_place {
     int thread, step, slot;
 };
 
 /* A stream waits for an event in front of a slot. */
-struct edge {
+struct fold_edge {
     int thread, slot; /* that waits */
     int on_thread, on_slot, distance;
     int stream;
@@ -30,10 +30,10 @@ struct folder {
     int thread_count, steps;
     bool typical;
     struct arena arena;
-    size_t **slots;    /* per thread: the operations of all slots, step by step */
-    int **first;       /* per thread and step, and one more: of `slots` */
-    struct place *set; /* per flag, then per event: where it is set */
-    struct edge *edges;
+    size_t **slots;         /* per thread: the operations of all slots, step by step */
+    int **first;            /* per thread and step, and one more: of `slots` */
+    struct fold_place *set; /* per flag, then per event: where it is set */
+    struct fold_edge *edges;
     size_t edge_count, edge_cap;
     int from, to; /* the run of steps */
     int **event;  /* per thread and slot: that is recorded behind it; -1 */
@@ -42,12 +42,12 @@ struct folder {
     bool no_memory;
 };
 
-static inline struct place *fold_flag_place(const struct folder *folder, int flag)
+static inline struct fold_place *fold_flag_place(const struct folder *folder, int flag)
 {
     return &folder->set[flag];
 }
 
-static inline struct place *fold_event_place(const struct folder *folder, int event)
+static inline struct fold_place *fold_event_place(const struct folder *folder, int event)
 {
     return &folder->set[folder->plan->flags.count + (size_t)event];
 }
@@ -101,7 +101,7 @@ static bool is_slot(const struct host_op *op)
 /* ---- the slots of a step --------------------------------------------------------------------- */
 
 /* The step of each operation: -1 in front of the first one. */
-static int step_at(const struct folder *folder, int thread, size_t op, int step)
+static int fold_step_at(const struct folder *folder, int thread, size_t op, int step)
 {
     while (step < folder->steps && op >= folder->threads[thread].marks[step + 1])
         step++;
@@ -120,7 +120,7 @@ static bool list_slots(struct folder *folder, int thread)
         const struct host_op *op = &t->ops[i];
         const int step = i < folder->threads[thread].marks[0]
                              ? -1
-                             : step_at(folder, thread, i, last < 0 ? 0 : last);
+                             : fold_step_at(folder, thread, i, last < 0 ? 0 : last);
         for (; last < step; last++)
             if (last + 1 <= folder->steps)
                 first[last + 1] = count;
@@ -128,7 +128,7 @@ static bool list_slots(struct folder *folder, int thread)
         if (is_slot(op) && inside)
             slots[count++] = i;
         outside += is_slot(op) && !inside;
-        const struct place place = {thread, step, inside ? count - first[step] - 1 : outside};
+        const struct fold_place place = {thread, step, inside ? count - first[step] - 1 : outside};
         if (op->kind == OP_SIGNAL)
             *fold_flag_place(folder, op->object) = place;
         if (op->kind == OP_RECORD)
@@ -141,7 +141,7 @@ static bool list_slots(struct folder *folder, int thread)
     return true;
 }
 
-static bool prepare(struct folder *folder)
+static bool fold_prepare(struct folder *folder)
 {
     const struct plan *plan = folder->plan;
     const size_t threads = (size_t)folder->thread_count;
@@ -149,14 +149,14 @@ static bool prepare(struct folder *folder)
     folder->first = ARENA_ARRAY(&folder->arena, threads, int *);
     folder->event = ARENA_ARRAY(&folder->arena, threads, int *);
     folder->set =
-        ARENA_ARRAY(&folder->arena, plan->flags.count + plan->events.count + 1, struct place);
+        ARENA_ARRAY(&folder->arena, plan->flags.count + plan->events.count + 1, struct fold_place);
     folder->renamed = ARENA_ARRAY(&folder->arena, plan->events.count + 1, int);
     if (!folder->slots || !folder->first || !folder->event || !folder->set || !folder->renamed)
         return false;
     for (int i = 0; i < (int)plan->events.count; i++)
         folder->renamed[i] = i;
     for (size_t i = 0; i < plan->flags.count + plan->events.count; i++)
-        folder->set[i] = (struct place){-1, -2, -1};
+        folder->set[i] = (struct fold_place){-1, -2, -1};
     for (int t = 0; t < folder->thread_count; t++)
         if (!list_slots(folder, t))
             return false;
@@ -164,7 +164,7 @@ static bool prepare(struct folder *folder)
 }
 /* ---- which steps do the same ------------------------------------------------------------------ */
 
-static bool same_word(const char *a, const char *b)
+static bool fold_same_word(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -180,7 +180,8 @@ static bool same_parts(const struct host_op *a, const struct host_op *b)
 }
 
 /* Places that are the same, each seen from its own step. */
-static bool same_place(const struct place *a, int a_step, const struct place *b, int b_step)
+static bool fold_same_place(const struct fold_place *a, int a_step, const struct fold_place *b,
+                            int b_step)
 {
     return a->thread == b->thread && a->slot == b->slot && a->step - a_step == b->step - b_step;
 }
@@ -191,11 +192,11 @@ static bool same_cause(const struct folder *folder, const struct host_op *a, int
 {
     if (a->kind == OP_AWAIT)
         return fold_flag_place(folder, a->object)->step == a_step &&
-               same_place(fold_flag_place(folder, a->object), a_step,
-                          fold_flag_place(folder, b->object), b_step);
+               fold_same_place(fold_flag_place(folder, a->object), a_step,
+                               fold_flag_place(folder, b->object), b_step);
     if (a->kind == OP_SYNC && a->sync == SYNC_EVENT)
-        return same_place(fold_event_place(folder, a->object), a_step,
-                          fold_event_place(folder, b->object), b_step);
+        return fold_same_place(fold_event_place(folder, a->object), a_step,
+                               fold_event_place(folder, b->object), b_step);
     return true;
 }
 
@@ -205,7 +206,7 @@ static bool same_slot(const struct folder *folder, int thread, int a_step, int b
     const struct host_op *b = fold_slot_op(folder, thread, b_step, slot);
     return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
            a->sync == b->sync && a->direction == b->direction && a->collective == b->collective &&
-           same_word(a->name, b->name) && same_parts(a, b) &&
+           fold_same_word(a->name, b->name) && same_parts(a, b) &&
            same_cause(folder, a, a_step, b, b_step);
 }
 
@@ -219,8 +220,8 @@ static bool same_waits(const struct folder *folder, int thread, int a_step, int 
     size_t b =
         fold_next_wait(folder, thread, fold_waits_begin(folder, thread, b_step, slot), b_end);
     while (a < a_end && b < b_end) {
-        if (!same_place(fold_event_place(folder, ops[a].object), a_step,
-                        fold_event_place(folder, ops[b].object), b_step) ||
+        if (!fold_same_place(fold_event_place(folder, ops[a].object), a_step,
+                             fold_event_place(folder, ops[b].object), b_step) ||
             ops[a].stream != ops[b].stream)
             return false;
         a = fold_next_wait(folder, thread, a + 1, a_end);
@@ -244,7 +245,7 @@ static bool same_steps(const struct folder *folder, int a, int b)
 }
 
 /* The longest run of steps that do the same; the first of equal ones. */
-static void find_run(struct folder *folder)
+static void fold_find_run(struct folder *folder)
 {
     folder->from = folder->to = 0;
     for (int from = 0, step = 1; step <= folder->steps; step++) {
@@ -277,9 +278,9 @@ bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, si
                             .typical = typical};
     bool fits = steps > 1 && count > 0;
     arena_init(&folder.arena, 0);
-    bool ok = !fits || prepare(&folder);
+    bool ok = !fits || fold_prepare(&folder);
     if (ok && fits)
-        find_run(&folder);
+        fold_find_run(&folder);
     fits &= folder.to > folder.from && 2 * (folder.to - folder.from + 1) > folder.steps;
     ok = ok && (!fits || fold_find_waits(&folder, &fits));
     ok = ok && (!fits || fold_find_events(&folder, &fits));
@@ -295,7 +296,7 @@ bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, si
 
 /* ---- waits of the step ------------------------------------------------------------------------- */
 
-static void add_edge(struct folder *folder, const struct edge *edge)
+static void fold_add_edge(struct folder *folder, const struct fold_edge *edge)
 {
     if (!ARENA_GROW(&folder->arena, folder->edges, folder->edge_count, folder->edge_cap))
         folder->no_memory = true;
@@ -303,7 +304,7 @@ static void add_edge(struct folder *folder, const struct edge *edge)
         folder->edges[folder->edge_count++] = *edge;
 }
 
-static void list_edges(struct folder *folder, int thread, int step)
+static void fold_list_edges(struct folder *folder, int thread, int step)
 {
     for (int slot = 0; slot <= fold_slot_count(folder, thread, step); slot++) {
         const size_t end = fold_slot_end(folder, thread, step, slot);
@@ -311,18 +312,18 @@ static void list_edges(struct folder *folder, int thread, int step)
             fold_next_wait(folder, thread, fold_waits_begin(folder, thread, step, slot), end);
         for (; at < end; at = fold_next_wait(folder, thread, at + 1, end)) {
             const struct host_op *op = &fold_ops(folder, thread)[at];
-            const struct place *place = fold_event_place(folder, op->object);
-            const struct edge edge = {
+            const struct fold_place *place = fold_event_place(folder, op->object);
+            const struct fold_edge edge = {
                 thread,     slot, place->thread, place->slot, step - place->step,
                 op->stream, step, op->object};
-            add_edge(folder, &edge);
+            fold_add_edge(folder, &edge);
         }
     }
 }
 
-static int compare_edges(const void *left, const void *right)
+static int fold_compare_edges(const void *left, const void *right)
 {
-    const struct edge *a = left, *b = right;
+    const struct fold_edge *a = left, *b = right;
     const int keys[][2] = {
         {a->thread, b->thread},   {a->slot, b->slot},         {a->on_thread, b->on_thread},
         {a->on_slot, b->on_slot}, {a->distance, b->distance}, {a->stream, b->stream},
@@ -333,7 +334,7 @@ static int compare_edges(const void *left, const void *right)
     return 0;
 }
 
-static bool same_edge(const struct edge *a, const struct edge *b)
+static bool same_edge(const struct fold_edge *a, const struct fold_edge *b)
 {
     return a->thread == b->thread && a->slot == b->slot && a->on_thread == b->on_thread &&
            a->on_slot == b->on_slot && a->distance == b->distance && a->stream == b->stream;
@@ -352,8 +353,8 @@ static bool hands_over(const struct folder *folder, int by, int from_slot, int t
 }
 
 /* True if the wait means the same record when there is one event for all iterations. */
-static bool is_told_apart(const struct folder *folder, int thread, int slot, const struct place *on,
-                          int distance)
+static bool is_told_apart(const struct folder *folder, int thread, int slot,
+                          const struct fold_place *on, int distance)
 {
     if (distance < 0 || distance > 1 || on->slot < 0)
         return false;
@@ -365,28 +366,30 @@ static bool is_told_apart(const struct folder *folder, int thread, int slot, con
             hands_over(folder, thread, 0, on->thread, on->slot + 1));
 }
 
-static int source_stream(const struct folder *folder, const struct edge *edge)
+static int source_stream(const struct folder *folder, const struct fold_edge *edge)
 {
     return edge->on_slot < 0
                ? -1
                : fold_slot_op(folder, edge->on_thread, folder->from, edge->on_slot)->stream;
 }
 
-static bool is_clear(const struct folder *folder, const struct edge *edge)
+static bool is_clear(const struct folder *folder, const struct fold_edge *edge)
 {
-    const struct place on = {edge->on_thread, 0, edge->on_slot};
+    const struct fold_place on = {edge->on_thread, 0, edge->on_slot};
     return is_told_apart(folder, edge->thread, edge->slot, &on, edge->distance);
 }
 
 /* True if the two waits are of one kind: of one stream for another. */
-static bool same_streams(const struct folder *folder, const struct edge *a, const struct edge *b)
+static bool same_streams(const struct folder *folder, const struct fold_edge *a,
+                         const struct fold_edge *b)
 {
     return a->thread == b->thread && a->stream == b->stream && a->on_thread == b->on_thread &&
            a->distance == b->distance && source_stream(folder, a) == source_stream(folder, b);
 }
 
 /* The wait that most of these edges are; of equals the first, which asks for the least. */
-static struct edge most_frequent(const struct edge *edges, const size_t *list, size_t count)
+static struct fold_edge most_frequent(const struct fold_edge *edges, const size_t *list,
+                                      size_t count)
 {
     size_t best = 0, most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -403,7 +406,7 @@ static struct edge most_frequent(const struct edge *edges, const size_t *list, s
 
 /* True if all steps wait exactly like this, but the first ones, which have no step so far before them. */
 static bool is_in_all(const struct folder *folder, const size_t *list, size_t count,
-                      const struct edge *kept)
+                      const struct fold_edge *kept)
 {
     const int first = folder->from > kept->distance ? folder->from : kept->distance;
     bool same = (int)count == folder->to + 1 - first;
@@ -415,7 +418,7 @@ static bool is_in_all(const struct folder *folder, const size_t *list, size_t co
 /* Lists the edges from `first` on that stand for one wait: of one kind, near each other, each of another step. */
 static size_t list_alike(const struct folder *folder, size_t first, bool *taken, size_t *list)
 {
-    const struct edge *edges = folder->edges;
+    const struct fold_edge *edges = folder->edges;
     size_t count = 0;
     for (size_t i = first; i < folder->edge_count && edges[i].thread == edges[first].thread; i++) {
         if (taken[i] || !same_streams(folder, &edges[i], &edges[first]) ||
@@ -436,7 +439,7 @@ static bool keep_frequent(struct folder *folder)
     const size_t all = folder->edge_count, steps = (size_t)(folder->to - folder->from + 1);
     bool *taken = ARENA_ARRAY(&folder->arena, all + 1, bool);
     size_t *list = ARENA_ARRAY(&folder->arena, steps + 1, size_t);
-    struct edge *kept = ARENA_ARRAY(&folder->arena, all + 1, struct edge);
+    struct fold_edge *kept = ARENA_ARRAY(&folder->arena, all + 1, struct fold_edge);
     if (!taken || !list || !kept)
         return false;
     size_t count = 0;
@@ -451,7 +454,7 @@ static bool keep_frequent(struct folder *folder)
     }
     folder->edges = kept;
     folder->edge_count = count;
-    SORT(kept, count, compare_edges);
+    SORT(kept, count, fold_compare_edges);
     return true;
 }
 
@@ -473,10 +476,10 @@ static bool fold_find_waits(struct folder *folder, bool *fits)
 {
     for (int t = 0; t < folder->thread_count; t++)
         for (int step = folder->from; step <= folder->to; step++)
-            list_edges(folder, t, step);
+            fold_list_edges(folder, t, step);
     if (folder->no_memory)
         return false;
-    SORT(folder->edges, folder->edge_count, compare_edges);
+    SORT(folder->edges, folder->edge_count, fold_compare_edges);
     return folder->typical ? keep_frequent(folder) : keep_first(folder, fits);
 }
 /* ---- events of the step -------------------------------------------------------------------------- */
@@ -500,7 +503,7 @@ static bool want_syncs(struct folder *folder)
             const struct host_op *op = fold_slot_op(folder, t, folder->from, i);
             if (op->kind != OP_SYNC || op->sync != SYNC_EVENT)
                 continue;
-            const struct place *place = fold_event_place(folder, op->object);
+            const struct fold_place *place = fold_event_place(folder, op->object);
             if (!is_told_apart(folder, t, i, place, folder->from - place->step))
                 return false;
             want_event(folder, place->thread, place->slot, op->object);
@@ -518,7 +521,7 @@ static bool want_outer(struct folder *folder)
             const struct host_op *op = &thread->ops[i];
             const bool waits =
                 op->kind == OP_WAIT || (op->kind == OP_SYNC && op->sync == SYNC_EVENT);
-            const struct place *place = waits ? fold_event_place(folder, op->object) : NULL;
+            const struct fold_place *place = waits ? fold_event_place(folder, op->object) : NULL;
             if (!waits || !in_run(folder, place->step))
                 continue;
             if (place->step != folder->to || place->thread != t)
@@ -550,13 +553,13 @@ static bool flags_stay(const struct folder *folder)
 static void rename_events(struct folder *folder)
 {
     for (int e = 0; e < (int)folder->plan->events.count; e++) {
-        const struct place *place = fold_event_place(folder, e);
+        const struct fold_place *place = fold_event_place(folder, e);
         if (place->thread >= 0 && in_run(folder, place->step) && place->slot >= 0 &&
             folder->event[place->thread][place->slot] >= 0)
             folder->renamed[e] = folder->event[place->thread][place->slot];
     }
     for (size_t i = 0; i < folder->edge_count; i++) {
-        const struct edge *edge = &folder->edges[i];
+        const struct fold_edge *edge = &folder->edges[i];
         if (edge->distance > 0 && edge->step == folder->from)
             folder->renamed[edge->event] = folder->event[edge->on_thread][edge->on_slot];
     }
@@ -585,7 +588,7 @@ static bool fold_find_events(struct folder *folder, bool *fits)
 
 /* ---- the step, iteration by iteration --------------------------------------------------------------- */
 
-struct writer {
+struct fold_writer {
     struct folder *folder;
     int thread;
     struct host_op *ops; /* of the first iteration */
@@ -593,7 +596,7 @@ struct writer {
     size_t next_edge; /* they are in the order of threads and slots */
 };
 
-static struct host_op *add_op(struct writer *writer, const struct host_op *like)
+static struct host_op *fold_add_op(struct fold_writer *writer, const struct host_op *like)
 {
     struct folder *folder = writer->folder;
     if (!ARENA_GROW(&folder->arena, writer->ops, writer->count, writer->cap)) {
@@ -628,8 +631,8 @@ static int64_t host_ns(const struct folder *folder, int thread, int step, int sl
 }
 
 /* The times of a slot in all steps; a list only where they differ. */
-static void set_times(struct writer *writer, int slot, measured *time, int64_t *out_ns,
-                      struct time_list **out_list)
+static void fold_set_times(struct fold_writer *writer, int slot, measured *time, int64_t *out_ns,
+                           struct time_list **out_list)
 {
     struct folder *folder = writer->folder;
     const size_t count = (size_t)(folder->to - folder->from + 1);
@@ -649,33 +652,33 @@ static void set_times(struct writer *writer, int slot, measured *time, int64_t *
     *out_list = varies ? list : NULL;
 }
 
-static void add_gap(struct writer *writer, int slot)
+static void fold_add_gap(struct fold_writer *writer, int slot)
 {
     const struct host_op like = {
         .kind = OP_HOST, .stream = -1, .graph = -1, .object = -1, .comm = -1};
-    struct host_op *op = add_op(writer, &like);
+    struct host_op *op = fold_add_op(writer, &like);
     if (!op)
         return;
     op->work.comm = op->work.root = -1;
-    set_times(writer, slot, gap_ns, &op->time_ns, &op->times);
+    fold_set_times(writer, slot, gap_ns, &op->time_ns, &op->times);
     if (op->time_ns == 0 && !op->times)
         writer->count--;
 }
 
-static void add_event_op(struct writer *writer, enum op_kind kind, int event, int stream)
+static void add_event_op(struct fold_writer *writer, enum op_kind kind, int event, int stream)
 {
     const struct host_op like = {
         .kind = kind, .stream = stream, .graph = -1, .object = event, .comm = -1};
-    struct host_op *op = add_op(writer, &like);
+    struct host_op *op = fold_add_op(writer, &like);
     if (op)
         op->work.comm = op->work.root = -1;
 }
 
-static void add_waits(struct writer *writer, int slot)
+static void fold_add_waits(struct fold_writer *writer, int slot)
 {
     const struct folder *folder = writer->folder;
     for (; writer->next_edge < folder->edge_count; writer->next_edge++) {
-        const struct edge *edge = &folder->edges[writer->next_edge];
+        const struct fold_edge *edge = &folder->edges[writer->next_edge];
         if (edge->thread > writer->thread || (edge->thread == writer->thread && edge->slot > slot))
             return;
         if (edge->thread == writer->thread && edge->slot == slot)
@@ -694,15 +697,16 @@ static int64_t most_bytes(const struct folder *folder, int thread, int slot)
     return most;
 }
 
-static void add_slot(struct writer *writer, int slot)
+static void add_slot(struct fold_writer *writer, int slot)
 {
     struct folder *folder = writer->folder;
-    struct host_op *op = add_op(writer, fold_slot_op(folder, writer->thread, folder->from, slot));
+    struct host_op *op =
+        fold_add_op(writer, fold_slot_op(folder, writer->thread, folder->from, slot));
     if (!op)
         return;
     op->bytes = most_bytes(folder, writer->thread, slot);
-    set_times(writer, slot, device_ns, &op->time_ns, &op->times);
-    set_times(writer, slot, host_ns, &op->host_time_ns, &op->host_times);
+    fold_set_times(writer, slot, device_ns, &op->time_ns, &op->times);
+    fold_set_times(writer, slot, host_ns, &op->host_time_ns, &op->host_times);
     if (op->kind == OP_SYNC && op->sync == SYNC_EVENT)
         op->object = folder->renamed[op->object];
     const int stream = op->stream, event = folder->event[writer->thread][slot];
@@ -711,13 +715,13 @@ static void add_slot(struct writer *writer, int slot)
 }
 
 /* The operations of the first iteration. */
-static void write_body(struct writer *writer)
+static void fold_write_body(struct fold_writer *writer)
 {
     const struct folder *folder = writer->folder;
     const int slots = fold_slot_count(folder, writer->thread, folder->from);
     for (int i = 0; i <= slots && !folder->no_memory; i++) {
-        add_gap(writer, i);
-        add_waits(writer, i);
+        fold_add_gap(writer, i);
+        fold_add_waits(writer, i);
         if (i < slots)
             add_slot(writer, i);
     }
@@ -729,7 +733,7 @@ static bool is_flag_op(const struct host_op *op)
 }
 
 /* The operation as the iteration has it. */
-static bool iterate(struct folder *folder, struct host_op *op, int iteration)
+static bool fold_iterate(struct folder *folder, struct host_op *op, int iteration)
 {
     struct plan *plan = folder->plan;
     op->iteration = iteration + 1;
@@ -764,8 +768,8 @@ static bool fold_write_thread(struct folder *folder, int t)
     const size_t end = folder->threads[t].marks[folder->to + 1];
     assert(begin <= end && end <= thread->op_count && thread->repeat_count == 0);
     const size_t times = (size_t)(folder->to - folder->from + 1);
-    struct writer writer = {.folder = folder, .thread = t};
-    write_body(&writer);
+    struct fold_writer writer = {.folder = folder, .thread = t};
+    fold_write_body(&writer);
     if (folder->no_memory)
         return false;
     const size_t count = begin + times * writer.count + thread->op_count - end;
@@ -777,7 +781,7 @@ static bool fold_write_thread(struct folder *folder, int t)
     copy_outer(folder, ops, thread->ops, begin);
     for (size_t i = 0; i < times * writer.count; i++) {
         ops[begin + i] = writer.ops[i % writer.count];
-        if (!iterate(folder, &ops[begin + i], (int)(i / writer.count)))
+        if (!fold_iterate(folder, &ops[begin + i], (int)(i / writer.count)))
             return false;
     }
     copy_outer(folder, &ops[count - (thread->op_count - end)], &thread->ops[end],

@@ -41,7 +41,7 @@ struct handoffs {
  */
 
 /* True if call `a` begins before call `b`. In a thread the order of calls is that of their numbers. */
-static bool comes_before(const struct job_rank *rank, int a, int b)
+static bool host_calls_comes_before(const struct job_rank *rank, int a, int b)
 {
     const int64_t start_a = rank->calls[a].start_ns, start_b = rank->calls[b].start_ns;
     return start_a != start_b ? start_a < start_b : a < b;
@@ -51,7 +51,7 @@ static bool add_handoff(const struct job_rank *rank, struct handoffs *out, int c
                         bool at_end)
 {
     if (call < 0 || other < 0 || rank->calls[call].thread == rank->calls[other].thread ||
-        !comes_before(rank, other, call))
+        !host_calls_comes_before(rank, other, call))
         return true;
     if (!ARRAY_GROW(out->items, out->count, out->cap))
         return false;
@@ -94,7 +94,7 @@ static bool add_records(const struct job_rank *rank, const struct evidence *evid
 }
 
 /* The first call of a thread that begins at `time_ns` or later; the number behind its last one if there is none. */
-static int first_from(const struct job_rank *rank, int thread, int64_t time_ns)
+static int host_calls_first_from(const struct job_rank *rank, int thread, int64_t time_ns)
 {
     return SORT_FIRST(i, rank->first_call[thread], rank->first_call[thread + 1],
                       rank->calls[i].start_ns >= time_ns);
@@ -106,7 +106,7 @@ static int handed_over(const struct job_rank *rank, int thread, int64_t since_ns
 {
     int best = -1;
     for (int other = 0; other < (int)rank->threads.count; other++) {
-        const int next = first_from(rank, other, time_ns);
+        const int next = host_calls_first_from(rank, other, time_ns);
         if (other == thread || next == rank->first_call[other])
             continue;
         const struct job_call *last = &rank->calls[next - 1];
@@ -137,7 +137,7 @@ static bool add_idle_ends(const struct job_rank *rank, struct handoffs *out)
 }
 
 /* By call; then the latest ends and pushes first, which imply the others. */
-static int compare(const void *left, const void *right)
+static int host_calls_compare(const void *left, const void *right)
 {
     const struct handoff *a = left, *b = right;
     if (a->call != b->call)
@@ -184,7 +184,7 @@ static bool handoffs_find(const struct job_rank *rank, const struct evidence *ev
     if (!add_stream_orders(rank, out) || !add_records(rank, evidence, out) ||
         (!rank->is_host && !add_idle_ends(rank, out)))
         return false;
-    SORT(out->items, out->count, compare);
+    SORT(out->items, out->count, host_calls_compare);
     return leave_out_implied(rank, out);
 }
 
@@ -221,14 +221,15 @@ struct calls_writer {
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static struct host_op *add_op(struct calls_writer *writer, enum op_kind kind)
+static struct host_op *host_calls_add_op(struct calls_writer *writer, enum op_kind kind)
 {
     struct host_op *op = job_add_op(writer->job, writer->thread, kind);
     writer->failed |= !op;
     return op;
 }
 
-static int named(struct calls_writer *writer, struct names *names, const char *word, int number)
+static int host_calls_named(struct calls_writer *writer, struct names *names, const char *word,
+                            int number)
 {
     char text[64];
     snprintf(text, sizeof text, "%s%d", word, number);
@@ -237,7 +238,7 @@ static int named(struct calls_writer *writer, struct names *names, const char *w
     return index;
 }
 
-static int plan_stream(struct calls_writer *writer, int stream)
+static int host_calls_plan_stream(struct calls_writer *writer, int stream)
 {
     char text[STREAM_TEXT];
     const int index = names_intern(&writer->job->plan.streams, &writer->job->plan.arena,
@@ -256,7 +257,7 @@ static void add_host(struct calls_writer *writer, int64_t until_ns)
 {
     const struct innermost *innermost = &writer->innermost;
     for (; writer->stretch < writer->last_stretch; writer->stretch++) {
-        const struct stretch *stretch = &innermost->stretches[writer->stretch];
+        const struct innermost_stretch *stretch = &innermost->stretches[writer->stretch];
         if (stretch->start_ns >= until_ns)
             break;
         add_time(writer, stretch->start_ns, NULL);
@@ -270,12 +271,12 @@ static void add_host(struct calls_writer *writer, int64_t until_ns)
 
 /* ---- pushes ---------------------------------------------------------------------------------- */
 
-static void add_waits(struct calls_writer *writer, int work, int stream)
+static void host_calls_add_waits(struct calls_writer *writer, int work, int stream)
 {
     const struct evidence *evidence = writer->evidence;
     for (int i = writer->first_edge[work]; i < writer->first_edge[work + 1]; i++) {
         const int event = writer->event[evidence->edges[i].source];
-        struct host_op *op = event >= 0 ? add_op(writer, OP_WAIT) : NULL;
+        struct host_op *op = event >= 0 ? host_calls_add_op(writer, OP_WAIT) : NULL;
         if (!op)
             continue;
         op->object = event;
@@ -313,7 +314,7 @@ static void add_opaque(struct calls_writer *writer, int work, int64_t pushed_ns,
     const int64_t late = writer->rank->works[work].start_ns - ready;
     if (!writer->options->opaque || reason->cause != IDLE_NOTHING || late <= 0)
         return;
-    struct host_op *op = add_op(writer, OP_LAUNCH);
+    struct host_op *op = host_calls_add_op(writer, OP_LAUNCH);
     if (!op)
         return;
     op->name = "opaque";
@@ -321,7 +322,7 @@ static void add_opaque(struct calls_writer *writer, int work, int64_t pushed_ns,
     op->time_ns = late;
 }
 
-static enum op_kind push_kind(const struct job_work *work, bool meets)
+static enum op_kind host_calls_push_kind(const struct job_work *work, bool meets)
 {
     if (work->is_message && meets)
         return OP_GROUP;
@@ -350,19 +351,19 @@ static void set_message(struct calls_writer *writer, struct host_op *op,
     op->name = NULL;
 }
 
-static void add_push(struct calls_writer *writer, int work)
+static void host_calls_add_push(struct calls_writer *writer, int work)
 {
     const struct job_work *w = &writer->rank->works[work];
-    const struct meeting *meeting = meetings_of(writer->meetings, writer->number, work);
+    const struct meetings_meeting *meeting = meetings_of(writer->meetings, writer->number, work);
     assert(w->stream >= 0 && (size_t)w->stream < writer->rank->stream_count);
-    const int stream = plan_stream(writer, w->stream);
+    const int stream = host_calls_plan_stream(writer, w->stream);
     const int64_t until = push_time(writer, work);
     if (writer->rank->is_host)
         add_host(writer, until);
     const int64_t passes = job_pass_time(writer->thread, until);
-    add_waits(writer, work, stream);
+    host_calls_add_waits(writer, work, stream);
     add_opaque(writer, work, writer->thread->clock_ns, stream);
-    struct host_op *op = add_op(writer, push_kind(w, meeting != NULL));
+    struct host_op *op = host_calls_add_op(writer, host_calls_push_kind(w, meeting != NULL));
     if (!op)
         return;
     op->name = writer->job->names.items[w->name];
@@ -380,7 +381,7 @@ static void add_push(struct calls_writer *writer, int work)
     }
     if (writer->event[work] < 0)
         return;
-    struct host_op *record = add_op(writer, OP_RECORD);
+    struct host_op *record = host_calls_add_op(writer, OP_RECORD);
     if (record) {
         record->object = writer->event[work];
         record->stream = stream;
@@ -389,15 +390,15 @@ static void add_push(struct calls_writer *writer, int work)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static void add_sync(struct calls_writer *writer, const struct job_call *call,
-                     const struct host_wait *wait)
+static void host_calls_add_sync(struct calls_writer *writer, const struct job_call *call,
+                                const struct host_wait *wait)
 {
     const struct job_work *works = writer->rank->works;
     if (call->kind == CALL_SYNC_EVENT && (wait->work < 0 || writer->event[wait->work] < 0))
         return;
     if (call->kind != CALL_SYNC_DEVICE && call->kind != CALL_SYNC_EVENT && wait->stream < 0)
         return;
-    struct host_op *op = add_op(writer, OP_SYNC);
+    struct host_op *op = host_calls_add_op(writer, OP_SYNC);
     if (!op)
         return;
     op->sync = SYNC_STREAM;
@@ -407,7 +408,7 @@ static void add_sync(struct calls_writer *writer, const struct job_call *call,
         op->sync = SYNC_EVENT;
         op->object = writer->event[wait->work];
     } else {
-        op->stream = plan_stream(writer, wait->stream);
+        op->stream = host_calls_plan_stream(writer, wait->stream);
     }
     /* The thread goes on when the work has ended, by the trace no later than the call. */
     const int64_t end = wait->work >= 0 ? works[wait->work].end_ns : 0;
@@ -417,7 +418,7 @@ static void add_sync(struct calls_writer *writer, const struct job_call *call,
 
 static void add_flag(struct calls_writer *writer, enum op_kind kind, int flag)
 {
-    struct host_op *op = flag >= 0 ? add_op(writer, kind) : NULL;
+    struct host_op *op = flag >= 0 ? host_calls_add_op(writer, kind) : NULL;
     if (op)
         op->object = flag;
 }
@@ -456,10 +457,10 @@ static void add_awaits(struct calls_writer *writer, int call)
 static void add_followers(struct calls_writer *writer, int work)
 {
     for (work = writer->follower[work]; work >= 0; work = writer->follower[work])
-        add_push(writer, work);
+        host_calls_add_push(writer, work);
 }
 
-static void add_call(struct calls_writer *writer, int at)
+static void host_calls_add_call(struct calls_writer *writer, int at)
 {
     const struct job_call *call = &writer->rank->calls[at];
     assert(at >= 0 && (size_t)at < writer->rank->call_count);
@@ -467,13 +468,13 @@ static void add_call(struct calls_writer *writer, int at)
     add_awaits(writer, at);
     for (int i = 0; i < call->work_count; i++) {
         const int work = writer->rank->pushed[call->first_work + i];
-        add_push(writer, work);
+        host_calls_add_push(writer, work);
         add_followers(writer, work);
     }
     add_flag(writer, OP_SIGNAL, writer->push_flag[at]);
     if (wait->stream >= 0 || wait->work >= 0) {
         add_host(writer, call->start_ns);
-        add_sync(writer, call, wait);
+        host_calls_add_sync(writer, call, wait);
     }
     if (writer->end_flag[at] >= 0)
         add_host(writer, call->end_ns);
@@ -483,7 +484,7 @@ static void add_call(struct calls_writer *writer, int at)
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* The name is made in the plan's arena. */
-static bool begin_thread(struct calls_writer *writer, const char *name)
+static bool host_calls_begin_thread(struct calls_writer *writer, const char *name)
 {
     writer->thread = name ? job_add_thread(writer->job, writer->number, name) : NULL;
     writer->stretch = writer->last_stretch = 0;
@@ -538,7 +539,7 @@ static void add_leftovers(struct calls_writer *writer, int stream)
     const struct job_stream *s = &rank->streams[stream];
     if (s->count == 0 || rank->works[rank->by_stream[s->first]].call >= 0)
         return;
-    add_push(writer, rank->by_stream[s->first]);
+    host_calls_add_push(writer, rank->by_stream[s->first]);
     add_followers(writer, rank->by_stream[s->first]);
 }
 
@@ -562,10 +563,10 @@ static void add_arrival(struct calls_writer *writer, int thread)
         add_host(writer, rank->steps_begin_ns);
 }
 
-static bool write_thread(struct calls_writer *writer, int thread)
+static bool host_calls_write_thread(struct calls_writer *writer, int thread)
 {
     const struct job_rank *rank = writer->rank;
-    if (!begin_thread(writer, arena_printf(&writer->job->plan.arena, "t%d", thread)))
+    if (!host_calls_begin_thread(writer, arena_printf(&writer->job->plan.arena, "t%d", thread)))
         return false;
     for (int stream = 0; stream < (int)rank->stream_count; stream++)
         if (first_launcher(rank, stream) == thread)
@@ -581,7 +582,7 @@ static bool write_thread(struct calls_writer *writer, int thread)
     size_t step = 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
         step = mark_steps(writer, step, rank->calls[i].start_ns);
-        add_call(writer, i);
+        host_calls_add_call(writer, i);
     }
     mark_steps(writer, step, INT64_MAX);
     add_host(writer, writer->end_ns);
@@ -594,7 +595,8 @@ static bool write_unlaunched(struct calls_writer *writer, int stream)
 {
     if (first_launcher(writer->rank, stream) >= 0)
         return true;
-    if (!begin_thread(writer, arena_printf(&writer->job->plan.arena, "unlaunched%d", stream)))
+    if (!host_calls_begin_thread(writer,
+                                 arena_printf(&writer->job->plan.arena, "unlaunched%d", stream)))
         return false;
     add_leftovers(writer, stream);
     return !writer->failed;
@@ -619,7 +621,7 @@ static void prepare_events(struct calls_writer *writer)
     int next = 0;
     for (size_t i = 0; i < rank->work_count; i++)
         if (writer->event[i] >= 0)
-            writer->event[i] = named(writer, &writer->job->plan.events, "e", next++);
+            writer->event[i] = host_calls_named(writer, &writer->job->plan.events, "e", next++);
 }
 
 /* Flags for the calls that others wait for. */
@@ -630,7 +632,7 @@ static void prepare_flags(struct calls_writer *writer)
         const struct handoff *item = &writer->handoffs.items[i];
         int *flag = item->at_end ? &writer->end_flag[item->other] : &writer->push_flag[item->other];
         if (*flag < 0)
-            *flag = named(writer, &writer->job->plan.flags, "handoff", next++);
+            *flag = host_calls_named(writer, &writer->job->plan.flags, "handoff", next++);
     }
 }
 
@@ -660,7 +662,7 @@ static bool prepare_steps(struct calls_writer *writer, struct arena *arena)
     return writer->folds && (writer->options->repeat == REPEAT_NEVER || steps_find(&writer->steps));
 }
 
-static bool write_rank(struct calls_writer *writer)
+static bool host_calls_write_rank(struct calls_writer *writer)
 {
     const struct job_rank *rank = writer->rank;
     struct arena arena;
@@ -680,7 +682,7 @@ static bool write_rank(struct calls_writer *writer)
         prepare_flags(writer);
     }
     for (int thread = 0; ok && thread < (int)rank->threads.count; thread++)
-        ok = write_thread(writer, thread);
+        ok = host_calls_write_thread(writer, thread);
     for (int stream = 0; ok && stream < (int)rank->stream_count; stream++)
         ok = write_unlaunched(writer, stream);
     ok = ok && fold_steps(&writer->job->plan, writer->folds, writer->fold_count,
@@ -706,8 +708,9 @@ static int unexplained(const struct job *job, const struct evidence *evidence, b
     return ledger_unexplained(&sum, opaque);
 }
 
-static bool write_ranks(struct job *job, const struct evidence *evidence,
-                        const struct host_calls_options *options, const struct meetings *meetings)
+static bool host_calls_write_ranks(struct job *job, const struct evidence *evidence,
+                                   const struct host_calls_options *options,
+                                   const struct meetings *meetings)
 {
     struct plan *plan = &job->plan;
     plan->ranks = (int)job->rank_count;
@@ -723,7 +726,7 @@ static bool write_ranks(struct job *job, const struct evidence *evidence,
                                       .options = options,
                                       .meetings = meetings,
                                       .number = (int)r};
-        ok = write_rank(&writer);
+        ok = host_calls_write_rank(&writer);
     }
     return ok;
 }
@@ -733,7 +736,7 @@ enum status host_calls(struct job *job, const struct evidence *evidence,
 {
     struct meetings meetings;
     enum status status = meetings_find(job, &job->plan, &meetings, diag);
-    if (status == STATUS_OK && !write_ranks(job, evidence, options, &meetings))
+    if (status == STATUS_OK && !host_calls_write_ranks(job, evidence, options, &meetings))
         status = diag_no_memory(diag);
     meetings_fini(&meetings);
     return status;

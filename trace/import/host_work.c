@@ -11,7 +11,7 @@
 #include "base/sort.h"
 
 /* Where an annotation or an operator of a thread begins or ends. */
-struct edge {
+struct host_work_edge {
     int thread;
     int64_t time_ns;
 };
@@ -22,11 +22,11 @@ struct host_maker {
     struct diag *diag;
     int *workers; /* the threads of gloo, ascending: rank->threads */
     size_t worker_count;
-    int *asked;         /* per event that is done: the event that asked for it; -1: none did */
-    int *stream;        /* ... and its stream */
-    int *work;          /* ... rank->works */
-    bool *waited;       /* ... a thread has waited for it */
-    struct edge *edges; /* by thread and time */
+    int *asked;   /* per event that is done: the event that asked for it; -1: none did */
+    int *stream;  /* ... and its stream */
+    int *work;    /* ... rank->works */
+    bool *waited; /* ... a thread has waited for it */
+    struct host_work_edge *edges; /* by thread and time */
     size_t edge_count;
     size_t oldest;    /* event that a thread may still wait for */
     int64_t *free_ns; /* per stream: its last operation has ended */
@@ -66,7 +66,7 @@ static bool has(const char *name, const char *part)
     return strstr(name, part) != NULL;
 }
 
-static enum collective_kind kind_of(const char *name)
+static enum collective_kind host_work_kind_of(const char *name)
 {
     return has(name, "all_reduce") || has(name, "gloo:reduce") ? COLLECTIVE_ALL_REDUCE
            : has(name, "all_gather")                           ? COLLECTIVE_ALL_GATHER
@@ -76,7 +76,7 @@ static enum collective_kind kind_of(const char *name)
                                                                : COLLECTIVE_ALL_TO_ALL;
 }
 
-static const char *name_of(const struct host_maker *maker, int event)
+static const char *host_work_name_of(const struct host_maker *maker, int event)
 {
     return maker->job->names.items[maker->rank->gloo_events[event].name];
 }
@@ -84,13 +84,14 @@ static const char *name_of(const struct host_maker *maker, int event)
 /* True if it is a send or a receive. */
 static bool host_is_message(const struct host_maker *maker, int event)
 {
-    return has(name_of(maker, event), "send") || has(name_of(maker, event), "recv");
+    return has(host_work_name_of(maker, event), "send") ||
+           has(host_work_name_of(maker, event), "recv");
 }
 
 /* c10d::reduce_scatter_ of lists is several gloo:all_reduce. */
 static bool asks_for_several(const struct host_maker *maker, int event)
 {
-    return strcmp(name_of(maker, event), "c10d::reduce_scatter_") == 0;
+    return strcmp(host_work_name_of(maker, event), "c10d::reduce_scatter_") == 0;
 }
 
 /* ---- who asked ------------------------------------------------------------------------------------ */
@@ -157,7 +158,7 @@ static bool host_is_worker(const struct host_maker *maker, int thread)
     return false;
 }
 
-static void find_workers(struct host_maker *maker)
+static void host_work_find_workers(struct host_maker *maker)
 {
     const struct job_rank *rank = maker->rank;
     for (size_t i = 0; i < rank->gloo_event_count; i++)
@@ -188,7 +189,7 @@ static size_t count_groups(const struct job_rank *rank, bool several)
 }
 
 /* The process group of a collective: each has two threads of its own. A group of one rank may have had none to do. */
-static enum status group_of(struct host_maker *maker, int thread, const char **out)
+static enum status host_work_group_of(struct host_maker *maker, int thread, const char **out)
 {
     const struct job_rank *rank = maker->rank;
     enum { EACH = 2 };
@@ -226,8 +227,8 @@ static size_t possible_peers(const struct job_rank *rank, int64_t told, int64_t 
 
 /* The other rank of a message; a job of two needs no record. Where several groups have such a number, that of all ranks
    is assumed, in which most programs send. */
-static enum status peer_of(struct host_maker *maker, const struct job_gloo_event *asked,
-                           int64_t *out)
+static enum status host_work_peer_of(struct host_maker *maker, const struct job_gloo_event *asked,
+                                     int64_t *out)
 {
     struct job_rank *rank = maker->rank;
     int64_t peer = asked ? asked->peer : -1;
@@ -259,13 +260,13 @@ static enum status channel_of(struct host_maker *maker, int event, const char **
     const char *group = "0";
     int64_t peer;
     if (!host_is_message(maker, event)) {
-        enum status status = group_of(maker, rank->gloo_events[event].thread, &group);
+        enum status status = host_work_group_of(maker, rank->gloo_events[event].thread, &group);
         *out = status == STATUS_OK ? arena_printf(&maker->job->arena, "gloo.%s", group) : NULL;
         return status != STATUS_OK || *out ? status : diag_no_memory(maker->diag);
     }
-    enum status status = peer_of(maker, asked, &peer);
+    enum status status = host_work_peer_of(maker, asked, &peer);
     *other = status == STATUS_OK && peer <= INT_MAX ? (int)peer : -1;
-    const bool send = has(name_of(maker, event), "send");
+    const bool send = has(host_work_name_of(maker, event), "send");
     if (status == STATUS_OK)
         *out = arena_printf(&maker->job->arena, "gloo.%lldto%lld",
                             (long long)(send ? rank->number : peer),
@@ -295,7 +296,7 @@ static bool host_add_call(struct host_maker *maker, int thread, int name, enum c
 }
 
 /* The record follows its push at once, so that it means no other one. */
-static bool add_push(struct host_maker *maker, const struct job_work *work, int event)
+static bool host_work_add_push(struct host_maker *maker, const struct job_work *work, int event)
 {
     const struct job_gloo_event *done = &maker->rank->gloo_events[event];
     const struct job_gloo_event *asked =
@@ -310,7 +311,7 @@ static bool add_push(struct host_maker *maker, const struct job_work *work, int 
 }
 
 /* An operation begins when the one before it on its stream has ended; a message when it was asked for. */
-static enum status add_work(struct host_maker *maker, int event)
+static enum status host_work_add_work(struct host_maker *maker, int event)
 {
     struct job_rank *rank = maker->rank;
     const struct job_gloo_event *done = &rank->gloo_events[event];
@@ -321,9 +322,9 @@ static enum status add_work(struct host_maker *maker, int event)
                             .name = done->name,
                             .is_collective = true,
                             .is_message = host_is_message(maker, event),
-                            .send = has(name_of(maker, event), "send"),
+                            .send = has(host_work_name_of(maker, event), "send"),
                             .peer = -1,
-                            .collective = kind_of(name_of(maker, event)),
+                            .collective = host_work_kind_of(host_work_name_of(maker, event)),
                             .call = -1};
     const char *channel;
     enum status status = channel_of(maker, event, &channel, &work.peer);
@@ -342,8 +343,9 @@ static enum status add_work(struct host_maker *maker, int event)
     *free_ns = work.end_ns;
     maker->stream[event] = work.stream;
     maker->work[event] = (int)rank->work_count;
-    return job_add_work(rank, &work) && add_push(maker, &work, event) ? STATUS_OK
-                                                                      : diag_no_memory(maker->diag);
+    return job_add_work(rank, &work) && host_work_add_push(maker, &work, event)
+               ? STATUS_OK
+               : diag_no_memory(maker->diag);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------ */
@@ -354,7 +356,7 @@ static enum status add_works(struct host_maker *maker)
     size_t *unasked = &maker->rank->unasked_count;
     for (size_t i = 0; status == STATUS_OK && i < maker->rank->gloo_event_count; i++) {
         if (maker->rank->gloo_events[i].kind == GLOO_DONE && maker->asked[i] >= 0)
-            status = add_work(maker, (int)i);
+            status = host_work_add_work(maker, (int)i);
         *unasked += maker->rank->gloo_events[i].kind == GLOO_DONE && maker->asked[i] < 0;
     }
     if (status == STATUS_OK && *unasked > 0)
@@ -398,7 +400,7 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
     if (status == STATUS_OK) {
         find_askers(&maker, false);
         find_askers(&maker, true);
-        find_workers(&maker);
+        host_work_find_workers(&maker);
         status = add_works(&maker);
     }
     if (status == STATUS_OK && !host_waits_make(&maker))
@@ -422,8 +424,8 @@ enum { BLOCKED_NS = 20 * 1000 };
 
 /* ---- waits ---------------------------------------------------------------------------------------- */
 
-static bool add_wait(struct host_maker *maker, int event, int thread, int64_t start_ns,
-                     int64_t end_ns)
+static bool host_work_add_wait(struct host_maker *maker, int event, int thread, int64_t start_ns,
+                               int64_t end_ns)
 {
     struct job_rank *rank = maker->rank;
     const struct job_sync sync = {.correlation = host_id(event, WAIT),
@@ -440,7 +442,7 @@ static bool add_wait(struct host_maker *maker, int event, int thread, int64_t st
 }
 
 /* True if this is an operation that no thread has waited for yet. */
-static bool is_open(const struct host_maker *maker, size_t event)
+static bool host_work_is_open(const struct host_maker *maker, size_t event)
 {
     return maker->rank->gloo_events[event].kind == GLOO_DONE && maker->asked[event] >= 0 &&
            !maker->waited[event];
@@ -452,13 +454,13 @@ static int awaited(struct host_maker *maker, const struct job_gloo_event *wait)
 {
     const struct job_rank *rank = maker->rank;
     int within = -1, before = -1;
-    while (maker->oldest < rank->gloo_event_count && !is_open(maker, maker->oldest))
+    while (maker->oldest < rank->gloo_event_count && !host_work_is_open(maker, maker->oldest))
         maker->oldest++;
     for (size_t i = maker->oldest;
          i < rank->gloo_event_count && rank->gloo_events[i].start_ns < wait->end_ns; i++) {
         const struct job_gloo_event *done = &rank->gloo_events[i];
         const int asked = maker->asked[i];
-        if (!is_open(maker, i) || rank->gloo_events[asked].start_ns > wait->start_ns ||
+        if (!host_work_is_open(maker, i) || rank->gloo_events[asked].start_ns > wait->start_ns ||
             rank->gloo_events[asked].thread != wait->thread ||
             done->end_ns > wait->end_ns + SOON_NS)
             continue;
@@ -476,28 +478,30 @@ static bool add_told_waits(struct host_maker *maker)
     for (size_t i = 0; i < rank->gloo_event_count; i++) {
         const struct job_gloo_event *wait = &rank->gloo_events[i];
         const int event = wait->kind == GLOO_WAIT ? awaited(maker, wait) : -1;
-        if (event >= 0 && !add_wait(maker, event, wait->thread, wait->start_ns, wait->end_ns))
+        if (event >= 0 &&
+            !host_work_add_wait(maker, event, wait->thread, wait->start_ns, wait->end_ns))
             return false;
     }
     return true;
 }
 
-static int compare_edges(const void *left, const void *right)
+static int host_work_compare_edges(const void *left, const void *right)
 {
-    const struct edge *a = left, *b = right;
+    const struct host_work_edge *a = left, *b = right;
     if (a->thread != b->thread)
         return a->thread < b->thread ? -1 : 1;
     return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
 }
 
-static void add_edge(struct host_maker *maker, int thread, int64_t start_ns, int64_t end_ns)
+static void host_work_add_edge(struct host_maker *maker, int thread, int64_t start_ns,
+                               int64_t end_ns)
 {
-    maker->edges[maker->edge_count++] = (struct edge){thread, start_ns};
-    maker->edges[maker->edge_count++] = (struct edge){thread, end_ns};
+    maker->edges[maker->edge_count++] = (struct host_work_edge){thread, start_ns};
+    maker->edges[maker->edge_count++] = (struct host_work_edge){thread, end_ns};
 }
 
 /* The beginnings and ends of all annotations and operators. False without memory. */
-static bool list_edges(struct host_maker *maker)
+static bool host_work_list_edges(struct host_maker *maker)
 {
     const struct job_rank *rank = maker->rank;
     maker->edges =
@@ -505,12 +509,13 @@ static bool list_edges(struct host_maker *maker)
     if (!maker->edges)
         return false;
     for (size_t i = 0; i < rank->range_count; i++)
-        add_edge(maker, rank->ranges[i].thread, rank->ranges[i].start_ns, rank->ranges[i].end_ns);
+        host_work_add_edge(maker, rank->ranges[i].thread, rank->ranges[i].start_ns,
+                           rank->ranges[i].end_ns);
     for (size_t i = 0; i < rank->gloo_event_count; i++)
         if (rank->gloo_events[i].kind == GLOO_CALLED || rank->gloo_events[i].kind == GLOO_OTHER)
-            add_edge(maker, rank->gloo_events[i].thread, rank->gloo_events[i].start_ns,
-                     rank->gloo_events[i].end_ns);
-    SORT(maker->edges, maker->edge_count, compare_edges);
+            host_work_add_edge(maker, rank->gloo_events[i].thread, rank->gloo_events[i].start_ns,
+                               rank->gloo_events[i].end_ns);
+    SORT(maker->edges, maker->edge_count, host_work_compare_edges);
     return true;
 }
 
@@ -518,32 +523,33 @@ static bool list_edges(struct host_maker *maker)
 static void edges_around(const struct host_maker *maker, int thread, int64_t time_ns,
                          int64_t *before, int64_t *after)
 {
-    const struct edge key = {thread, time_ns};
-    size_t low = SORT_FIRST(i, 0, maker->edge_count, compare_edges(&maker->edges[i], &key) >= 0);
-    const struct edge *at = &maker->edges[low];
+    const struct host_work_edge key = {thread, time_ns};
+    size_t low =
+        SORT_FIRST(i, 0, maker->edge_count, host_work_compare_edges(&maker->edges[i], &key) >= 0);
+    const struct host_work_edge *at = &maker->edges[low];
     *before = low > 0 && at[-1].thread == thread ? at[-1].time_ns : INT64_MIN;
     *after = low < maker->edge_count && at->thread == thread ? at->time_ns : INT64_MAX;
 }
 
 /* Of a message the end is that of its wait. */
-static bool infer_wait(struct host_maker *maker, int event)
+static bool host_work_infer_wait(struct host_maker *maker, int event)
 {
     const struct job_rank *rank = maker->rank;
     const struct job_gloo_event *done = &rank->gloo_events[event],
                                 *asked = &rank->gloo_events[maker->asked[event]];
     int64_t before, after;
     if (asked->waits)
-        return add_wait(maker, event, asked->thread, asked->end_ns, done->end_ns);
+        return host_work_add_wait(maker, event, asked->thread, asked->end_ns, done->end_ns);
     edges_around(maker, asked->thread, done->end_ns, &before, &after);
     const bool goes_on = after <= done->end_ns + SOON_NS || host_is_message(maker, event);
     return !goes_on || before < asked->start_ns ||
-           add_wait(maker, event, asked->thread, before, done->end_ns);
+           host_work_add_wait(maker, event, asked->thread, before, done->end_ns);
 }
 
 static bool add_inferred_waits(struct host_maker *maker)
 {
     for (size_t i = 0; i < maker->rank->gloo_event_count; i++)
-        if (is_open(maker, i) && !infer_wait(maker, (int)i))
+        if (host_work_is_open(maker, i) && !host_work_infer_wait(maker, (int)i))
             return false;
     return true;
 }
@@ -551,7 +557,7 @@ static bool add_inferred_waits(struct host_maker *maker)
 /* ---- threads -------------------------------------------------------------------------------------- */
 
 /* A thread is there from its first annotation or operator to its last one; steps keep theirs. */
-static bool add_ends(struct host_maker *maker)
+static bool host_work_add_ends(struct host_maker *maker)
 {
     struct job_rank *rank = maker->rank;
     const int name = job_intern(maker->job, "edge");
@@ -568,7 +574,7 @@ static bool add_ends(struct host_maker *maker)
             return false;
     }
     for (size_t i = 0; name >= 0 && i < maker->edge_count; i++) {
-        const struct edge *edge = &maker->edges[i];
+        const struct host_work_edge *edge = &maker->edges[i];
         const bool first = i == 0 || edge[-1].thread != edge->thread;
         const bool last = i + 1 == maker->edge_count || edge[1].thread != edge->thread;
         if ((first || last) && !host_is_worker(maker, edge->thread) &&
@@ -581,6 +587,6 @@ static bool add_ends(struct host_maker *maker)
 /* The waits of threads, and where threads begin and end. False without memory. */
 static bool host_waits_make(struct host_maker *maker)
 {
-    return list_edges(maker) && add_told_waits(maker) && add_inferred_waits(maker) &&
-           add_ends(maker);
+    return host_work_list_edges(maker) && add_told_waits(maker) && add_inferred_waits(maker) &&
+           host_work_add_ends(maker);
 }

@@ -15,7 +15,8 @@
 #include "base/sort.h"
 #include "trace/job/host_form.h"
 
-static enum status read_file(const struct import_file *file, struct job *job, struct diag *diag)
+static enum status import_read_file(const struct import_file *file, struct job *job,
+                                    struct diag *diag)
 {
     struct bytes *bytes;
     if (file->format == FORMAT_NSYS)
@@ -28,7 +29,7 @@ static enum status read_file(const struct import_file *file, struct job *job, st
     return status;
 }
 
-static int by_number(const void *left, const void *right)
+static int import_by_number(const void *left, const void *right)
 {
     const struct job_rank *a = left, *b = right;
     return (a->number > b->number) - (a->number < b->number);
@@ -61,7 +62,7 @@ static enum status order_ranks(struct job *job, struct diag *diag)
     for (size_t i = 0; i < job->rank_count; i++)
         if (job->ranks[i].number < 0)
             return STATUS_OK;
-    SORT(job->ranks, job->rank_count, by_number);
+    SORT(job->ranks, job->rank_count, import_by_number);
     for (size_t i = 1; i < job->rank_count; i++)
         if (job->ranks[i].number == job->ranks[i - 1].number)
             return diag_error(diag, STATUS_INPUT,
@@ -74,7 +75,7 @@ static enum status order_ranks(struct job *job, struct diag *diag)
 /* ---- chosen ranks ---------------------------------------------------------------------------- */
 
 /* True if the rank is wanted. One without a number has that of its place. */
-static bool is_wanted(const struct import_options *options, int64_t number, size_t place)
+static bool import_is_wanted(const struct import_options *options, int64_t number, size_t place)
 {
     const int64_t rank = number >= 0 ? number : (int64_t)place;
     for (size_t i = 0; i < options->rank_count; i++)
@@ -88,7 +89,7 @@ static void drop_unwanted(struct job *job, size_t first, const struct import_opt
                           size_t *seen)
 {
     for (size_t i = first; i < job->rank_count; (*seen)++) {
-        if (is_wanted(options, job->ranks[i].number, *seen))
+        if (import_is_wanted(options, job->ranks[i].number, *seen))
             i++;
         else
             job_drop_rank(job, i);
@@ -102,15 +103,15 @@ static enum status refuse_ranks(struct diag *diag)
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-static enum status read_ranks(const struct import_files *files,
-                              const struct import_options *options, struct job *job,
-                              struct diag *diag)
+static enum status import_read_ranks(const struct import_files *files,
+                                     const struct import_options *options, struct job *job,
+                                     struct diag *diag)
 {
     enum status status = STATUS_OK;
     size_t seen = 0;
     for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
         const size_t first = job->rank_count;
-        status = read_file(&files->items[i], job, diag);
+        status = import_read_file(&files->items[i], job, diag);
         if (status == STATUS_OK)
             drop_unwanted(job, first, options, &seen);
     }
@@ -121,7 +122,7 @@ static enum status read_files(const struct import_files *files,
                               const struct import_options *options, struct job *job,
                               struct diag *diag)
 {
-    enum status status = read_ranks(files, options, job, diag);
+    enum status status = import_read_ranks(files, options, job, diag);
     if (status == STATUS_OK)
         status = check_worlds(job, diag);
     if (status == STATUS_OK)
@@ -151,8 +152,8 @@ static bool is_reversed(const struct job_rank *rank)
 }
 
 /* Launches of kernels, of which none was recorded. */
-static enum status check_kernels(const struct job *job, const struct job_rank *rank,
-                                 struct diag *diag)
+static enum status import_check_kernels(const struct job *job, const struct job_rank *rank,
+                                        struct diag *diag)
 {
     size_t launches = 0;
     for (size_t i = 0; i < rank->work_count; i++)
@@ -168,8 +169,8 @@ static enum status check_kernels(const struct job *job, const struct job_rank *r
 }
 
 /* Most work is over before the call that pushed it. */
-static enum status check_order(const struct job_rank *rank, const struct evidence *evidence,
-                               struct diag *diag)
+static enum status import_check_order(const struct job_rank *rank, const struct evidence *evidence,
+                                      struct diag *diag)
 {
     const size_t launched = rank->work_count - evidence->unlaunched;
     if (!rank->is_host && is_reversed(rank))
@@ -193,9 +194,9 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
     for (size_t r = 0; status == STATUS_OK && r < imported->job.rank_count; r++) {
         status = evidence_find(&imported->job.ranks[r], &imported->evidence[r], diag);
         if (status == STATUS_OK)
-            status = check_order(&imported->job.ranks[r], &imported->evidence[r], diag);
+            status = import_check_order(&imported->job.ranks[r], &imported->evidence[r], diag);
         if (status == STATUS_OK)
-            status = check_kernels(&imported->job, &imported->job.ranks[r], diag);
+            status = import_check_kernels(&imported->job, &imported->job.ranks[r], diag);
     }
     return status;
 }
@@ -276,7 +277,7 @@ static enum status import_dumps(const struct import_files *files,
     size_t count = 0;
     for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
         status = read_dump(&files->items[i], arena, &dumps[count], diag);
-        if (status == STATUS_OK && is_wanted(options, dumps[count].rank, i))
+        if (status == STATUS_OK && import_is_wanted(options, dumps[count].rank, i))
             count++;
     }
     if (status == STATUS_OK && count == 0)
@@ -306,7 +307,7 @@ static enum status import_recordings(const struct import_files *files,
 
 enum { OF_HOST = 1, OF_PIPELINES = 2, OF_DUMPS = 4, OF_RECORDINGS = 8 };
 
-static unsigned kind_of(enum format format, enum import_form form)
+static unsigned import_kind_of(enum format format, enum import_form form)
 {
     return format == FORMAT_RECORDING ? OF_RECORDINGS
            : !format_is_trace(format) ? OF_DUMPS
@@ -322,8 +323,8 @@ static const char *kind_words(unsigned kind)
                                   : "recording";
 }
 
-static enum status check_options(const struct import_options *options, unsigned kind,
-                                 struct diag *diag)
+static enum status import_check_options(const struct import_options *options, unsigned kind,
+                                        struct diag *diag)
 {
     const struct {
         const char *name;
@@ -364,7 +365,8 @@ enum status import_files(const char *const *paths, size_t count,
     plan_init(&imported.plan);
     enum status status = files_list(paths, count, &imported.job.arena, &files, diag);
     if (status == STATUS_OK)
-        status = check_options(options, kind_of(files.items[0].format, options->kind), diag);
+        status = import_check_options(options, import_kind_of(files.items[0].format, options->kind),
+                                      diag);
     if (status == STATUS_OK && format_is_trace(files.items[0].format))
         status = import_traces(&files, options, &imported, diag);
     else if (status == STATUS_OK && files.items[0].format == FORMAT_RECORDING)

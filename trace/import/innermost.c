@@ -39,7 +39,8 @@ static bool blocks(const struct job_call *call)
            call->kind == CALL_SYNC_DEVICE;
 }
 
-static void collect(const struct job *job, const struct job_rank *rank, struct flattener *flat)
+static void innermost_collect(const struct job *job, const struct job_rank *rank,
+                              struct flattener *flat)
 {
     int64_t number;
     for (size_t i = 0; i < rank->range_count; i++) {
@@ -63,8 +64,8 @@ static void collect(const struct job *job, const struct job_rank *rank, struct f
 static void write_until(struct flattener *flat, int64_t end_ns)
 {
     if (flat->depth && end_ns > flat->now_ns)
-        flat->out->stretches[flat->written++] =
-            (struct stretch){flat->items[flat->open[flat->depth - 1]].name, flat->now_ns, end_ns};
+        flat->out->stretches[flat->written++] = (struct innermost_stretch){
+            flat->items[flat->open[flat->depth - 1]].name, flat->now_ns, end_ns};
     if (end_ns > flat->now_ns)
         flat->now_ns = end_ns;
 }
@@ -107,7 +108,7 @@ bool innermost_find(const struct job *job, const struct job_rank *rank, struct i
     out->first = calloc((size_t)threads + 1, sizeof *out->first);
     const bool ok = flat.items && flat.open && out->stretches && out->first;
     if (ok) {
-        collect(job, rank, &flat);
+        innermost_collect(job, rank, &flat);
         flatten(&flat, threads);
     }
     free(flat.items);
@@ -136,7 +137,7 @@ int innermost_name(const struct innermost *innermost, int thread, int64_t start_
     const int end = innermost->first[thread + 1];
     for (int i = first_after(innermost, thread, start_ns);
          i < end && innermost->stretches[i].start_ns < end_ns; i++) {
-        const struct stretch *stretch = &innermost->stretches[i];
+        const struct innermost_stretch *stretch = &innermost->stretches[i];
         const int64_t from_ns = stretch->start_ns > start_ns ? stretch->start_ns : start_ns;
         const int64_t to_ns = stretch->end_ns < end_ns ? stretch->end_ns : end_ns;
         const bool goes_on = i > 0 && run_ns > 0 && stretch[-1].name == stretch->name;

@@ -10,14 +10,14 @@
 
 #include "trace/job/job.h"
 
-struct stretch {
+struct innermost_stretch {
     int name; /* job->names */
     int64_t start_ns, end_ns;
 };
 
 struct innermost {
-    struct stretch *stretches; /* by thread, then by time; without overlap */
-    int *first;                /* per thread, and one more at the end */
+    struct innermost_stretch *stretches; /* by thread, then by time; without overlap */
+    int *first;                          /* per thread, and one more at the end */
 };
 
 /* Of one rank, after job_finish; ended by innermost_fini, also after a failure. False: out of memory. */

@@ -21,13 +21,13 @@ enum {
     WANT_NOTHING      /* the text is over */
 };
 
-static enum json_token fail(struct json_reader *reader, enum status status)
+static enum json_token json_reader_fail(struct json_reader *reader, enum status status)
 {
     reader->status = status;
     return JSON_FAILED;
 }
 
-static unsigned long long position(const struct json_reader *reader, const char *at)
+static unsigned long long json_reader_position(const struct json_reader *reader, const char *at)
 {
     return reader->consumed + (uint64_t)(at - reader->buffer) + 1;
 }
@@ -36,21 +36,23 @@ static enum json_token wrong(struct json_reader *reader, const char *at, const c
 {
     if (reader->status != STATUS_OK)
         return JSON_FAILED;
-    return fail(reader, diag_error(reader->diag, STATUS_INPUT, "%s: byte %llu: %s",
-                                   bytes_name(reader->bytes), position(reader, at), what));
+    return json_reader_fail(reader, diag_error(reader->diag, STATUS_INPUT, "%s: byte %llu: %s",
+                                               bytes_name(reader->bytes),
+                                               json_reader_position(reader, at), what));
 }
 
 enum status json_refuse(struct json_reader *reader, const char *expected)
 {
     if (reader->status == STATUS_OK)
-        fail(reader, diag_error(reader->diag, STATUS_INPUT, "%s: byte %llu: expected %s",
-                                bytes_name(reader->bytes), position(reader, reader->at), expected));
+        json_reader_fail(reader, diag_error(reader->diag, STATUS_INPUT,
+                                            "%s: byte %llu: expected %s", bytes_name(reader->bytes),
+                                            json_reader_position(reader, reader->at), expected));
     return reader->status;
 }
 
 /* ---- the window ------------------------------------------------------------------------------ */
 
-static bool widen(struct json_reader *reader)
+static bool json_reader_widen(struct json_reader *reader)
 {
     if (reader->cap >= JSON_MAX_TOKEN) {
         wrong(reader, reader->at, "a string or number is longer than 64 MiB");
@@ -59,7 +61,7 @@ static bool widen(struct json_reader *reader)
     const size_t cap = reader->cap * 2;
     char *buffer = realloc(reader->buffer, cap + PADDING);
     if (!buffer) {
-        fail(reader, diag_no_memory(reader->diag));
+        json_reader_fail(reader, diag_no_memory(reader->diag));
         return false;
     }
     reader->at = buffer + (reader->at - reader->buffer);
@@ -75,7 +77,7 @@ static bool more(struct json_reader *reader)
     if (reader->at_end || reader->status != STATUS_OK)
         return false;
     const size_t kept = (size_t)(reader->end - reader->at);
-    if (kept == reader->cap && !widen(reader))
+    if (kept == reader->cap && !json_reader_widen(reader))
         return false;
     memmove(reader->buffer, reader->at, kept);
     reader->consumed += (uint64_t)(reader->at - reader->buffer);
@@ -85,7 +87,7 @@ static bool more(struct json_reader *reader)
     enum status status =
         bytes_read(reader->bytes, reader->buffer + kept, reader->cap - kept, &got, reader->diag);
     if (status != STATUS_OK) {
-        fail(reader, status);
+        json_reader_fail(reader, status);
         return false;
     }
     reader->end += got;
@@ -114,7 +116,7 @@ void json_reader_close(struct json_reader *reader)
     reader->buffer = NULL;
 }
 
-static inline bool is_space(char c)
+static inline bool json_reader_is_space(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
@@ -123,7 +125,7 @@ static inline bool is_space(char c)
 static inline char skip_space(struct json_reader *reader)
 {
     do {
-        while (is_space(*reader->at))
+        while (json_reader_is_space(*reader->at))
             reader->at++;
         if (reader->at < reader->end)
             return *reader->at;
@@ -332,7 +334,7 @@ static inline bool read_string(struct json_reader *reader)
 
 /* ---- numbers and words ----------------------------------------------------------------------- */
 
-static const char *digits(const char *at)
+static const char *json_reader_digits(const char *at)
 {
     while (*at >= '0' && *at <= '9')
         at++;
@@ -344,18 +346,18 @@ static const char *number_end(const char *at)
 {
     at += *at == '-';
     const char *whole = at;
-    at = digits(at);
+    at = json_reader_digits(at);
     if (at == whole || (*whole == '0' && at > whole + 1))
         return NULL;
     if (*at == '.') {
         const char *fraction = at + 1;
-        if ((at = digits(fraction)) == fraction)
+        if ((at = json_reader_digits(fraction)) == fraction)
             return NULL;
     }
     if (*at == 'e' || *at == 'E') {
         at += at[1] == '+' || at[1] == '-' ? 2 : 1;
         const char *exponent = at;
-        if ((at = digits(exponent)) == exponent)
+        if ((at = json_reader_digits(exponent)) == exponent)
             return NULL;
     }
     return at;
@@ -370,7 +372,7 @@ static bool more_of(struct json_reader *reader, const char **at)
     return found;
 }
 
-static enum json_token read_number(struct json_reader *reader)
+static enum json_token json_reader_read_number(struct json_reader *reader)
 {
     const char *at = reader->at;
     while ((*at >= '0' && *at <= '9') || *at == '.' || *at == '-' || *at == '+' || *at == 'e' ||
@@ -443,7 +445,7 @@ static enum json_token close_level(struct json_reader *reader)
     return object ? JSON_OBJECT_END : JSON_ARRAY_END;
 }
 
-static inline enum json_token read_value(struct json_reader *reader, char c)
+static inline enum json_token json_reader_read_value(struct json_reader *reader, char c)
 {
     if (c == '{' || c == '[')
         return open_level(reader, c == '{');
@@ -451,14 +453,14 @@ static inline enum json_token read_value(struct json_reader *reader, char c)
     if (c == '"')
         return read_string(reader) ? JSON_STRING : JSON_FAILED;
     if ((c >= '0' && c <= '9') || (c == '-' && !is_minus_infinity(reader)))
-        return read_number(reader);
+        return json_reader_read_number(reader);
     if (c == 0 && reader->at == reader->end)
         return ended(reader);
     return read_word(reader);
 }
 
 /* A key and its colon. The text stays where it is unless the colon lies behind the window. */
-static inline enum json_token read_key(struct json_reader *reader, char c)
+static inline enum json_token json_reader_read_key(struct json_reader *reader, char c)
 {
     if (c != '"')
         return reader->at == reader->end ? ended(reader)
@@ -469,7 +471,7 @@ static inline enum json_token read_key(struct json_reader *reader, char c)
         char *text = start + 1;
         char *quote = string_end(text, reader->end, &plain, &bad);
         char *colon = quote ? quote + 1 : NULL;
-        while (colon && is_space(*colon))
+        while (colon && json_reader_is_space(*colon))
             colon++;
         if (colon && colon < reader->end) {
             if (*colon != ':')
@@ -503,7 +505,7 @@ static inline enum json_token read_after_value(struct json_reader *reader, char 
     c = skip_space(reader);
     if (c == 0 && reader->at == reader->end)
         return ended_behind_value(reader);
-    return object ? read_key(reader, c) : read_value(reader, c);
+    return object ? json_reader_read_key(reader, c) : json_reader_read_value(reader, c);
 }
 
 enum json_token json_next(struct json_reader *reader)
@@ -515,9 +517,10 @@ enum json_token json_next(struct json_reader *reader)
         return JSON_FAILED;
     switch (reader->state) {
     case WANT_COMMA: return read_after_value(reader, c);
-    case WANT_VALUE: return read_value(reader, c);
-    case WANT_FIRST_KEY: return c == '}' ? close_level(reader) : read_key(reader, c);
-    case WANT_FIRST_VALUE: return c == ']' ? close_level(reader) : read_value(reader, c);
+    case WANT_VALUE: return json_reader_read_value(reader, c);
+    case WANT_FIRST_KEY: return c == '}' ? close_level(reader) : json_reader_read_key(reader, c);
+    case WANT_FIRST_VALUE:
+        return c == ']' ? close_level(reader) : json_reader_read_value(reader, c);
     default:
         return reader->at == reader->end
                    ? JSON_DONE
@@ -550,7 +553,7 @@ bool json_skip_rest(struct json_reader *reader, enum json_token begun)
 /* ---- decimals -------------------------------------------------------------------------------- */
 
 /* The digits of a number without their point: `point` of them stand in front of it. */
-struct decimal {
+struct json_reader_decimal {
     bool negative;
     const char *text;
     size_t length; /* of the digits, with the point among them */
@@ -568,7 +571,7 @@ static int64_t read_exponent(const char *at, const char *end)
     return negative ? -value : value;
 }
 
-static bool split_decimal(const char *text, size_t length, struct decimal *out)
+static bool split_decimal(const char *text, size_t length, struct json_reader_decimal *out)
 {
     char copy[64];
     if (length == 0 || length >= sizeof copy)
@@ -595,7 +598,7 @@ static bool append_digit(uint64_t *value, unsigned digit)
 
 bool decimal_scaled(const char *text, size_t length, int places, int64_t *out)
 {
-    struct decimal d;
+    struct json_reader_decimal d;
     if (!split_decimal(text, length, &d))
         return false;
     const char *point = memchr(d.text, '.', d.length);

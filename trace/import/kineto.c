@@ -50,7 +50,7 @@ struct text {
     char bytes[TEXT];
 };
 
-struct event {
+struct kineto_event {
     enum category category;
     enum phase phase;
     bool has_start;
@@ -81,7 +81,7 @@ struct kineto {
 enum { OPEN_MOST = 4096 };
 
 struct open_events {
-    struct event *items;
+    struct kineto_event *items;
     size_t count, cap;
 };
 
@@ -93,7 +93,7 @@ struct open_events {
  */
 
 /* Opens an event. STATUS_INPUT beyond OPEN_MOST. `file` is for the message. */
-static enum status open_events_begin(struct open_events *open, const struct event *event,
+static enum status open_events_begin(struct open_events *open, const struct kineto_event *event,
                                      const char *file, struct diag *diag)
 {
     if (open->count == OPEN_MOST)
@@ -106,13 +106,14 @@ static enum status open_events_begin(struct open_events *open, const struct even
     return STATUS_OK;
 }
 
-static bool of_one_thread(const struct event *a, const struct event *b)
+static bool of_one_thread(const struct kineto_event *a, const struct kineto_event *b)
 {
     return strcmp(a->pid.bytes, b->pid.bytes) == 0 && strcmp(a->tid.bytes, b->tid.bytes) == 0;
 }
 
 /* The event that `end` closes, complete, in *out; false: none is open. */
-static bool open_events_end(struct open_events *open, const struct event *end, struct event *out)
+static bool open_events_end(struct open_events *open, const struct kineto_event *end,
+                            struct kineto_event *out)
 {
     size_t at = open->count;
     while (at > 0 && !of_one_thread(&open->items[at - 1], end))
@@ -148,7 +149,7 @@ static const char *const category_words[][2] = {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-static void copy_text(const struct json_reader *reader, struct text *out)
+static void kineto_copy_text(const struct json_reader *reader, struct text *out)
 {
     const size_t length = reader->length < TEXT - 1 ? reader->length : TEXT - 1;
     memcpy(out->bytes, reader->text, length);
@@ -160,7 +161,7 @@ static bool kineto_read_text(struct kineto *kineto, struct text *out)
 {
     enum json_token token = json_next(&kineto->reader);
     if (token == JSON_STRING || token == JSON_NUMBER)
-        copy_text(&kineto->reader, out);
+        kineto_copy_text(&kineto->reader, out);
     return json_skip_rest(&kineto->reader, token);
 }
 
@@ -183,18 +184,18 @@ static enum category category_of(const struct json_reader *reader)
     return CATEGORY_OTHER;
 }
 
-static bool begins(const char *text, const char *word)
+static bool kineto_begins(const char *text, const char *word)
 {
     return strncmp(text, word, strlen(word)) == 0;
 }
 
 /* True if it is an operator of torch.distributed. */
-static bool kineto_is_distributed(const struct event *event)
+static bool kineto_is_distributed(const struct kineto_event *event)
 {
-    return event->category == CATEGORY_OPERATOR && begins(event->name.bytes, "c10d::");
+    return event->category == CATEGORY_OPERATOR && kineto_begins(event->name.bytes, "c10d::");
 }
 
-static bool has_useful_args(const struct event *event)
+static bool has_useful_args(const struct kineto_event *event)
 {
     const enum category category = event->category;
     return kineto_is_distributed(event) ||
@@ -205,7 +206,7 @@ static bool has_useful_args(const struct event *event)
 
 /* "Concrete Inputs": the third of a message is its other rank; the last but one of a collective says whether it is
    asynchronous. */
-static bool read_inputs(struct kineto *kineto, struct event *event)
+static bool read_inputs(struct kineto *kineto, struct kineto_event *event)
 {
     struct json_reader *reader = &kineto->reader;
     enum json_token token = json_next(reader);
@@ -226,13 +227,13 @@ static bool read_inputs(struct kineto *kineto, struct event *event)
 }
 
 /* "Process Group Ranks": the text "[0, 2]", or a list, of which the same text is made. */
-static bool read_ranks(struct kineto *kineto, struct text *out)
+static bool kineto_read_ranks(struct kineto *kineto, struct text *out)
 {
     struct json_reader *reader = &kineto->reader;
     enum json_token token = json_next(reader);
     if (token != JSON_ARRAY) {
         if (token == JSON_STRING)
-            copy_text(reader, out);
+            kineto_copy_text(reader, out);
         return json_skip_rest(reader, token);
     }
     size_t length = 0;
@@ -246,7 +247,7 @@ static bool read_ranks(struct kineto *kineto, struct text *out)
     return token == JSON_ARRAY_END || json_skip_rest(reader, token);
 }
 
-static bool read_args(struct kineto *kineto, struct event *event)
+static bool read_args(struct kineto *kineto, struct kineto_event *event)
 {
     const struct {
         const char *key;
@@ -277,7 +278,7 @@ static bool read_args(struct kineto *kineto, struct event *event)
         else if (json_text_is(reader, "Process Group Name"))
             kineto_read_text(kineto, &event->group);
         else if (json_text_is(reader, "Process Group Ranks"))
-            read_ranks(kineto, &event->ranks);
+            kineto_read_ranks(kineto, &event->ranks);
         else if (json_text_is(reader, "Collective name"))
             kineto_read_text(kineto, &event->collective);
         else
@@ -294,7 +295,7 @@ static enum phase phase_of(const struct json_reader *reader)
                                        : PHASE_OTHER;
 }
 
-static bool read_member(struct kineto *kineto, struct event *event)
+static bool read_member(struct kineto *kineto, struct kineto_event *event)
 {
     struct json_reader *reader = &kineto->reader;
     bool found;
@@ -321,7 +322,7 @@ static bool read_member(struct kineto *kineto, struct event *event)
     return json_skip_rest(reader, token);
 }
 
-static void begin_event(struct event *event)
+static void begin_event(struct kineto_event *event)
 {
     event->category = CATEGORY_UNKNOWN;
     event->phase = PHASE_OTHER;
@@ -335,7 +336,7 @@ static void begin_event(struct event *event)
 }
 
 /* The members of an event behind its '{', in any order; STATUS_OK, or the reader's status. */
-static enum status kineto_read_event(struct kineto *kineto, struct event *out)
+static enum status kineto_read_event(struct kineto *kineto, struct kineto_event *out)
 {
     struct json_reader *reader = &kineto->reader;
     enum json_token token;
@@ -352,12 +353,12 @@ enum { THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
 
 /* ---- what becomes of an event ---------------------------------------------------------------- */
 
-static int intern(struct kineto *kineto, const char *name)
+static int kineto_intern(struct kineto *kineto, const char *name)
 {
     return job_intern(kineto->job, name);
 }
 
-static int thread_of(struct kineto *kineto, const struct event *event)
+static int kineto_thread_of(struct kineto *kineto, const struct kineto_event *event)
 {
     char name[2 * TEXT];
     snprintf(name, sizeof name, "%.*s/%.*s", THREAD_TEXT, event->pid.bytes, THREAD_TEXT,
@@ -366,7 +367,7 @@ static int thread_of(struct kineto *kineto, const struct event *event)
 }
 
 /* The row of the device that the event stands in. */
-static int row_of(struct kineto *kineto, const struct event *event)
+static int kineto_row_of(struct kineto *kineto, const struct kineto_event *event)
 {
     char name[THREAD_TEXT + 1];
     snprintf(name, sizeof name, "%.*s", THREAD_TEXT, event->pid.bytes);
@@ -393,7 +394,7 @@ static int64_t rank_of_member(const char *list, int64_t number)
 }
 
 /* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
-static void find_message(const struct event *event, struct job_work *work)
+static void find_message(const struct kineto_event *event, struct job_work *work)
 {
     const int64_t peer = rank_of_member(event->ranks.bytes, event->peer);
     work->send = strcmp(event->collective.bytes, "send") == 0;
@@ -404,21 +405,22 @@ static void find_message(const struct event *event, struct job_work *work)
 }
 
 /* Events of a device have its streams as their threads: 7, or "stream 7"; -1: none is told. */
-static int64_t row_stream(const struct event *event)
+static int64_t row_stream(const struct kineto_event *event)
 {
     const char *digits = strpbrk(event->tid.bytes, "0123456789");
     const bool negative = digits && digits > event->tid.bytes && digits[-1] == '-';
     return digits && !negative ? strtoll(digits, NULL, 10) : -1;
 }
 
-static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
+static bool keep_work(struct kineto *kineto, const struct kineto_event *event,
+                      enum work_class class)
 {
     char name[SHORT];
     struct job_work work = {.class = class,
                             .stream =
                                 job_stream(kineto->rank, event->device,
                                            event->stream >= 0 ? event->stream : row_stream(event)),
-                            .row = row_of(kineto, event),
+                            .row = kineto_row_of(kineto, event),
                             .place = kineto->place,
                             .bytes = event->bytes > 0 ? event->bytes : 0,
                             .correlation = event->correlation,
@@ -435,12 +437,12 @@ static bool keep_work(struct kineto *kineto, const struct event *event, enum wor
     if (work.is_collective)
         find_message(event, &work);
     if (event->group.bytes[0])
-        work.group = intern(kineto, event->group.bytes);
-    work.name = intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
+        work.group = kineto_intern(kineto, event->group.bytes);
+    work.name = kineto_intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
     return work.name >= 0 && work.stream >= 0 && work.row >= 0 && job_add_work(kineto->rank, &work);
 }
 
-static bool keep_call(struct kineto *kineto, const struct event *event)
+static bool keep_call(struct kineto *kineto, const struct kineto_event *event)
 {
     struct job_call call = {.place = kineto->place,
                             .correlation = event->correlation,
@@ -449,12 +451,12 @@ static bool keep_call(struct kineto *kineto, const struct event *event)
                             .sync = -1};
     if (!call_kind_of(event->name.bytes, &call.kind))
         return true;
-    call.name = intern(kineto, event->name.bytes);
-    call.thread = thread_of(kineto, event);
+    call.name = kineto_intern(kineto, event->name.bytes);
+    call.thread = kineto_thread_of(kineto, event);
     return call.name >= 0 && call.thread >= 0 && job_add_call(kineto->rank, &call);
 }
 
-static bool keep_sync(struct kineto *kineto, const struct event *event)
+static bool keep_sync(struct kineto *kineto, const struct kineto_event *event)
 {
     enum { NO_STREAM = -1, ALL_STREAMS = 0x7fffffff };
     const struct job_sync sync = {
@@ -463,20 +465,20 @@ static bool keep_sync(struct kineto *kineto, const struct event *event)
         .source_stream = event->source_stream > ALL_STREAMS ? NO_STREAM : event->source_stream,
         .is_event = strstr(event->name.bytes, "Event") != NULL,
         .record = event->record,
-        .row = row_of(kineto, event)};
+        .row = kineto_row_of(kineto, event)};
     return sync.row >= 0 && job_add_sync(kineto->rank, &sync);
 }
 
-static bool keep_range(struct kineto *kineto, const struct event *event)
+static bool keep_range(struct kineto *kineto, const struct kineto_event *event)
 {
     struct job_range range = {.start_ns = event->start_ns,
                               .end_ns = event->start_ns + event->duration_ns};
-    range.name = intern(kineto, event->name.bytes);
-    range.thread = thread_of(kineto, event);
+    range.name = kineto_intern(kineto, event->name.bytes);
+    range.thread = kineto_thread_of(kineto, event);
     return range.name >= 0 && range.thread >= 0 && job_add_range(kineto->rank, &range);
 }
 
-static bool keep_gloo(struct kineto *kineto, const struct event *event, enum gloo_kind kind)
+static bool keep_gloo(struct kineto *kineto, const struct kineto_event *event, enum gloo_kind kind)
 {
     const bool message = strstr(event->name.bytes, "send") || strstr(event->name.bytes, "recv");
     struct job_gloo_event gloo = {.kind = kind,
@@ -484,13 +486,13 @@ static bool keep_gloo(struct kineto *kineto, const struct event *event, enum glo
                                   .peer = message ? event->peer : -1,
                                   .start_ns = event->start_ns,
                                   .end_ns = event->start_ns + event->duration_ns};
-    gloo.name = intern(kineto, event->name.bytes);
-    gloo.thread = thread_of(kineto, event);
+    gloo.name = kineto_intern(kineto, event->name.bytes);
+    gloo.thread = kineto_thread_of(kineto, event);
     return gloo.name >= 0 && gloo.thread >= 0 && job_add_gloo_event(kineto->rank, &gloo);
 }
 
 /* Where operators of a thread begin and end: of nested ones the outer one. A trace with work of a device needs none. */
-static bool keep_operator(struct kineto *kineto, const struct event *event)
+static bool keep_operator(struct kineto *kineto, const struct kineto_event *event)
 {
     const bool same = strcmp(kineto->worked_tid.bytes, event->tid.bytes) == 0;
     if (kineto->rank->call_count > 0 || kineto->rank->work_count > 0 ||
@@ -498,7 +500,7 @@ static bool keep_operator(struct kineto *kineto, const struct event *event)
         return true;
     if (!same) {
         kineto->worked_tid = event->tid;
-        kineto->worked_thread = thread_of(kineto, event);
+        kineto->worked_thread = kineto_thread_of(kineto, event);
     }
     kineto->worked_end_ns = event->start_ns + event->duration_ns;
     const struct job_gloo_event gloo = {.kind = GLOO_OTHER,
@@ -509,16 +511,16 @@ static bool keep_operator(struct kineto *kineto, const struct event *event)
     return kineto->worked_thread >= 0 && job_add_gloo_event(kineto->rank, &gloo);
 }
 
-static bool keep_annotation(struct kineto *kineto, const struct event *event)
+static bool keep_annotation(struct kineto *kineto, const struct kineto_event *event)
 {
-    return (!begins(event->name.bytes, "gloo:") || keep_gloo(kineto, event, GLOO_DONE)) &&
+    return (!kineto_begins(event->name.bytes, "gloo:") || keep_gloo(kineto, event, GLOO_DONE)) &&
            keep_range(kineto, event);
 }
 
-static bool keep_mark(struct kineto *kineto, const struct event *event)
+static bool keep_mark(struct kineto *kineto, const struct kineto_event *event)
 {
-    struct job_mark mark = {.row = row_of(kineto, event),
-                            .name = intern(kineto, event->name.bytes),
+    struct job_mark mark = {.row = kineto_row_of(kineto, event),
+                            .name = kineto_intern(kineto, event->name.bytes),
                             .stream = row_stream(event),
                             .start_ns = event->start_ns,
                             .end_ns = event->start_ns + event->duration_ns};
@@ -527,7 +529,7 @@ static bool keep_mark(struct kineto *kineto, const struct event *event)
 
 /* Older files have annotations among the operators: PyTorch's own have a # in their names
    (enumerate(DataLoader)#..., Optimizer.step#...), which no operator has. */
-static bool keep_event(struct kineto *kineto, const struct event *event)
+static bool keep_event(struct kineto *kineto, const struct kineto_event *event)
 {
     int64_t number;
     switch (event->category) {
@@ -542,7 +544,7 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
     case CATEGORY_ANNOTATION: return keep_annotation(kineto, event);
     case CATEGORY_MARK: return keep_mark(kineto, event);
     case CATEGORY_PYTHON:
-        return !begins(event->name.bytes, "<built-in method wait of ") ||
+        return !kineto_begins(event->name.bytes, "<built-in method wait of ") ||
                keep_gloo(kineto, event, GLOO_WAIT);
     case CATEGORY_OPERATOR:
         if (kineto_is_distributed(event))
@@ -556,7 +558,7 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
     return true;
 }
 
-static enum status refuse_times(struct kineto *kineto, const struct event *event)
+static enum status refuse_times(struct kineto *kineto, const struct kineto_event *event)
 {
     return diag_error(kineto->diag, STATUS_INPUT,
                       "%s: '%.60s' begins or ends in no time that can be", kineto->rank->file,
@@ -564,7 +566,7 @@ static enum status refuse_times(struct kineto *kineto, const struct event *event
 }
 
 /* Annotations of the device are kept where they name a pass. */
-static bool names_pass(const struct event *event)
+static bool names_pass(const struct kineto_event *event)
 {
     struct arena arena;
     struct action pass;
@@ -576,7 +578,7 @@ static bool names_pass(const struct event *event)
 
 /* Adds a complete event to the rank, if its category is of use. One that ends before it begins is counted and left
    out; STATUS_INPUT for times that cannot be. */
-static enum status kineto_take_event(struct kineto *kineto, const struct event *event)
+static enum status kineto_take_event(struct kineto *kineto, const struct kineto_event *event)
 {
     if (event->phase != PHASE_COMPLETE || event->category >= CATEGORY_OTHER ||
         (event->category == CATEGORY_MARK && !names_pass(event)))
@@ -597,9 +599,9 @@ static enum status kineto_take_event(struct kineto *kineto, const struct event *
 
 /* An event as it is read: "X" is complete, "B" waits for its "E". */
 static enum status take_phase(struct kineto *kineto, struct open_events *open,
-                              const struct event *event)
+                              const struct kineto_event *event)
 {
-    struct event whole;
+    struct kineto_event whole;
     if (event->phase == PHASE_BEGIN)
         return open_events_begin(open, event, kineto->rank->file, kineto->diag);
     if (event->phase != PHASE_END)
@@ -607,10 +609,10 @@ static enum status take_phase(struct kineto *kineto, struct open_events *open,
     return open_events_end(open, event, &whole) ? kineto_take_event(kineto, &whole) : STATUS_OK;
 }
 
-static enum status read_list(struct kineto *kineto, struct open_events *open)
+static enum status kineto_read_list(struct kineto *kineto, struct open_events *open)
 {
     struct json_reader *reader = &kineto->reader;
-    struct event event;
+    struct kineto_event event;
     enum json_token token;
     kineto->has_events = true;
     while ((token = json_next(reader)) == JSON_OBJECT) {
@@ -626,7 +628,7 @@ static enum status read_list(struct kineto *kineto, struct open_events *open)
 static enum status read_events(struct kineto *kineto)
 {
     struct open_events open = {0};
-    const enum status status = read_list(kineto, &open);
+    const enum status status = kineto_read_list(kineto, &open);
     if (status == STATUS_OK && open.count > 0)
         diag_warn(kineto->diag, "%s: %zu events that begin and do not end are left out",
                   kineto->rank->file, open.count);
@@ -764,7 +766,7 @@ static enum status read_top(struct kineto *kineto)
     return reader->status;
 }
 
-static enum status read_file(struct kineto *kineto)
+static enum status kineto_read_file(struct kineto *kineto)
 {
     struct json_reader *reader = &kineto->reader;
     enum json_token token = json_next(reader);
@@ -820,7 +822,7 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
     enum status status = json_reader_open(&kineto.reader, bytes, diag);
     if (status != STATUS_OK)
         return status;
-    status = read_file(&kineto);
+    status = kineto_read_file(&kineto);
     json_reader_close(&kineto.reader);
     /* It may stand behind the events. */
     if (status == STATUS_OK && kineto.base_ns > 0 && job_times_are_sane(0, kineto.base_ns))

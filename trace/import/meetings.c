@@ -9,13 +9,13 @@
 #include "base/sort.h"
 
 /* A collective of a rank. `key` tells its communicator: the name of its group, or the place of its stream. */
-struct entry {
+struct meetings_entry {
     int key, work;
     int64_t start_ns;
 };
 
-struct list {
-    struct entry *entries;
+struct meetings_list {
+    struct meetings_entry *entries;
     size_t count;
 };
 
@@ -23,7 +23,7 @@ enum { STREAM_KEYS = 1 << 30 };
 
 static int by_key_and_start(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct meetings_entry *a = left, *b = right;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     if (a->start_ns != b->start_ns)
@@ -39,7 +39,7 @@ static int stream_place(int *places, int *next, int stream)
     return places[stream];
 }
 
-static bool list_rank(const struct job_rank *rank, struct list *list)
+static bool list_rank(const struct job_rank *rank, struct meetings_list *list)
 {
     int *places = malloc((rank->stream_count + 1) * sizeof *places), next = 0;
     list->entries = malloc((rank->work_count + 1) * sizeof *list->entries);
@@ -51,7 +51,7 @@ static bool list_rank(const struct job_rank *rank, struct list *list)
             continue;
         const int key = work->group >= 0 ? work->group
                                          : STREAM_KEYS + stream_place(places, &next, work->stream);
-        list->entries[list->count++] = (struct entry){key, (int)i, work->start_ns};
+        list->entries[list->count++] = (struct meetings_entry){key, (int)i, work->start_ns};
     }
     free(places);
     if (places && list->entries)
@@ -59,7 +59,7 @@ static bool list_rank(const struct job_rank *rank, struct list *list)
     return places && list->entries;
 }
 
-static void free_lists(struct list *lists, size_t count)
+static void free_lists(struct meetings_list *lists, size_t count)
 {
     for (size_t i = 0; lists && i < count; i++)
         free(lists[i].entries);
@@ -67,9 +67,9 @@ static void free_lists(struct list *lists, size_t count)
 }
 
 /* One list a rank; NULL without memory. */
-static struct list *list_ranks(const struct job *job)
+static struct meetings_list *meetings_list_ranks(const struct job *job)
 {
-    struct list *lists = calloc(job->rank_count, sizeof *lists);
+    struct meetings_list *lists = calloc(job->rank_count, sizeof *lists);
     for (size_t r = 0; lists && r < job->rank_count; r++) {
         if (list_rank(&job->ranks[r], &lists[r]))
             continue;
@@ -81,11 +81,11 @@ static struct list *list_ranks(const struct job *job)
 
 /* A run of entries with one key. */
 struct slice {
-    const struct entry *entries;
+    const struct meetings_entry *entries;
     size_t count;
 };
 
-static struct slice slice_of(const struct list *list, int key)
+static struct slice slice_of(const struct meetings_list *list, int key)
 {
     struct slice slice = {0};
     for (size_t i = 0; i < list->count; i++) {
@@ -97,8 +97,8 @@ static struct slice slice_of(const struct list *list, int key)
     return slice;
 }
 
-static enum status refuse(const struct job *job, size_t a, size_t b, const char *why,
-                          struct diag *diag)
+static enum status meetings_refuse(const struct job *job, size_t a, size_t b, const char *why,
+                                   struct diag *diag)
 {
     return diag_error(diag, STATUS_INPUT, "%s and %s do not belong together: %s",
                       job->ranks[a].file, job->ranks[b].file, why);
@@ -109,23 +109,23 @@ static enum status refuse(const struct job *job, size_t a, size_t b, const char 
 /* Traces of two ranks need not begin or end with the same collective: the lists may be displaced by so many. */
 enum { MOST_DISPLACED = 3, FEWEST_TO_DISPLACE = 8 };
 
-static int64_t end_of(const struct job *job, int rank, const struct entry *entry)
+static int64_t meetings_end_of(const struct job *job, int rank, const struct meetings_entry *entry)
 {
     return job->ranks[rank].works[entry->work].end_ns;
 }
 
 /* By how much the entries of `b`, displaced by `by`, end later than those of `a`: the median, and the median distance
    from it. `scratch` has room for all of them. */
-static void compare_ends(const struct job *job, int rank_a, const struct slice *a, int rank_b,
-                         const struct slice *b, int by, int64_t *scratch, int64_t *median,
-                         int64_t *spread)
+static void meetings_compare_ends(const struct job *job, int rank_a, const struct slice *a,
+                                  int rank_b, const struct slice *b, int by, int64_t *scratch,
+                                  int64_t *median, int64_t *spread)
 {
     size_t count = 0;
     for (size_t i = 0; i < a->count; i++) {
         const size_t k = i + (size_t)by;
         if (k < b->count)
-            scratch[count++] =
-                end_of(job, rank_b, &b->entries[k]) - end_of(job, rank_a, &a->entries[i]);
+            scratch[count++] = meetings_end_of(job, rank_b, &b->entries[k]) -
+                               meetings_end_of(job, rank_a, &a->entries[i]);
     }
     *median = *spread = count > 0 ? 0 : INT64_MAX;
     if (count == 0)
@@ -151,7 +151,7 @@ static bool displacement(const struct job *job, int rank_a, const struct slice *
         /* 0, 1, -1, 2, -2, ...: another one than 0 must be much better. */
         const int tried = step % 2 ? (step + 1) / 2 : -step / 2;
         int64_t later, spread;
-        compare_ends(job, rank_a, a, rank_b, b, tried, scratch, &later, &spread);
+        meetings_compare_ends(job, rank_a, a, rank_b, b, tried, scratch, &later, &spread);
         if (step > 0 && spread >= least / 4)
             continue;
         least = spread;
@@ -165,7 +165,7 @@ static bool displacement(const struct job *job, int rank_a, const struct slice *
 /* ---- one communicator ------------------------------------------------------------------------ */
 
 /* The ranks that have it, what each has, and by how many the list of each is displaced. */
-struct members {
+struct meetings_members {
     struct slice *slices; /* per rank */
     int *ranks, *by;
     size_t count;
@@ -174,7 +174,7 @@ struct members {
 };
 
 /* The name of a communicator; `out` has room for that of a stream. */
-static const char *name_of(const struct job *job, int key, char *out, size_t cap)
+static const char *meetings_name_of(const struct job *job, int key, char *out, size_t cap)
 {
     if (key < STREAM_KEYS)
         return job->names.items[key];
@@ -182,8 +182,8 @@ static const char *name_of(const struct job *job, int key, char *out, size_t cap
     return out;
 }
 
-static enum status refuse_counts(const struct job *job, const struct members *members, size_t m,
-                                 struct diag *diag)
+static enum status refuse_counts(const struct job *job, const struct meetings_members *members,
+                                 size_t m, struct diag *diag)
 {
     char stream[16];
     const int first = members->ranks[0], other = members->ranks[m];
@@ -192,7 +192,7 @@ static enum status refuse_counts(const struct job *job, const struct members *me
         "%s and %s do not belong together: of communicator %s one has %zu operations, "
         "the other %zu (--steps=A..B takes steps that both have)",
         job->ranks[first].file, job->ranks[other].file,
-        name_of(job, members->key, stream, sizeof stream), members->slices[first].count,
+        meetings_name_of(job, members->key, stream, sizeof stream), members->slices[first].count,
         members->slices[other].count);
 }
 
@@ -206,7 +206,7 @@ static const struct job_rank *other_rank(const struct job *job, const struct job
 }
 
 /* A communicator that one rank has: that of messages has two, if both have traces. */
-static enum status check_alone(const struct job *job, const struct members *members,
+static enum status check_alone(const struct job *job, const struct meetings_members *members,
                                struct diag *diag)
 {
     const struct job_rank *own = &job->ranks[members->ranks[0]];
@@ -218,11 +218,13 @@ static enum status check_alone(const struct job *job, const struct members *memb
                                "%s and %s do not belong together: of communicator %s one has %zu "
                                "operations, the other none",
                                own->file, other->file,
-                               name_of(job, members->key, stream, sizeof stream), slice->count);
+                               meetings_name_of(job, members->key, stream, sizeof stream),
+                               slice->count);
 }
 
 /* The entry of member `m` that is the `i`-th of the first member; NULL: its trace does not have it. */
-static const struct entry *member_entry(const struct members *members, size_t m, size_t i)
+static const struct meetings_entry *member_entry(const struct meetings_members *members, size_t m,
+                                                 size_t i)
 {
     const struct slice *slice = &members->slices[members->ranks[m]];
     const size_t k = i + (size_t)members->by[m];
@@ -230,12 +232,13 @@ static const struct entry *member_entry(const struct members *members, size_t m,
 }
 
 /* The end of a message of gloo is that of the wait for it, which may come late: it tells neither clock nor place. */
-static bool ends_with_wait(const struct job_rank *rank, const struct entry *entry)
+static bool ends_with_wait(const struct job_rank *rank, const struct meetings_entry *entry)
 {
     return rank->is_host && rank->works[entry->work].is_message;
 }
 
-static enum status place_members(const struct job *job, struct members *members, struct diag *diag)
+static enum status meetings_place_members(const struct job *job, struct meetings_members *members,
+                                          struct diag *diag)
 {
     const int first = members->ranks[0];
     const struct slice *a = &members->slices[first];
@@ -268,7 +271,8 @@ static int64_t asked_for(const struct job_rank *rank, const struct job_work *wor
 
 /* The time of a message of gloo, whose end is that of the wait for it. Where its receiver was waiting it is the time from
    when both had asked for it; else the least that one of its channel took. */
-static int64_t message_time(const struct job *job, const struct members *members, size_t i)
+static int64_t meetings_message_time(const struct job *job, const struct meetings_members *members,
+                                     size_t i)
 {
     int64_t begin_ns = INT64_MIN, end_ns = INT64_MIN;
     for (size_t m = 0; m < members->count; m++) {
@@ -284,33 +288,33 @@ static int64_t message_time(const struct job *job, const struct members *members
 }
 
 /* The i-th collective of the first member, where all members have it. */
-static enum status meetings_meet(const struct job *job, const struct members *members, size_t i,
-                                 int comm, struct meetings *out, struct diag *diag)
+static enum status meetings_meet(const struct job *job, const struct meetings_members *members,
+                                 size_t i, int comm, struct meetings *out, struct diag *diag)
 {
     const int first = members->ranks[0];
     const struct job_work *own = &job->ranks[first].works[member_entry(members, 0, i)->work];
     int64_t least = INT64_MAX;
     for (size_t m = 0; m < members->count; m++) {
-        const struct entry *entry = member_entry(members, m, i);
+        const struct meetings_entry *entry = member_entry(members, m, i);
         if (!entry)
             return STATUS_OK;
         const struct job_work *work = &job->ranks[members->ranks[m]].works[entry->work];
         if (work->collective != own->collective ||
             (m > 0 && own->is_message && work->send == own->send))
-            return refuse(job, (size_t)first, (size_t)members->ranks[m],
-                          "their collectives differ in kind or order", diag);
+            return meetings_refuse(job, (size_t)first, (size_t)members->ranks[m],
+                                   "their collectives differ in kind or order", diag);
         least = duration(work) < least ? duration(work) : least;
     }
     if (own->is_message && job->ranks[first].is_host)
-        least = message_time(job, members, i);
+        least = meetings_message_time(job, members, i);
     for (size_t m = 0; m < members->count; m++)
         out->of[members->ranks[m]][member_entry(members, m, i)->work] =
-            (struct meeting){comm, least};
+            (struct meetings_meeting){comm, least};
     return STATUS_OK;
 }
 
 /* The least time that an operation of a communicator took on a rank. */
-static int64_t least_of_all(const struct job *job, const struct members *members)
+static int64_t least_of_all(const struct job *job, const struct meetings_members *members)
 {
     int64_t least = INT64_MAX;
     for (size_t m = 0; m < members->count; m++) {
@@ -324,13 +328,13 @@ static int64_t least_of_all(const struct job *job, const struct members *members
     return least;
 }
 
-static bool add_comm(const struct job *job, struct plan *plan, int key, const int *members,
-                     size_t count, size_t *cap)
+static bool meetings_add_comm(const struct job *job, struct plan *plan, int key, const int *members,
+                              size_t count, size_t *cap)
 {
     struct arena *arena = &plan->arena;
     struct comm comm = {.declared = true, .member_count = count};
     char stream[16];
-    comm.name = arena_strdup(arena, name_of(job, key, stream, sizeof stream));
+    comm.name = arena_strdup(arena, meetings_name_of(job, key, stream, sizeof stream));
     comm.members = ARENA_ARRAY(arena, count, int);
     if (!comm.name || !comm.members || !ARENA_GROW(arena, plan->comms, plan->comm_count, *cap))
         return false;
@@ -340,13 +344,13 @@ static bool add_comm(const struct job *job, struct plan *plan, int key, const in
     return true;
 }
 
-static enum status meet_all(const struct job *job, struct members *members, int key,
+static enum status meet_all(const struct job *job, struct meetings_members *members, int key,
                             struct plan *plan, size_t *cap, struct meetings *out, struct diag *diag)
 {
-    enum status status = place_members(job, members, diag);
+    enum status status = meetings_place_members(job, members, diag);
     if (status != STATUS_OK)
         return status;
-    if (!add_comm(job, plan, key, members->ranks, members->count, cap))
+    if (!meetings_add_comm(job, plan, key, members->ranks, members->count, cap))
         return diag_no_memory(diag);
     const int comm = (int)plan->comm_count - 1;
     members->least_ns = least_of_all(job, members);
@@ -356,14 +360,14 @@ static enum status meet_all(const struct job *job, struct members *members, int 
 }
 
 /* The communicator `key` of all ranks that have it. */
-static enum status match_key(const struct job *job, const struct list *lists, int key,
+static enum status match_key(const struct job *job, const struct meetings_list *lists, int key,
                              struct plan *plan, size_t *cap, struct meetings *out,
                              struct diag *diag)
 {
-    struct members members = {.slices = calloc(job->rank_count, sizeof *members.slices),
-                              .ranks = calloc(job->rank_count, sizeof *members.ranks),
-                              .by = calloc(job->rank_count, sizeof *members.by),
-                              .key = key};
+    struct meetings_members members = {.slices = calloc(job->rank_count, sizeof *members.slices),
+                                       .ranks = calloc(job->rank_count, sizeof *members.ranks),
+                                       .by = calloc(job->rank_count, sizeof *members.by),
+                                       .key = key};
     enum status status =
         members.slices && members.ranks && members.by ? STATUS_OK : diag_no_memory(diag);
     for (size_t r = 0; status == STATUS_OK && r < job->rank_count; r++) {
@@ -383,7 +387,7 @@ static enum status match_key(const struct job *job, const struct list *lists, in
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool known_before(const struct list *lists, size_t rank, size_t entry)
+static bool known_before(const struct meetings_list *lists, size_t rank, size_t entry)
 {
     const int key = lists[rank].entries[entry].key;
     if (entry > 0 && lists[rank].entries[entry - 1].key == key)
@@ -394,8 +398,8 @@ static bool known_before(const struct list *lists, size_t rank, size_t entry)
     return false;
 }
 
-static enum status match_all(const struct job *job, const struct list *lists, struct plan *plan,
-                             struct meetings *out, struct diag *diag)
+static enum status match_all(const struct job *job, const struct meetings_list *lists,
+                             struct plan *plan, struct meetings *out, struct diag *diag)
 {
     enum status status = STATUS_OK;
     size_t cap = 0;
@@ -406,7 +410,7 @@ static enum status match_all(const struct job *job, const struct list *lists, st
     return status;
 }
 
-static bool make_table(const struct job *job, struct meetings *out)
+static bool meetings_make_table(const struct job *job, struct meetings *out)
 {
     out->of = calloc(job->rank_count, sizeof *out->of);
     for (size_t r = 0; out->of && r < job->rank_count; r++) {
@@ -415,7 +419,7 @@ static bool make_table(const struct job *job, struct meetings *out)
         if (!out->of[r])
             return false;
         for (size_t i = 0; i < count; i++)
-            out->of[r][i] = (struct meeting){.comm = -1};
+            out->of[r][i] = (struct meetings_meeting){.comm = -1};
     }
     return out->of != NULL;
 }
@@ -424,9 +428,9 @@ enum status meetings_find(const struct job *job, struct plan *plan, struct meeti
                           struct diag *diag)
 {
     *out = (struct meetings){.rank_count = job->rank_count};
-    if (!make_table(job, out))
+    if (!meetings_make_table(job, out))
         return diag_no_memory(diag);
-    struct list *lists = list_ranks(job);
+    struct meetings_list *lists = meetings_list_ranks(job);
     if (!lists)
         return diag_no_memory(diag);
     enum status status = match_all(job, lists, plan, out, diag);
@@ -442,15 +446,15 @@ void meetings_fini(struct meetings *meetings)
     *meetings = (struct meetings){0};
 }
 
-const struct meeting *meetings_of(const struct meetings *meetings, int rank, int work)
+const struct meetings_meeting *meetings_of(const struct meetings *meetings, int rank, int work)
 {
-    const struct meeting *meeting = &meetings->of[rank][work];
+    const struct meetings_meeting *meeting = &meetings->of[rank][work];
     return meeting->comm >= 0 ? meeting : NULL;
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
-static size_t count_key(const struct list *list, size_t from)
+static size_t count_key(const struct meetings_list *list, size_t from)
 {
     size_t count = 0;
     while (from + count < list->count && list->entries[from + count].key == list->entries[from].key)
@@ -466,7 +470,8 @@ static bool begins_messages(const struct job *job, int key)
 }
 
 /* The communicator with the most collectives that both have; -1: they share none. */
-static int shared_key(const struct job *job, const struct list *a, const struct list *b)
+static int shared_key(const struct job *job, const struct meetings_list *a,
+                      const struct meetings_list *b)
 {
     size_t most = 0;
     int key = -1;
@@ -487,7 +492,7 @@ static int shared_key(const struct job *job, const struct list *a, const struct 
 /* The ranks whose clocks are right, in the order in which they became so. */
 struct aligned {
     struct job *job;
-    const struct list *lists;
+    const struct meetings_list *lists;
     size_t *ranks;
     size_t count;
     bool *is_aligned;
@@ -502,7 +507,7 @@ static void put_aligned(struct aligned *aligned, size_t rank)
 /* Those that share a communicator with `known`. False without memory. */
 static bool align_to(struct aligned *aligned, size_t known)
 {
-    const struct list *lists = aligned->lists;
+    const struct meetings_list *lists = aligned->lists;
     for (size_t r = 0; r < aligned->job->rank_count; r++) {
         const int key =
             aligned->is_aligned[r] ? -1 : shared_key(aligned->job, &lists[known], &lists[r]);
@@ -542,14 +547,14 @@ static enum status align_all(struct aligned *aligned, struct diag *diag)
             return diag_no_memory(diag);
     for (size_t r = 0; r < count; r++)
         if (!aligned->is_aligned[r])
-            return refuse(aligned->job, 0, r, "they have no collective in common", diag);
+            return meetings_refuse(aligned->job, 0, r, "they have no collective in common", diag);
     job_begin_at_zero(aligned->job);
     return STATUS_OK;
 }
 
 enum status meetings_align(struct job *job, struct diag *diag)
 {
-    struct list *lists = list_ranks(job);
+    struct meetings_list *lists = meetings_list_ranks(job);
     struct aligned aligned = {.job = job,
                               .lists = lists,
                               .ranks = calloc(job->rank_count, sizeof *aligned.ranks),

@@ -12,13 +12,13 @@
 
 #include "trace/job/job.h"
 
-struct meeting {
+struct meetings_meeting {
     int comm; /* plan->comms */
     int64_t time_ns;
 };
 
 struct meetings {
-    struct meeting **of; /* per rank and work; comm -1: it meets nobody */
+    struct meetings_meeting **of; /* per rank and work; comm -1: it meets nobody */
     size_t rank_count;
 };
 
@@ -29,7 +29,7 @@ enum status meetings_find(const struct job *job, struct plan *plan, struct meeti
 void meetings_fini(struct meetings *meetings);
 
 /* The meeting that a work is part of; NULL: none. */
-const struct meeting *meetings_of(const struct meetings *meetings, int rank, int work);
+const struct meetings_meeting *meetings_of(const struct meetings *meetings, int rank, int work);
 
 /* Puts the clocks of all ranks right by the ends of their collectives, which come together: each is shifted by the
    median of its differences to a rank that is right already, the first one to begin with. Ranks of one file without

@@ -90,7 +90,7 @@ static enum status unreadable(const struct nsys *nsys)
                       sqlite3_errmsg(nsys->db));
 }
 
-static enum status open_file(struct nsys *nsys)
+static enum status nsys_open_file(struct nsys *nsys)
 {
     if (!is_compressed(nsys->path))
         return sqlite3_open_v2(nsys->path, &nsys->db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
@@ -166,7 +166,7 @@ static enum status each(struct nsys *nsys, const char *query, row_use *use)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* The process bits that globalPid and globalTid share. */
-static int64_t process_of(int64_t global)
+static int64_t nsys_process_of(int64_t global)
 {
     return global & ~INT64_C(0xffffff);
 }
@@ -193,7 +193,7 @@ static struct job_rank *rank_of_work(struct nsys *nsys, int64_t pid)
 }
 
 /* CUPTI's kinds of memory copies. */
-static enum direction direction_of(int kind)
+static enum direction nsys_direction_of(int kind)
 {
     enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2, HOST_TO_ARRAY = 3, ARRAY_TO_HOST = 4 };
     return kind == HOST_TO_DEVICE || kind == HOST_TO_ARRAY   ? DIRECTION_H2D
@@ -221,7 +221,7 @@ static bool has_times(struct nsys *nsys, int64_t start_ns, int64_t end_ns, const
 }
 
 /* start, end, process, device, stream, correlation, class, name, bytes, kind of copy, pageable */
-static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
+static enum status nsys_take_work(struct nsys *nsys, sqlite3_stmt *row)
 {
     enum { START, END, PID, DEVICE, STREAM, CORRELATION, CLASS, NAME, BYTES, KIND, PAGEABLE };
     char name[PLAN_MAX_NAME];
@@ -232,14 +232,14 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
                             .correlation = sqlite3_column_int64(row, CORRELATION),
                             .class = (enum work_class)sqlite3_column_int(row, CLASS),
                             .bytes = sqlite3_column_int64(row, BYTES),
-                            .direction = direction_of(sqlite3_column_int(row, KIND)),
+                            .direction = nsys_direction_of(sqlite3_column_int(row, KIND)),
                             .pageable = sqlite3_column_int(row, PAGEABLE) != 0,
                             .call = -1,
                             .group = -1};
     text = text ? text : "kernel";
     if (!has_times(nsys, work.start_ns, work.end_ns, text, &status))
         return status;
-    struct job_rank *rank = rank_of_work(nsys, process_of(sqlite3_column_int64(row, PID)));
+    struct job_rank *rank = rank_of_work(nsys, nsys_process_of(sqlite3_column_int64(row, PID)));
     if (!rank)
         return diag_no_memory(nsys->diag);
     work.bytes = work.bytes > 0 ? work.bytes : 0;
@@ -253,7 +253,7 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
                : diag_no_memory(nsys->diag);
 }
 
-static int thread_of(const struct nsys *nsys, struct job_rank *rank, int64_t tid)
+static int nsys_thread_of(const struct nsys *nsys, struct job_rank *rank, int64_t tid)
 {
     char thread[32];
     snprintf(thread, sizeof thread, "%lld", (long long)(tid & 0xffffff));
@@ -267,7 +267,7 @@ static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
     enum status status;
     const char *text = (const char *)sqlite3_column_text(row, NAME);
     const int64_t tid = sqlite3_column_int64(row, TID);
-    struct job_rank *rank = find_rank(nsys, process_of(tid));
+    struct job_rank *rank = find_rank(nsys, nsys_process_of(tid));
     struct job_call call = {.start_ns = sqlite3_column_int64(row, START),
                             .end_ns = sqlite3_column_int64(row, END),
                             .correlation = sqlite3_column_int64(row, CORRELATION),
@@ -277,7 +277,7 @@ static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
     if (!has_times(nsys, call.start_ns, call.end_ns, text, &status))
         return status;
     call.name = job_intern(nsys->job, text);
-    call.thread = thread_of(nsys, rank, tid);
+    call.thread = nsys_thread_of(nsys, rank, tid);
     return call.name >= 0 && call.thread >= 0 && job_add_call(rank, &call)
                ? STATUS_OK
                : diag_no_memory(nsys->diag);
@@ -290,7 +290,7 @@ static enum status take_range(struct nsys *nsys, sqlite3_stmt *row)
     enum status status;
     const char *text = (const char *)sqlite3_column_text(row, NAME);
     const int64_t tid = sqlite3_column_int64(row, TID);
-    struct job_rank *rank = find_rank(nsys, process_of(tid));
+    struct job_rank *rank = find_rank(nsys, nsys_process_of(tid));
     struct job_range range = {.start_ns = sqlite3_column_int64(row, START),
                               .end_ns = sqlite3_column_int64(row, END)};
     if (!rank || !text || strncmp(text, "nccl", 4) == 0 || strstr(text, ", op_id = ") ||
@@ -299,7 +299,7 @@ static enum status take_range(struct nsys *nsys, sqlite3_stmt *row)
     if (!has_times(nsys, range.start_ns, range.end_ns, text, &status))
         return status;
     range.name = job_intern(nsys->job, text);
-    range.thread = thread_of(nsys, rank, tid);
+    range.thread = nsys_thread_of(nsys, rank, tid);
     return range.name >= 0 && range.thread >= 0 && job_add_range(rank, &range)
                ? STATUS_OK
                : diag_no_memory(nsys->diag);
@@ -310,7 +310,7 @@ static enum status take_sync(struct nsys *nsys, sqlite3_stmt *row)
 {
     enum { PID, CORRELATION, STREAM, TYPE, EVENT_SYNC = 1, STREAM_WAITS = 2, STREAM_SYNC = 3 };
     const int type = sqlite3_column_int(row, TYPE);
-    struct job_rank *rank = find_rank(nsys, process_of(sqlite3_column_int64(row, PID)));
+    struct job_rank *rank = find_rank(nsys, nsys_process_of(sqlite3_column_int64(row, PID)));
     const struct job_sync sync = {.correlation = sqlite3_column_int64(row, CORRELATION),
                                   .stream = type == STREAM_WAITS || type == STREAM_SYNC
                                                 ? sqlite3_column_int64(row, STREAM)
@@ -358,12 +358,12 @@ static enum status read_works(struct nsys *nsys, const char *table, enum work_cl
         column(nsys, table, "streamId"), column(nsys, table, "correlationId"), (int)class,
         name_column(nsys, table, named, otherwise, name, sizeof name), column(nsys, table, "bytes"),
         column(nsys, table, "copyKind"), pageable, table);
-    enum status status = each(nsys, query, take_work);
+    enum status status = each(nsys, query, nsys_take_work);
     sqlite3_free(query);
     return status;
 }
 
-static enum status read_calls(struct nsys *nsys)
+static enum status nsys_read_calls(struct nsys *nsys)
 {
     static const char table[] = "CUPTI_ACTIVITY_KIND_RUNTIME";
     char name[200];
@@ -422,7 +422,7 @@ static enum status read_tables(struct nsys *nsys)
     if (status == STATUS_OK)
         status = read_works(nsys, "CUPTI_ACTIVITY_KIND_MEMSET", CLASS_MEMSET, "", "Memset");
     if (status == STATUS_OK)
-        status = read_calls(nsys);
+        status = nsys_read_calls(nsys);
     if (status == STATUS_OK)
         status = read_syncs(nsys);
     if (status == STATUS_OK)
@@ -436,7 +436,7 @@ static enum status read_tables(struct nsys *nsys)
 }
 
 /* A file of SQLite, of another program. */
-static enum status refuse(struct nsys *nsys)
+static enum status nsys_refuse(struct nsys *nsys)
 {
     const bool store = nsys_has(nsys, "run", NULL) && nsys_has(nsys, "span", NULL);
     if (nsys->asked != STATUS_OK)
@@ -449,11 +449,11 @@ static enum status refuse(struct nsys *nsys)
 enum status nsys_read(const char *path, struct job *job, struct diag *diag)
 {
     struct nsys nsys = {.path = path, .job = job, .diag = diag, .first_rank = job->rank_count};
-    enum status status = open_file(&nsys);
+    enum status status = nsys_open_file(&nsys);
     if (status == STATUS_OK && !foreign_sql_distrust(nsys.db))
         status = unreadable(&nsys);
     if (status == STATUS_OK)
-        status = nsys_has(&nsys, "StringIds", NULL) ? read_tables(&nsys) : refuse(&nsys);
+        status = nsys_has(&nsys, "StringIds", NULL) ? read_tables(&nsys) : nsys_refuse(&nsys);
     sqlite3_close(nsys.db);
     return status;
 }

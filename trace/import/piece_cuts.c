@@ -105,7 +105,8 @@ static int waited_work(const struct piece_search *search, const struct wait_slot
 
 /* The work of its stream that a wait is for, since the wait that was kept before it, or since its own one of the step
    before: how long the thread may have to wait if the rest of the step becomes shorter. */
-static int64_t waited_for(const struct piece_search *search, const struct wait_slot *wait, int step)
+static int64_t piece_cuts_waited_for(const struct piece_search *search,
+                                     const struct wait_slot *wait, int step)
 {
     const struct job_work *works = search->rank->works;
     const int work = waited_work(search, wait, step);
@@ -138,7 +139,7 @@ static void cut_wait(struct piece_search *search, struct wait_slot *wait)
         const int64_t blocked_ns = call >= 0 ? pieces_blocked_ns(search, call) : 0;
         blocked += blocked_ns;
         for_peers += pieces_peer_ns(search, start_ns, start_ns + blocked_ns);
-        behind += waited_for(search, wait, s);
+        behind += piece_cuts_waited_for(search, wait, s);
         step = step < 0 && wait->calls[s] >= 0 ? s : step;
     }
     wait->kept = blocked > search->long_ns * search->steps ||

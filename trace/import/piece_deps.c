@@ -187,7 +187,7 @@ static size_t dep_index(const struct piece_search *search, int task, int on, int
 }
 
 /* The step that a work is in; it is in one. */
-static int step_of(const struct piece_search *search, int work)
+static int piece_deps_step_of(const struct piece_search *search, int work)
 {
     const int *at = &search->work_at[(size_t)search->slot_of[work] * (size_t)search->steps];
     int step = 0;
@@ -204,7 +204,7 @@ static void count_dep(const struct piece_search *search, struct seen *counts, in
         return;
     const struct section_step *steps = search->sections->steps;
     const int on = search->piece_of[search->slot_of[source]];
-    const int distance = steps[task_step].place - steps[step_of(search, source)].place;
+    const int distance = steps[task_step].place - steps[piece_deps_step_of(search, source)].place;
     if (distance < 0 || distance >= FARTHEST || (distance == 0 && on >= task) ||
         search->out->items[on].stream == search->out->items[task].stream)
         return;
@@ -219,7 +219,8 @@ static void count_deps(const struct piece_search *search, struct seen *counts)
         const struct edge_found *edge = &evidence->edges[i];
         if (search->slot_of[edge->work] >= 0)
             count_dep(search, counts, search->piece_of[search->slot_of[edge->work]],
-                      step_of(search, edge->work), edge->source, edge->word == IDLE_EVENT_ID);
+                      piece_deps_step_of(search, edge->work), edge->source,
+                      edge->word == IDLE_EVENT_ID);
     }
     for (size_t p = 0; p < search->out->count; p++) {
         const struct piece *piece = &search->out->items[p];
@@ -232,7 +233,7 @@ static void count_deps(const struct piece_search *search, struct seen *counts)
 }
 
 /* True if in every step `task` began after `on` had ended, but for the last blocks of work that leaves room. */
-static bool agrees(const struct piece_search *search, int task, int on, int distance)
+static bool piece_deps_agrees(const struct piece_search *search, int task, int on, int distance)
 {
     enum { TAIL_NS = 100 * 1000 };
     const struct piece *a = &search->out->items[task], *b = &search->out->items[on];
@@ -258,8 +259,8 @@ static bool is_implied(const struct piece_search *search, const struct seen *cou
     return false;
 }
 
-static bool add_dep(struct piece_search *search, const struct seen *counts, int task, int on,
-                    int distance, size_t *cap)
+static bool piece_deps_add_dep(struct piece_search *search, const struct seen *counts, int task,
+                               int on, int distance, size_t *cap)
 {
     struct pieces *out = search->out;
     const struct seen *seen = &counts[dep_index(search, task, on, distance)];
@@ -284,13 +285,13 @@ bool pieces_find_deps(struct piece_search *search)
         for (int on = 0; on < count; on++)
             for (int d = 0; d < FARTHEST; d++) {
                 struct seen *seen = &counts[dep_index(search, task, on, d)];
-                if (seen->times * 2 < search->steps - d || !agrees(search, task, on, d))
+                if (seen->times * 2 < search->steps - d || !piece_deps_agrees(search, task, on, d))
                     seen->times = 0;
             }
     for (int task = 0; task < count; task++)
         for (int on = 0; on < count; on++)
             for (int d = 0; d < FARTHEST; d++)
-                if (!add_dep(search, counts, task, on, d, &cap))
+                if (!piece_deps_add_dep(search, counts, task, on, d, &cap))
                     return false;
     return true;
 }

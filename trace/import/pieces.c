@@ -9,7 +9,8 @@
 
 /* ---- pieces in order ----------------------------------------------------------------------------- */
 
-static struct piece *add_piece(struct piece_search *search, enum piece_kind kind, int section)
+static struct piece *pieces_add_piece(struct piece_search *search, enum piece_kind kind,
+                                      int section)
 {
     struct pieces *out = search->out;
     if (!ARENA_GROW(search->arena, out->items, out->count, search->piece_cap))
@@ -75,7 +76,7 @@ static bool list_comms(const struct piece_search *search, struct piece *piece, i
     piece->comm = pieces_filled(search->arena, (size_t)search->steps, -1);
     for (int step = 0; piece->comm && step < search->steps; step++) {
         const int work = pieces_work_at(search, slot, step);
-        const struct meeting *meeting = work >= 0 ? pieces_meeting(search, work) : NULL;
+        const struct meetings_meeting *meeting = work >= 0 ? pieces_meeting(search, work) : NULL;
         piece->comm[step] = meeting ? meeting->comm : -1;
     }
     return piece->comm != NULL;
@@ -83,7 +84,7 @@ static bool list_comms(const struct piece_search *search, struct piece *piece, i
 
 static bool add_work_piece(struct piece_search *search, int section, int stream, int first, int end)
 {
-    struct piece *piece = add_piece(search, PIECE_WORK, section);
+    struct piece *piece = pieces_add_piece(search, PIECE_WORK, section);
     if (!piece)
         return false;
     piece->stream = stream;
@@ -100,7 +101,7 @@ static bool add_work_piece(struct piece_search *search, int section, int stream,
     return !piece->is_collective || list_comms(search, piece, first);
 }
 
-static bool add_run(struct piece_search *search, int section, int stream)
+static bool pieces_add_run(struct piece_search *search, int section, int stream)
 {
     const int run = section * search->streams + stream;
     for (int slot = search->base[run]; slot < search->base[run + 1];) {
@@ -116,14 +117,15 @@ static bool list_pieces(struct piece_search *search)
 {
     for (int section = 0; section < (int)search->sections->count; section++) {
         for (int stream = 0; stream < search->streams; stream++)
-            if (!add_run(search, section, stream))
+            if (!pieces_add_run(search, section, stream))
                 return false;
-        if (!add_piece(search, PIECE_HOST, section))
+        if (!pieces_add_piece(search, PIECE_HOST, section))
             return false;
     }
     for (size_t i = 0; i < search->wait_count; i++) {
-        struct piece *piece =
-            search->waits[i].kept ? add_piece(search, PIECE_WAIT, search->waits[i].section) : NULL;
+        struct piece *piece = search->waits[i].kept
+                                  ? pieces_add_piece(search, PIECE_WAIT, search->waits[i].section)
+                                  : NULL;
         if (search->waits[i].kept && !piece)
             return false;
         if (piece)
@@ -168,7 +170,8 @@ static void join_front(struct piece_search *search, struct piece *front, const s
 }
 
 /* CPU time behind the wait is in front of the next push. */
-static void pass_on(struct piece_search *search, struct piece *next, const struct piece *wait)
+static void pieces_pass_on(struct piece_search *search, struct piece *next,
+                           const struct piece *wait)
 {
     for (int step = 0; step < search->steps; step++)
         next->host_ns[step] += wait->host_ns[step];
@@ -199,7 +202,7 @@ static bool join_pieces(struct piece_search *search)
         if (joined)
             join_front(search, &out->items[i - 1], &out->items[i]);
         if (joined && out->items[i].kind == PIECE_WAIT && i + 1 < out->count)
-            pass_on(search, &out->items[i + 1], &out->items[i]);
+            pieces_pass_on(search, &out->items[i + 1], &out->items[i]);
     }
     for (size_t i = 0; i < out->count; i++)
         if (i == 0 || number[i] != number[i - 1])
@@ -271,7 +274,8 @@ int pieces_first_work(const struct piece_search *search, const struct piece *pie
     return -1;
 }
 
-static void walk_work(struct piece_search *search, struct piece *piece, int step, int64_t *clock)
+static void pieces_walk_work(struct piece_search *search, struct piece *piece, int step,
+                             int64_t *clock)
 {
     int64_t end = INT64_MIN, busy = 0;
     const int first = pieces_first_work(search, piece, step);
@@ -294,7 +298,7 @@ static void walk_work(struct piece_search *search, struct piece *piece, int step
         if (end != INT64_MIN && w->start_ns > end && own)
             busy += w->start_ns - end;
         const int64_t from = later_of(w->start_ns, end);
-        const struct meeting *meeting = pieces_meeting(search, work);
+        const struct meetings_meeting *meeting = pieces_meeting(search, work);
         const int64_t own_ns = w->end_ns > from ? w->end_ns - from : 0;
         busy += meeting && meeting->time_ns < own_ns ? meeting->time_ns : own_ns;
         end = later_of(end, w->end_ns);
@@ -305,7 +309,7 @@ static void walk_work(struct piece_search *search, struct piece *piece, int step
 }
 
 /* A thread that waits goes on when the work has ended. CPU time before it belongs to the piece in front. */
-static void walk_wait(struct piece_search *search, size_t at, int step, int64_t *clock)
+static void pieces_walk_wait(struct piece_search *search, size_t at, int step, int64_t *clock)
 {
     struct piece *piece = &search->out->items[at], *front = at > 0 ? piece - 1 : NULL;
     const int wait = search->waits[piece->wait].calls[step];
@@ -327,8 +331,8 @@ void pieces_walk(struct piece_search *search)
         for (size_t i = 0; i < search->out->count; i++) {
             struct piece *piece = &search->out->items[i];
             switch (piece->kind) {
-            case PIECE_WORK: walk_work(search, piece, step, &clock); break;
-            case PIECE_WAIT: walk_wait(search, i, step, &clock); break;
+            case PIECE_WORK: pieces_walk_work(search, piece, step, &clock); break;
+            case PIECE_WAIT: pieces_walk_wait(search, i, step, &clock); break;
             case PIECE_HOST:
                 piece->host_ns[step] = later_of(0, s->begin_ns[piece->section + 1] - clock);
                 clock = later_of(clock, s->begin_ns[piece->section + 1]);
@@ -338,7 +342,7 @@ void pieces_walk(struct piece_search *search)
     }
 }
 
-static int64_t mean(const struct piece_search *search, const int64_t *values)
+static int64_t pieces_mean(const struct piece_search *search, const int64_t *values)
 {
     int64_t sum = 0;
     for (int step = 0; step < search->steps; step++)
@@ -355,7 +359,7 @@ void pieces_drop_short_rests(struct piece_search *search)
         const struct piece *piece = &out->items[i];
         const bool alone = kept == 0 || out->items[kept - 1].section != piece->section;
         if (piece->kind == PIECE_HOST && !alone && i + 1 < out->count &&
-            mean(search, piece->host_ns) <= search->long_ns)
+            pieces_mean(search, piece->host_ns) <= search->long_ns)
             continue;
         out->items[kept++] = *piece;
     }
@@ -371,7 +375,7 @@ bool pieces_find_peer_waits(struct piece_search *search)
     struct peer_wait *waits = search->peer_waits =
         ARENA_ARRAY(search->arena, rank->work_count + 1, struct peer_wait);
     for (size_t w = 0; waits && w < rank->work_count; w++) {
-        const struct meeting *meeting = pieces_meeting(search, (int)w);
+        const struct meetings_meeting *meeting = pieces_meeting(search, (int)w);
         const int64_t start_ns = rank->works[w].start_ns;
         const int64_t end_ns = meeting ? rank->works[w].end_ns - meeting->time_ns : start_ns;
         struct peer_wait *last =

@@ -60,9 +60,10 @@ static inline int pieces_work_at(const struct piece_search *search, int slot, in
 }
 
 /* The collective of several ranks that a work is part of; NULL: none. */
-static inline const struct meeting *pieces_meeting(const struct piece_search *search, int work)
+static inline const struct meetings_meeting *pieces_meeting(const struct piece_search *search,
+                                                            int work)
 {
-    const struct meeting *meetings = search->turns->meetings;
+    const struct meetings_meeting *meetings = search->turns->meetings;
     return meetings && meetings[work].comm >= 0 ? &meetings[work] : NULL;
 }
 

@@ -53,14 +53,14 @@ static const struct section_use {
 enum { USE_COUNT = sizeof section_uses / sizeof *section_uses };
 
 /* A use of a buffer by a task. */
-struct use {
+struct pipeline_buffers_use {
     int task;
     bool writes;
 };
 
 /* Two iterations of the tasks, and what comes before what: node `iteration * tasks + task`. */
 struct orders {
-    const struct pipeline_writer *writer;
+    const struct pipeline_form_writer *writer;
     int tasks;
     int *next; /* per node: the next one on its stream; -1 */
     bool *reached;
@@ -69,7 +69,7 @@ struct orders {
 
 /* ---- what comes before what ------------------------------------------------------------------ */
 
-static bool is_work(const struct pipeline_writer *writer, int task)
+static bool pipeline_buffers_is_work(const struct pipeline_form_writer *writer, int task)
 {
     return writer->pieces->items[task].kind == PIECE_WORK;
 }
@@ -85,14 +85,16 @@ static bool is_pushed_before(const struct orders *orders, int a, int b)
     return a_period != b_period ? a_period < b_period : a_task < b_task;
 }
 
-static int next_on_stream(const struct orders *orders, int node)
+static int pipeline_buffers_next_on_stream(const struct orders *orders, int node)
 {
-    const struct pipeline_writer *writer = orders->writer;
+    const struct pipeline_form_writer *writer = orders->writer;
     const struct task *tasks = writer->plan->pipeline.tasks;
     const int stream = tasks[node % orders->tasks].stream;
     int best = -1;
-    for (int other = 0; is_work(writer, node % orders->tasks) && other < 2 * orders->tasks; other++)
-        if (is_work(writer, other % orders->tasks) &&
+    for (int other = 0;
+         pipeline_buffers_is_work(writer, node % orders->tasks) && other < 2 * orders->tasks;
+         other++)
+        if (pipeline_buffers_is_work(writer, other % orders->tasks) &&
             tasks[other % orders->tasks].stream == stream &&
             is_pushed_before(orders, node, other) &&
             (best < 0 || is_pushed_before(orders, other, best)))
@@ -100,7 +102,7 @@ static int next_on_stream(const struct orders *orders, int node)
     return best;
 }
 
-static bool prepare(struct orders *orders, struct arena *arena)
+static bool pipeline_buffers_prepare(struct orders *orders, struct arena *arena)
 {
     const size_t nodes = 2 * (size_t)orders->tasks;
     orders->next = ARENA_ARRAY(arena, nodes + 1, int);
@@ -109,11 +111,11 @@ static bool prepare(struct orders *orders, struct arena *arena)
     if (!orders->next || !orders->reached || !orders->open)
         return false;
     for (int node = 0; node < (int)nodes; node++)
-        orders->next[node] = next_on_stream(orders, node);
+        orders->next[node] = pipeline_buffers_next_on_stream(orders, node);
     return true;
 }
 
-static void reach(struct orders *orders, int node, size_t *open)
+static void pipeline_buffers_reach(struct orders *orders, int node, size_t *open)
 {
     if (node < 0 || orders->reached[node])
         return;
@@ -129,17 +131,17 @@ static bool comes_after(struct orders *orders, int to, int from)
     const bool within = to < orders->tasks;
     size_t open = 0;
     memset(orders->reached, 0, 2 * (size_t)orders->tasks * sizeof *orders->reached);
-    reach(orders, from, &open);
+    pipeline_buffers_reach(orders, from, &open);
     while (open > 0 && !orders->reached[to]) {
         const int node = orders->open[--open];
         const int task = node % orders->tasks, iteration = node / orders->tasks;
         if (!within)
-            reach(orders, orders->next[node], &open);
+            pipeline_buffers_reach(orders, orders->next[node], &open);
         for (size_t i = 0; i < pipeline->dep_count; i++) {
             const struct dep *dep = &pipeline->deps[i];
             const int at = iteration + dep->distance;
             if (dep->on == task && at < 2 - within)
-                reach(orders, at * orders->tasks + dep->task, &open);
+                pipeline_buffers_reach(orders, at * orders->tasks + dep->task, &open);
         }
     }
     return orders->reached[to];
@@ -148,47 +150,50 @@ static bool comes_after(struct orders *orders, int to, int from)
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* -1: the section has no work. */
-static int work_of(const struct pipeline_writer *writer, int section, enum used used)
+static int pipeline_buffers_work_of(const struct pipeline_form_writer *writer, int section,
+                                    enum used used)
 {
     const struct piece *items = writer->pieces->items;
     int found = -1;
     for (int i = 0; i < (int)writer->pieces->count; i++) {
         const bool better = found < 0 || used == LAST ||
                             (used == LAST_OF_STREAM && items[i].stream == items[found].stream);
-        if (items[i].section == section && is_work(writer, i) && better)
+        if (items[i].section == section && pipeline_buffers_is_work(writer, i) && better)
             found = i;
     }
     return found;
 }
 
 /* The exchange's buffer is written when the section that waits for it has ended, if there is one with work. */
-static bool is_left_to_wait(const struct pipeline_writer *writer, const struct section_use *row)
+static bool is_left_to_wait(const struct pipeline_form_writer *writer,
+                            const struct section_use *row)
 {
     const int wait = pipeline_section(writer, "wait_sparse_data_dist");
     return strcmp(row->buffer, "features") == 0 && strcmp(row->section, "sparse_data_dist") == 0 &&
-           wait >= 0 && work_of(writer, wait, FIRST) >= 0;
+           wait >= 0 && pipeline_buffers_work_of(writer, wait, FIRST) >= 0;
 }
 
 /* The tasks that use the buffer of section_uses[first], in their order; returns the row behind those of it. */
-static size_t list_uses(const struct pipeline_writer *writer, size_t first, struct use *uses,
-                        size_t *count)
+static size_t pipeline_buffers_list_uses(const struct pipeline_form_writer *writer, size_t first,
+                                         struct pipeline_buffers_use *uses, size_t *count)
 {
     size_t row = first;
     *count = 0;
     for (; row < USE_COUNT && strcmp(section_uses[row].buffer, section_uses[first].buffer) == 0;
          row++) {
         const int section = pipeline_section(writer, section_uses[row].section);
-        const int task = section < 0 ? -1 : work_of(writer, section, section_uses[row].used);
+        const int task =
+            section < 0 ? -1 : pipeline_buffers_work_of(writer, section, section_uses[row].used);
         const bool writes = section_uses[row].used != FIRST;
         if (task >= 0 && !is_left_to_wait(writer, &section_uses[row]))
-            uses[(*count)++] = (struct use){task, writes};
+            uses[(*count)++] = (struct pipeline_buffers_use){task, writes};
     }
     return row;
 }
 
 /* Two uses that the plan does not order; false: it orders all. */
-static bool find_unordered(struct orders *orders, const struct use *uses, size_t count, bool shared,
-                           int *a, int *b)
+static bool find_unordered(struct orders *orders, const struct pipeline_buffers_use *uses,
+                           size_t count, bool shared, int *a, int *b)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < count; k++) {
@@ -223,8 +228,8 @@ static bool add_index(struct arena *arena, struct index_list *list, int index)
     return true;
 }
 
-static bool add_buffer(struct plan *plan, const struct section_use *row, const struct use *uses,
-                       size_t count)
+static bool add_buffer(struct plan *plan, const struct section_use *row,
+                       const struct pipeline_buffers_use *uses, size_t count)
 {
     const int index = (int)plan->buffer_count;
     plan->buffers[plan->buffer_count++] =
@@ -238,15 +243,15 @@ static bool add_buffer(struct plan *plan, const struct section_use *row, const s
 }
 
 /* The buffer of section_uses[first], if several tasks use it and it is written, an iteration's own one first. */
-static bool take_buffer(struct orders *orders, size_t first, size_t *row)
+static bool pipeline_buffers_take_buffer(struct orders *orders, size_t first, size_t *row)
 {
     struct plan *plan = orders->writer->plan;
     const bool shared = section_uses[first].scope == SCOPE_SHARED;
-    struct use uses[USE_COUNT];
+    struct pipeline_buffers_use uses[USE_COUNT];
     size_t count;
     bool written = false;
     int a, b;
-    *row = list_uses(orders->writer, first, uses, &count);
+    *row = pipeline_buffers_list_uses(orders->writer, first, uses, &count);
     for (size_t i = 0; i < count; i++)
         written |= uses[i].writes && (shared || i == 0);
     if (count < 2 || !written)
@@ -266,17 +271,17 @@ static void copy_to_ranks(struct pipeline *pipeline)
         }
 }
 
-bool pipeline_buffers(struct pipeline_writer *writer, struct arena *arena)
+bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena)
 {
     struct plan *plan = writer->plan;
     struct orders orders = {.writer = writer, .tasks = (int)plan->pipeline.task_count};
     if (!pipeline_is_torchrec(writer))
         return true;
     plan->buffers = ARENA_ARRAY(&plan->arena, USE_COUNT, struct buffer);
-    if (!plan->buffers || !prepare(&orders, arena))
+    if (!plan->buffers || !pipeline_buffers_prepare(&orders, arena))
         return false;
     for (size_t row = 0; row < USE_COUNT;)
-        if (!take_buffer(&orders, row, &row))
+        if (!pipeline_buffers_take_buffer(&orders, row, &row))
             return false;
     copy_to_ranks(&plan->pipeline);
     return true;

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 
-int pipeline_section(const struct pipeline_writer *writer, const char *name)
+int pipeline_section(const struct pipeline_form_writer *writer, const char *name)
 {
     for (size_t i = 0; i < writer->sections->count; i++)
         if (strcmp(writer->sections->items[i].name, name) == 0)
@@ -34,7 +34,7 @@ static int ahead_by_name(const char *name)
     return 0;
 }
 
-bool pipeline_is_torchrec(const struct pipeline_writer *writer)
+bool pipeline_is_torchrec(const struct pipeline_form_writer *writer)
 {
     bool ahead = false;
     for (size_t i = 0; i < writer->sections->count; i++)
@@ -60,7 +60,7 @@ static bool number_range(const struct sections *sections, int64_t *least, int64_
 }
 
 /* The number of batches that a section is ahead of the last one. */
-static void find_stages(struct pipeline_writer *writer)
+static void find_stages(struct pipeline_form_writer *writer)
 {
     const struct sections *sections = writer->sections;
     int64_t least, most;
@@ -80,7 +80,8 @@ static void find_stages(struct pipeline_writer *writer)
 }
 
 /* In iterations; negative where the stages contradict it. */
-static int iteration_distance(const struct pipeline_writer *writer, const struct piece_dep *dep)
+static int iteration_distance(const struct pipeline_form_writer *writer,
+                              const struct piece_dep *dep)
 {
     const struct piece *items = writer->pieces->items;
     return dep->distance + writer->stage[items[dep->on].section] -
@@ -88,7 +89,7 @@ static int iteration_distance(const struct pipeline_writer *writer, const struct
 }
 
 /* Stages that the trace contradicts are none; what is inferred is dropped where the stages contradict it. */
-static void drop_contradicted_stages(struct pipeline_writer *writer)
+static void drop_contradicted_stages(struct pipeline_form_writer *writer)
 {
     bool contradicted = false;
     for (size_t i = 0; i < writer->pieces->dep_count; i++)
@@ -98,7 +99,7 @@ static void drop_contradicted_stages(struct pipeline_writer *writer)
         writer->stage[i] = 0;
 }
 
-void pipeline_stages(struct pipeline_writer *writer)
+void pipeline_stages(struct pipeline_form_writer *writer)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
     find_stages(writer);
@@ -111,7 +112,8 @@ void pipeline_stages(struct pipeline_writer *writer)
 /* ---- dependences ----------------------------------------------------------------------------- */
 
 /* Once each; a negative distance is none. */
-static bool add_dep(struct pipeline_writer *writer, int task, int on, int distance)
+static bool pipeline_deps_add_dep(struct pipeline_form_writer *writer, int task, int on,
+                                  int distance)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
     for (size_t i = 0; i < pipeline->dep_count; i++)
@@ -126,13 +128,13 @@ static bool add_dep(struct pipeline_writer *writer, int task, int on, int distan
     return true;
 }
 
-static int stage_of(const struct pipeline_writer *writer, size_t at)
+static int stage_of(const struct pipeline_form_writer *writer, size_t at)
 {
     return writer->stage[writer->pieces->items[at].section];
 }
 
 /* True if `task` always began after `on` of the step before had ended. */
-static bool follows(const struct pipeline_writer *writer, size_t task, size_t on)
+static bool pipeline_deps_follows(const struct pipeline_form_writer *writer, size_t task, size_t on)
 {
     const struct section_step *steps = writer->sections->steps;
     const struct piece *a = &writer->pieces->items[task], *b = &writer->pieces->items[on];
@@ -144,7 +146,7 @@ static bool follows(const struct pipeline_writer *writer, size_t task, size_t on
 }
 
 /* True if it is the last work of its stream and stage. */
-static bool ends_stage(const struct pipeline_writer *writer, size_t at)
+static bool ends_stage(const struct pipeline_form_writer *writer, size_t at)
 {
     const struct pieces *pieces = writer->pieces;
     if (pieces->items[at].kind != PIECE_WORK)
@@ -158,7 +160,7 @@ static bool ends_stage(const struct pipeline_writer *writer, size_t at)
 
 /* The first work of a batch in a stage begins after the last ones of the stage before: what they copied and sent is
    there. */
-static bool add_stage_deps(struct pipeline_writer *writer)
+static bool add_stage_deps(struct pipeline_form_writer *writer)
 {
     const struct pieces *pieces = writer->pieces;
     for (int stage = 1; stage < writer->plan->pipeline.depth; stage++) {
@@ -168,26 +170,29 @@ static bool add_stage_deps(struct pipeline_writer *writer)
             first++;
         for (size_t i = 0; first < pieces->count && i < pieces->count; i++)
             if (stage_of(writer, i) == stage - 1 && ends_stage(writer, i) &&
-                follows(writer, first, i) && !add_dep(writer, (int)first, (int)i, 0))
+                pipeline_deps_follows(writer, first, i) &&
+                !pipeline_deps_add_dep(writer, (int)first, (int)i, 0))
                 return false;
     }
     return true;
 }
 
 /* Those that the trace shows. */
-static bool add_shown(struct pipeline_writer *writer, bool intra)
+static bool add_shown(struct pipeline_form_writer *writer, bool intra)
 {
     for (size_t i = 0; i < writer->pieces->dep_count; i++) {
         const struct piece_dep *dep = &writer->pieces->deps[i];
         const int distance = iteration_distance(writer, dep);
-        if ((distance == 0) == intra && !add_dep(writer, dep->task, dep->on, distance))
+        if ((distance == 0) == intra &&
+            !pipeline_deps_add_dep(writer, dep->task, dep->on, distance))
             return false;
     }
     return true;
 }
 
 /* The piece behind this one on its stream, maybe of the next step (`*distance` 1); -1: none but itself. */
-static int next_on_stream(const struct pipeline_writer *writer, int at, int *distance)
+static int pipeline_deps_next_on_stream(const struct pipeline_form_writer *writer, int at,
+                                        int *distance)
 {
     const struct pieces *pieces = writer->pieces;
     const int count = (int)pieces->count;
@@ -202,29 +207,31 @@ static int next_on_stream(const struct pipeline_writer *writer, int at, int *dis
 }
 
 /* Keeps the order of a stream or thread that waited, also when a task gets another stream or thread. */
-static bool add_orders(struct pipeline_writer *writer, bool intra)
+static bool add_orders(struct pipeline_form_writer *writer, bool intra)
 {
     const struct pieces *pieces = writer->pieces;
     for (int i = 0; i < (int)pieces->count; i++) {
         const struct piece *piece = &pieces->items[i];
         struct piece_dep dep = {.on = i};
-        dep.task = piece->kind == PIECE_WORK ? next_on_stream(writer, i, &dep.distance) : -1;
+        dep.task =
+            piece->kind == PIECE_WORK ? pipeline_deps_next_on_stream(writer, i, &dep.distance) : -1;
         const int along = dep.task >= 0 ? iteration_distance(writer, &dep) : -1;
-        if (dep.task >= 0 && (along == 0) == intra && !add_dep(writer, dep.task, i, along))
+        if (dep.task >= 0 && (along == 0) == intra &&
+            !pipeline_deps_add_dep(writer, dep.task, i, along))
             return false;
         const bool waited = piece->sync_after || piece->kind == PIECE_WAIT;
         dep = (struct piece_dep){.task = i + 1, .on = i};
         if (!waited || i + 1 == (int)pieces->count)
             continue;
         const int behind = iteration_distance(writer, &dep);
-        if ((behind == 0) == intra && !add_dep(writer, dep.task, i, behind))
+        if ((behind == 0) == intra && !pipeline_deps_add_dep(writer, dep.task, i, behind))
             return false;
     }
     return true;
 }
 
 /* Those within an iteration come first. */
-bool pipeline_deps(struct pipeline_writer *writer)
+bool pipeline_deps(struct pipeline_form_writer *writer)
 {
     return add_shown(writer, true) && add_stage_deps(writer) && add_orders(writer, true) &&
            add_shown(writer, false) && add_orders(writer, false);

@@ -34,8 +34,8 @@ static const char *with_beginnings(const char *kept, const struct job *job,
                         kept, (double)apart_ns / 1e6);
 }
 
-static const char *about(const struct job *job, const struct sections *sections, size_t ranks,
-                         struct arena *arena)
+static const char *pipeline_form_about(const struct job *job, const struct sections *sections,
+                                       size_t ranks, struct arena *arena)
 {
     const char *of_ranks = ranks > 1 ? arena_printf(arena, " of %zu ranks", ranks) : "";
     if (!of_ranks)
@@ -62,9 +62,9 @@ static int busiest_stream(const struct turns *turns)
     return best;
 }
 
-static enum status write_plan(struct pipeline_writer *writer,
-                              const struct pipeline_form_options *options, struct arena *arena,
-                              struct diag *diag)
+static enum status pipeline_form_write_plan(struct pipeline_form_writer *writer,
+                                            const struct pipeline_form_options *options,
+                                            struct arena *arena, struct diag *diag)
 {
     struct plan *plan = writer->plan;
     struct pipeline *pipeline = &plan->pipeline;
@@ -72,7 +72,8 @@ static enum status write_plan(struct pipeline_writer *writer,
     plan->ranks = (int)writer->turns->count;
     plan->on_failure = ON_FAILURE_ABORT;
     plan->name = arena_strdup(&plan->arena, options->name);
-    plan->about = about(writer->job, writer->sections, writer->turns->count, &plan->arena);
+    plan->about =
+        pipeline_form_about(writer->job, writer->sections, writer->turns->count, &plan->arena);
     plan->unexplained.millionths =
         ledger_unexplained(&writer->turns->evidence.total, options->opaque);
     plan->unexplained.given = plan->unexplained.millionths > 0;
@@ -91,7 +92,8 @@ static enum status write_plan(struct pipeline_writer *writer,
 }
 
 /* The task of each work, rank by rank. */
-static bool list_tasks(const struct pipeline_writer *writer, struct arena *kept, int ***out)
+static bool pipeline_form_list_tasks(const struct pipeline_form_writer *writer, struct arena *kept,
+                                     int ***out)
 {
     const struct turns *turns = writer->turns;
     int **tasks = ARENA_ARRAY(kept, turns->count, int *);
@@ -107,7 +109,7 @@ static bool list_tasks(const struct pipeline_writer *writer, struct arena *kept,
     return tasks != NULL;
 }
 
-static enum status find_pieces(struct pipeline_writer *writer,
+static enum status find_pieces(struct pipeline_form_writer *writer,
                                const struct pipeline_form_options *options, struct arena *arena,
                                struct diag *diag)
 {
@@ -127,14 +129,15 @@ static enum status find_pieces(struct pipeline_writer *writer,
                           turns->rank.file, pieces.count, PLAN_MAX_TASKS);
     writer->sections = &sections;
     writer->pieces = &pieces;
-    status = write_plan(writer, options, arena, diag);
-    return status == STATUS_OK && !list_tasks(writer, writer->kept, writer->tasks)
+    status = pipeline_form_write_plan(writer, options, arena, diag);
+    return status == STATUS_OK && !pipeline_form_list_tasks(writer, writer->kept, writer->tasks)
                ? diag_no_memory(diag)
                : status;
 }
 
 /* Messages between ranks, and work of the host. */
-static enum status check_rank(const struct job_rank *rank, bool several, struct diag *diag)
+static enum status pipeline_form_check_rank(const struct job_rank *rank, bool several,
+                                            struct diag *diag)
 {
     for (size_t i = 0; i < rank->work_count && (rank->is_host || several); i++)
         if (rank->works[i].is_message)
@@ -156,9 +159,10 @@ static enum status check_rank(const struct job_rank *rank, bool several, struct 
     return STATUS_OK;
 }
 
-static enum status take_turns(struct pipeline_writer *writer, const struct evidence *evidence,
-                              const struct pipeline_form_options *options, struct arena *arena,
-                              struct diag *diag)
+static enum status pipeline_form_take_turns(struct pipeline_form_writer *writer,
+                                            const struct evidence *evidence,
+                                            const struct pipeline_form_options *options,
+                                            struct arena *arena, struct diag *diag)
 {
     struct meetings meetings = {0};
     struct turns turns;
@@ -178,13 +182,14 @@ enum status pipeline_form(const struct job *job, const struct evidence *evidence
     struct arena arena;
     enum status status = STATUS_OK;
     for (size_t r = 0; status == STATUS_OK && r < job->rank_count; r++)
-        status = check_rank(&job->ranks[r], job->rank_count > 1, diag);
+        status = pipeline_form_check_rank(&job->ranks[r], job->rank_count > 1, diag);
     if (status != STATUS_OK)
         return status;
     plan_init(&plan);
     arena_init(&arena, 0);
-    struct pipeline_writer writer = {.job = job, .plan = &plan, .kept = kept, .tasks = out_tasks};
-    status = take_turns(&writer, evidence, options, &arena, diag);
+    struct pipeline_form_writer writer = {
+        .job = job, .plan = &plan, .kept = kept, .tasks = out_tasks};
+    status = pipeline_form_take_turns(&writer, evidence, options, &arena, diag);
     arena_fini(&arena);
     if (status == STATUS_OK)
         *out = plan;

@@ -11,7 +11,7 @@
 #include "pieces.h"
 #include "turns.h"
 
-struct pipeline_writer {
+struct pipeline_form_writer {
     const struct job *job;
     const struct turns *turns;
     const struct sections *sections;
@@ -26,16 +26,16 @@ struct pipeline_writer {
 
 /* Each is a part of the plan. pipeline_tasks: STATUS_INPUT for ranks that are not alike; the others: false without
    memory. */
-enum status pipeline_tasks(struct pipeline_writer *writer, struct diag *diag);
-void pipeline_stages(struct pipeline_writer *writer);
-bool pipeline_deps(struct pipeline_writer *writer);
+enum status pipeline_tasks(struct pipeline_form_writer *writer, struct diag *diag);
+void pipeline_stages(struct pipeline_form_writer *writer);
+bool pipeline_deps(struct pipeline_form_writer *writer);
 /* Behind the dependences; `arena` is for its own use. */
-bool pipeline_buffers(struct pipeline_writer *writer, struct arena *arena);
+bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena);
 
 /* True if it has a forward and sections of TorchRec's pipelines that are ahead of it. */
-bool pipeline_is_torchrec(const struct pipeline_writer *writer);
+bool pipeline_is_torchrec(const struct pipeline_form_writer *writer);
 
 /* The section of this name; -1. */
-int pipeline_section(const struct pipeline_writer *writer, const char *name);
+int pipeline_section(const struct pipeline_form_writer *writer, const char *name);
 
 #endif

@@ -23,7 +23,7 @@ static const char *piece_word(const struct piece *piece)
 }
 
 /* The piece that has the section's name: the one with the most time on the device, else the first. */
-static size_t head_of(const struct pipeline_writer *writer, int section)
+static size_t pipeline_tasks_head_of(const struct pipeline_form_writer *writer, int section)
 {
     const struct pieces *pieces = writer->pieces;
     size_t best = pieces->count;
@@ -43,13 +43,13 @@ static size_t head_of(const struct pipeline_writer *writer, int section)
     return best;
 }
 
-static const char *task_name(const struct pipeline_writer *writer, size_t at)
+static const char *pipeline_tasks_task_name(const struct pipeline_form_writer *writer, size_t at)
 {
     const struct piece *piece = &writer->pieces->items[at];
     const char *section = writer->sections->items[piece->section].name;
     const char *word = piece_word(piece);
     struct arena *arena = &writer->plan->arena;
-    if (at == head_of(writer, piece->section))
+    if (at == pipeline_tasks_head_of(writer, piece->section))
         return arena_strdup(arena, section);
     const char *base = word ? arena_printf(arena, "%s.%s", section, word) : section;
     const char *name = base;
@@ -62,19 +62,20 @@ static const char *task_name(const struct pipeline_writer *writer, size_t at)
 /* ---- times ----------------------------------------------------------------------------------- */
 
 /* Steps whose times a task has: those of all ranks, or of one. */
-struct span {
+struct pipeline_tasks_span {
     size_t first, count;
 };
 
-static struct span all_steps(const struct pipeline_writer *writer)
+static struct pipeline_tasks_span all_steps(const struct pipeline_form_writer *writer)
 {
-    return (struct span){0, writer->sections->step_count};
+    return (struct pipeline_tasks_span){0, writer->sections->step_count};
 }
 
-static struct span steps_of(const struct pipeline_writer *writer, int rank)
+static struct pipeline_tasks_span pipeline_tasks_steps_of(const struct pipeline_form_writer *writer,
+                                                          int rank)
 {
     const struct sections *sections = writer->sections;
-    struct span span = {0};
+    struct pipeline_tasks_span span = {0};
     while (sections->steps[span.first].rank != rank)
         span.first++;
     while (span.first + span.count < sections->step_count &&
@@ -102,7 +103,7 @@ static bool put_factors(struct arena *arena, const int64_t *values, size_t count
     return true;
 }
 
-static int64_t mean(const int64_t *values, struct span span)
+static int64_t pipeline_tasks_mean(const int64_t *values, struct pipeline_tasks_span span)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < span.count; i++)
@@ -111,22 +112,22 @@ static int64_t mean(const int64_t *values, struct span span)
 }
 
 /* The distribution of times that differ by more than 1%. */
-static bool put_jitter(struct pipeline_writer *writer, const int64_t *values, struct span span,
-                       struct dist *out)
+static bool put_jitter(struct pipeline_form_writer *writer, const int64_t *values,
+                       struct pipeline_tasks_span span, struct dist *out)
 {
     int64_t least = INT64_MAX, most = 0;
     for (size_t i = span.first; i < span.first + span.count; i++) {
         least = values[i] < least ? values[i] : least;
         most = values[i] > most ? values[i] : most;
     }
-    const int64_t middle = mean(values, span);
+    const int64_t middle = pipeline_tasks_mean(values, span);
     return middle == 0 || most - least <= middle / 100 ||
            put_factors(&writer->plan->arena, values + span.first, span.count, middle, out);
 }
 
 /* Both CPU parts have one draw. */
-static bool put_host_times(struct pipeline_writer *writer, const struct piece *piece,
-                           struct span span, struct task *task)
+static bool put_host_times(struct pipeline_form_writer *writer, const struct piece *piece,
+                           struct pipeline_tasks_span span, struct task *task)
 {
     const size_t count = writer->sections->step_count;
     int64_t *sums = ARENA_ARRAY(&writer->plan->arena, count, int64_t);
@@ -134,17 +135,17 @@ static bool put_host_times(struct pipeline_writer *writer, const struct piece *p
         return false;
     for (size_t i = 0; i < count; i++)
         sums[i] = piece->host_ns[i] + piece->after_ns[i];
-    task->host_time_ns = mean(piece->host_ns, span);
-    task->host_after_ns = mean(piece->after_ns, span);
+    task->host_time_ns = pipeline_tasks_mean(piece->host_ns, span);
+    task->host_after_ns = pipeline_tasks_mean(piece->after_ns, span);
     return put_jitter(writer, sums, span, &task->host_jitter);
 }
 
 /* A collective of several ranks takes the longest of their draws: as they have one time, it has its mean. */
-static bool put_times(struct pipeline_writer *writer, const struct piece *piece, struct span span,
-                      struct task *task)
+static bool pipeline_tasks_put_times(struct pipeline_form_writer *writer, const struct piece *piece,
+                                     struct pipeline_tasks_span span, struct task *task)
 {
     task->jitter = task->host_jitter = (struct dist){0};
-    task->time_ns = mean(piece->time_ns, span);
+    task->time_ns = pipeline_tasks_mean(piece->time_ns, span);
     return (task->work.kind == WORK_COLLECTIVE ||
             put_jitter(writer, piece->time_ns, span, &task->jitter)) &&
            put_host_times(writer, piece, span, task);
@@ -152,7 +153,8 @@ static bool put_times(struct pipeline_writer *writer, const struct piece *piece,
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static int plan_stream(struct pipeline_writer *writer, const struct piece *piece)
+static int pipeline_tasks_plan_stream(struct pipeline_form_writer *writer,
+                                      const struct piece *piece)
 {
     struct arena *arena = &writer->plan->arena;
     const int stream = piece->kind == PIECE_WORK ? piece->stream : writer->busiest;
@@ -164,7 +166,7 @@ static int plan_stream(struct pipeline_writer *writer, const struct piece *piece
 }
 
 /* The communicator of a piece on these steps; -1: none. */
-static int comm_of(const struct piece *piece, struct span span)
+static int pipeline_tasks_comm_of(const struct piece *piece, struct pipeline_tasks_span span)
 {
     int comm = -1;
     for (size_t i = span.first; piece->comm && i < span.first + span.count; i++)
@@ -172,9 +174,10 @@ static int comm_of(const struct piece *piece, struct span span)
     return comm;
 }
 
-static struct work work_of(const struct piece *piece, struct span span)
+static struct work pipeline_tasks_work_of(const struct piece *piece,
+                                          struct pipeline_tasks_span span)
 {
-    struct work work = {.comm = comm_of(piece, span), .peer = -1, .root = -1};
+    struct work work = {.comm = pipeline_tasks_comm_of(piece, span), .peer = -1, .root = -1};
     if (piece->kind != PIECE_WORK)
         work.kind = WORK_HOST;
     if (work.comm >= 0) {
@@ -184,26 +187,27 @@ static struct work work_of(const struct piece *piece, struct span span)
     return work;
 }
 
-static bool add_task(struct pipeline_writer *writer, size_t at)
+static bool pipeline_tasks_add_task(struct pipeline_form_writer *writer, size_t at)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
     const struct piece *piece = &writer->pieces->items[at];
-    struct task task = {.name = task_name(writer, at), .stage = writer->stage[piece->section]};
-    task.stream = plan_stream(writer, piece);
+    struct task task = {.name = pipeline_tasks_task_name(writer, at),
+                        .stage = writer->stage[piece->section]};
+    task.stream = pipeline_tasks_plan_stream(writer, piece);
     task.group = names_intern(&writer->plan->groups, &writer->plan->arena, PLAN_IMPLICIT_GROUP);
-    task.work = work_of(piece, steps_of(writer, 0));
+    task.work = pipeline_tasks_work_of(piece, pipeline_tasks_steps_of(writer, 0));
     if (piece->kind == PIECE_WAIT)
         task.host_sync = HOST_SYNC_STREAM;
     if (piece->sync_after)
         task.sync_after = HOST_SYNC_STREAM;
     if (!task.name || task.stream < 0 || task.group < 0 ||
-        !put_times(writer, piece, all_steps(writer), &task))
+        !pipeline_tasks_put_times(writer, piece, all_steps(writer), &task))
         return false;
     pipeline->tasks[pipeline->task_count++] = task;
     return true;
 }
 
-static bool add_tasks(struct pipeline_writer *writer)
+static bool pipeline_tasks_add_tasks(struct pipeline_form_writer *writer)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
     const size_t count = writer->pieces->count;
@@ -216,7 +220,7 @@ static bool add_tasks(struct pipeline_writer *writer)
     pipeline->order.tasks.count = count;
     for (size_t i = 0; i < count; i++) {
         pipeline->order.tasks.items[i] = (int)i;
-        if (!add_task(writer, i))
+        if (!pipeline_tasks_add_task(writer, i))
             return false;
     }
     return true;
@@ -239,18 +243,18 @@ static bool same_times(const struct task *a, const struct task *b)
 }
 
 /* A task's times on one rank; where all are those of all ranks, they stay so. */
-static bool differ_task(struct pipeline_writer *writer, size_t at, struct rank_override *overrides,
-                        size_t count)
+static bool differ_task(struct pipeline_form_writer *writer, size_t at,
+                        struct rank_override *overrides, size_t count)
 {
     struct task *task = &writer->plan->pipeline.tasks[at];
     const struct piece *piece = &writer->pieces->items[at];
     bool same = true;
     for (size_t r = 0; r < count; r++) {
         struct task *own = &overrides[r].tasks[at];
-        const struct span span = steps_of(writer, (int)r);
+        const struct pipeline_tasks_span span = pipeline_tasks_steps_of(writer, (int)r);
         *own = *task;
-        own->work = work_of(piece, span);
-        if (!put_times(writer, piece, span, own))
+        own->work = pipeline_tasks_work_of(piece, span);
+        if (!pipeline_tasks_put_times(writer, piece, span, own))
             return false;
         same &= same_times(own, task);
     }
@@ -265,7 +269,7 @@ static bool differ_task(struct pipeline_writer *writer, size_t at, struct rank_o
 }
 
 /* The first rank's tasks are those of the plan, where ranks differ. */
-static bool add_overrides(struct pipeline_writer *writer)
+static bool add_overrides(struct pipeline_form_writer *writer)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
     struct arena *arena = &writer->plan->arena;
@@ -287,17 +291,18 @@ static bool add_overrides(struct pipeline_writer *writer)
 }
 
 /* A collective is one of all ranks that are in it. */
-static enum status check_meetings(const struct pipeline_writer *writer, struct diag *diag)
+static enum status check_meetings(const struct pipeline_form_writer *writer, struct diag *diag)
 {
     const struct pieces *pieces = writer->pieces;
     const struct job_rank *ranks = writer->turns->ranks;
     for (size_t i = 0; i < pieces->count; i++) {
         const struct piece *piece = &pieces->items[i];
-        const bool meets = comm_of(piece, all_steps(writer)) >= 0;
+        const bool meets = pipeline_tasks_comm_of(piece, all_steps(writer)) >= 0;
         for (size_t r = 0; meets && r < writer->turns->count; r++) {
-            if (comm_of(piece, steps_of(writer, (int)r)) >= 0)
+            if (pipeline_tasks_comm_of(piece, pipeline_tasks_steps_of(writer, (int)r)) >= 0)
                 continue;
-            const size_t other = comm_of(piece, steps_of(writer, 0)) >= 0 ? 0 : 1;
+            const size_t other =
+                pipeline_tasks_comm_of(piece, pipeline_tasks_steps_of(writer, 0)) >= 0 ? 0 : 1;
             return diag_error(
                 diag, STATUS_INPUT,
                 "%s and %s are not alike: %s of one meets other ranks where the other "
@@ -309,10 +314,11 @@ static enum status check_meetings(const struct pipeline_writer *writer, struct d
     return STATUS_OK;
 }
 
-enum status pipeline_tasks(struct pipeline_writer *writer, struct diag *diag)
+enum status pipeline_tasks(struct pipeline_form_writer *writer, struct diag *diag)
 {
     const enum status status = check_meetings(writer, diag);
     if (status != STATUS_OK)
         return status;
-    return add_tasks(writer) && add_overrides(writer) ? STATUS_OK : diag_no_memory(diag);
+    return pipeline_tasks_add_tasks(writer) && add_overrides(writer) ? STATUS_OK
+                                                                     : diag_no_memory(diag);
 }

@@ -23,7 +23,7 @@ struct splitter {
     size_t *work_count; /* per pid */
 };
 
-static struct job_rank *source_of(const struct splitter *splitter)
+static struct job_rank *processes_source_of(const struct splitter *splitter)
 {
     return &splitter->job->ranks[splitter->source];
 }
@@ -40,7 +40,7 @@ static int intern_pid(struct splitter *splitter, const char *thread)
 /* The processes of threads, those with calls alone being of interest. */
 static bool list_processes(struct splitter *splitter)
 {
-    const struct job_rank *rank = source_of(splitter);
+    const struct job_rank *rank = processes_source_of(splitter);
     splitter->pid_of = malloc((rank->threads.count + 1) * sizeof *splitter->pid_of);
     if (!splitter->pid_of)
         return false;
@@ -60,9 +60,9 @@ static uint32_t distance(uint32_t a, uint32_t b)
 }
 
 /* The process of the call with this id that is nearest to `place`; -1: none. */
-static int nearest(const struct splitter *splitter, int64_t correlation, uint32_t place)
+static int processes_nearest(const struct splitter *splitter, int64_t correlation, uint32_t place)
 {
-    const struct job_rank *rank = source_of(splitter);
+    const struct job_rank *rank = processes_source_of(splitter);
     const struct job_key *keys = splitter->keys;
     int found = -1;
     for (size_t i = job_find_key(keys, rank->call_count, correlation);
@@ -75,10 +75,10 @@ static int nearest(const struct splitter *splitter, int64_t correlation, uint32_
 
 static void vote(struct splitter *splitter)
 {
-    const struct job_rank *rank = source_of(splitter);
+    const struct job_rank *rank = processes_source_of(splitter);
     for (size_t i = 0; i < rank->work_count; i++) {
         const struct job_work *work = &rank->works[i];
-        const int owner = nearest(splitter, work->correlation, work->place);
+        const int owner = processes_nearest(splitter, work->correlation, work->place);
         splitter->owner[i] = owner;
         if (owner >= 0)
             splitter->votes[(size_t)work->row * splitter->pids.count + (size_t)owner]++;
@@ -101,9 +101,9 @@ static void count_row(struct splitter *splitter, size_t row)
 }
 
 /* Work without a call follows its row; a row of no process follows the first one. */
-static void settle(struct splitter *splitter)
+static void processes_settle(struct splitter *splitter)
 {
-    const struct job_rank *rank = source_of(splitter);
+    const struct job_rank *rank = processes_source_of(splitter);
     for (size_t row = 0; row < rank->rows.count; row++) {
         splitter->winner[row] = -1;
         count_row(splitter, row);
@@ -116,9 +116,9 @@ static void settle(struct splitter *splitter)
     }
 }
 
-static bool find_owners(struct splitter *splitter)
+static bool processes_find_owners(struct splitter *splitter)
 {
-    const struct job_rank *rank = source_of(splitter);
+    const struct job_rank *rank = processes_source_of(splitter);
     const size_t pids = splitter->pids.count, rows = rank->rows.count;
     splitter->keys = job_key_calls(rank);
     splitter->owner = malloc((rank->work_count + 1) * sizeof *splitter->owner);
@@ -130,7 +130,7 @@ static bool find_owners(struct splitter *splitter)
         !splitter->whole || !splitter->work_count)
         return false;
     vote(splitter);
-    settle(splitter);
+    processes_settle(splitter);
     return true;
 }
 
@@ -139,12 +139,12 @@ static bool find_owners(struct splitter *splitter)
 static int copy_thread(struct splitter *splitter, struct job_rank *rank, int thread)
 {
     return names_intern(&rank->threads, &splitter->job->arena,
-                        source_of(splitter)->threads.items[thread]);
+                        processes_source_of(splitter)->threads.items[thread]);
 }
 
 static bool copy_host(struct splitter *splitter, int pid, struct job_rank *rank)
 {
-    const struct job_rank *source = source_of(splitter);
+    const struct job_rank *source = processes_source_of(splitter);
     for (size_t i = 0; i < source->call_count; i++) {
         struct job_call call = source->calls[i];
         if (splitter->pid_of[call.thread] != pid)
@@ -168,13 +168,14 @@ static bool copy_host(struct splitter *splitter, int pid, struct job_rank *rank)
 static int sync_owner(const struct splitter *splitter, const struct job_sync *sync)
 {
     const int winner = splitter->winner[sync->row];
-    return splitter->whole[sync->row] && winner >= 0 ? winner
-                                                     : nearest(splitter, sync->correlation, 0);
+    return splitter->whole[sync->row] && winner >= 0
+               ? winner
+               : processes_nearest(splitter, sync->correlation, 0);
 }
 
 static bool copy_device(struct splitter *splitter, int pid, struct job_rank *rank)
 {
-    const struct job_rank *source = source_of(splitter);
+    const struct job_rank *source = processes_source_of(splitter);
     for (size_t i = 0; i < source->work_count; i++) {
         struct job_work work = source->works[i];
         const struct job_stream *stream = &source->streams[work.stream];
@@ -199,14 +200,14 @@ static bool copy_device(struct splitter *splitter, int pid, struct job_rank *ran
 static struct job_rank *new_rank(struct splitter *splitter, int pid)
 {
     const char *file = arena_printf(&splitter->job->arena, "%s, process %s",
-                                    source_of(splitter)->file, splitter->pids.items[pid]);
+                                    processes_source_of(splitter)->file, splitter->pids.items[pid]);
     struct job_rank *rank = file ? job_add_rank(splitter->job, file) : NULL;
     if (rank)
-        rank->path = source_of(splitter)->path;
+        rank->path = processes_source_of(splitter)->path;
     return rank;
 }
 
-static bool add_rank(struct splitter *splitter, int pid)
+static bool processes_add_rank(struct splitter *splitter, int pid)
 {
     struct job_rank *rank = new_rank(splitter, pid);
     return rank && copy_host(splitter, pid, rank) && copy_device(splitter, pid, rank);
@@ -216,7 +217,7 @@ static bool add_rank(struct splitter *splitter, int pid)
 
 static bool copy_gloo_events(struct splitter *splitter, int pid, struct job_rank *rank)
 {
-    const struct job_rank *source = source_of(splitter);
+    const struct job_rank *source = processes_source_of(splitter);
     for (size_t i = 0; i < source->gloo_event_count; i++) {
         struct job_gloo_event event = source->gloo_events[i];
         if (splitter->pid_of[event.thread] != pid)
@@ -234,15 +235,15 @@ static bool add_host_rank(struct splitter *splitter, int pid, int64_t number, bo
     struct job_rank *rank = new_rank(splitter, pid);
     if (!rank)
         return false;
-    rank->world = source_of(splitter)->world;
+    rank->world = processes_source_of(splitter)->world;
     rank->number = all ? number : -1;
-    rank->groups = source_of(splitter)->groups;
+    rank->groups = processes_source_of(splitter)->groups;
     return copy_host(splitter, pid, rank) && copy_gloo_events(splitter, pid, rank);
 }
 
 static bool add_host_ranks(struct splitter *splitter)
 {
-    const struct job_rank *source = source_of(splitter);
+    const struct job_rank *source = processes_source_of(splitter);
     const int64_t world = source->world;
     int64_t working = 0, number = 0;
     splitter->work_count = calloc(splitter->pids.count + 1, sizeof *splitter->work_count);
@@ -271,7 +272,7 @@ static bool add_ranks(struct splitter *splitter)
     if (working < 2)
         return true;
     for (size_t p = 0; p < splitter->pids.count; p++)
-        if (splitter->work_count[p] > 0 && !add_rank(splitter, (int)p))
+        if (splitter->work_count[p] > 0 && !processes_add_rank(splitter, (int)p))
             return false;
     job_drop_rank(splitter->job, splitter->source);
     return true;
@@ -282,9 +283,9 @@ enum status processes_split(struct job *job, size_t rank, struct diag *diag)
     struct splitter splitter = {.job = job, .source = rank};
     bool ok = list_processes(&splitter);
     if (ok && splitter.pids.count > 1)
-        ok = host_work_is_all(source_of(&splitter))
+        ok = host_work_is_all(processes_source_of(&splitter))
                  ? add_host_ranks(&splitter)
-                 : find_owners(&splitter) && add_ranks(&splitter);
+                 : processes_find_owners(&splitter) && add_ranks(&splitter);
     free(splitter.pid_of);
     free(splitter.keys);
     free(splitter.owner);

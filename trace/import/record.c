@@ -38,17 +38,17 @@ struct passes {
  */
 
 /* An annotation of the host, and when the kernels and copies launched in it ran; first > last: there are none. */
-struct opened {
+struct record_opened {
     int name;
     int64_t start_ns, end_ns;
     int64_t first_ns, last_ns; /* of kernels */
     int64_t first_copy_ns, last_copy_ns;
 };
 
-struct finder {
+struct record_finder {
     const struct job *job;
     const struct job_rank *rank;
-    struct opened *opened; /* by start */
+    struct record_opened *opened; /* by start */
     size_t count;
     bool *is_pass;   /* per name */
     bool *is_placed; /* likewise: work of it was found */
@@ -63,7 +63,7 @@ static bool passes_add(struct passes *passes, int name, int64_t start_ns, int64_
     return true;
 }
 
-static int compare_passes(const void *left, const void *right)
+static int record_compare_passes(const void *left, const void *right)
 {
     const struct pass_found *a = left, *b = right;
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
@@ -71,13 +71,13 @@ static int compare_passes(const void *left, const void *right)
 
 static int compare_opened(const void *left, const void *right)
 {
-    const struct opened *a = left, *b = right;
+    const struct record_opened *a = left, *b = right;
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
 /* ---- what names a pass ----------------------------------------------------------------------- */
 
-static bool read_names(struct finder *finder)
+static bool read_names(struct record_finder *finder)
 {
     const struct names *names = &finder->job->names;
     struct arena arena;
@@ -94,7 +94,7 @@ static bool read_names(struct finder *finder)
     return ok;
 }
 
-static size_t count_named(const struct finder *finder)
+static size_t count_named(const struct record_finder *finder)
 {
     size_t count = 0;
     for (size_t i = 0; i < finder->rank->range_count; i++)
@@ -102,19 +102,20 @@ static size_t count_named(const struct finder *finder)
     return count;
 }
 
-static bool open_ranges(struct finder *finder)
+static bool open_ranges(struct record_finder *finder)
 {
     const struct job_rank *rank = finder->rank;
     finder->opened = malloc((count_named(finder) + 1) * sizeof *finder->opened);
     for (size_t i = 0; finder->opened && i < rank->range_count; i++)
         if (finder->is_pass[rank->ranges[i].name])
-            finder->opened[finder->count++] = (struct opened){.name = rank->ranges[i].name,
-                                                              .start_ns = rank->ranges[i].start_ns,
-                                                              .end_ns = rank->ranges[i].end_ns,
-                                                              .first_ns = INT64_MAX,
-                                                              .last_ns = INT64_MIN,
-                                                              .first_copy_ns = INT64_MAX,
-                                                              .last_copy_ns = INT64_MIN};
+            finder->opened[finder->count++] =
+                (struct record_opened){.name = rank->ranges[i].name,
+                                       .start_ns = rank->ranges[i].start_ns,
+                                       .end_ns = rank->ranges[i].end_ns,
+                                       .first_ns = INT64_MAX,
+                                       .last_ns = INT64_MIN,
+                                       .first_copy_ns = INT64_MAX,
+                                       .last_copy_ns = INT64_MIN};
     if (finder->count)
         SORT(finder->opened, finder->count, compare_opened);
     return finder->opened != NULL;
@@ -123,36 +124,37 @@ static bool open_ranges(struct finder *finder)
 /* ---- what was launched in it ----------------------------------------------------------------- */
 
 /* The annotation that is open at a time, the last of them to begin; NULL: none. */
-static struct opened *open_at(const struct finder *finder, int64_t time_ns)
+static struct record_opened *record_open_at(const struct record_finder *finder, int64_t time_ns)
 {
     size_t low = SORT_FIRST(i, 0, finder->count, finder->opened[i].start_ns > time_ns);
-    struct opened *last = low > 0 ? &finder->opened[low - 1] : NULL;
+    struct record_opened *last = low > 0 ? &finder->opened[low - 1] : NULL;
     return last && time_ns < last->end_ns ? last : NULL;
 }
 
-static void widen(int64_t *first_ns, int64_t *last_ns, const struct job_work *work)
+static void record_widen(int64_t *first_ns, int64_t *last_ns, const struct job_work *work)
 {
     *first_ns = work->start_ns < *first_ns ? work->start_ns : *first_ns;
     *last_ns = work->end_ns > *last_ns ? work->end_ns : *last_ns;
 }
 
-static void take_works(struct finder *finder)
+static void take_works(struct record_finder *finder)
 {
     const struct job_rank *rank = finder->rank;
     for (size_t i = 0; i < rank->work_count; i++) {
         const struct job_work *work = &rank->works[i];
-        struct opened *opened = work->call >= 0 && !work->is_collective
-                                    ? open_at(finder, rank->calls[work->call].start_ns)
-                                    : NULL;
+        struct record_opened *opened =
+            work->call >= 0 && !work->is_collective
+                ? record_open_at(finder, rank->calls[work->call].start_ns)
+                : NULL;
         if (opened && work->class == CLASS_KERNEL)
-            widen(&opened->first_ns, &opened->last_ns, work);
+            record_widen(&opened->first_ns, &opened->last_ns, work);
         else if (opened)
-            widen(&opened->first_copy_ns, &opened->last_copy_ns, work);
+            record_widen(&opened->first_copy_ns, &opened->last_copy_ns, work);
     }
 }
 
 /* Annotations of steps that were not chosen have no work and are before or behind it. */
-static bool add_opened(struct finder *finder, const struct opened *opened)
+static bool add_opened(struct record_finder *finder, const struct record_opened *opened)
 {
     const bool kernels = opened->first_ns <= opened->last_ns;
     const bool copies = opened->first_copy_ns <= opened->last_copy_ns;
@@ -169,7 +171,8 @@ static bool add_opened(struct finder *finder, const struct opened *opened)
 
 /* ---- the profiler's annotations of the device ------------------------------------------------ */
 
-static const struct job_stream *stream_of(const struct job_rank *rank, const struct job_mark *mark)
+static const struct job_stream *record_stream_of(const struct job_rank *rank,
+                                                 const struct job_mark *mark)
 {
     for (size_t i = 0; i < rank->stream_count; i++)
         if (rank->streams[i].own == mark->stream)
@@ -178,7 +181,8 @@ static const struct job_stream *stream_of(const struct job_rank *rank, const str
 }
 
 /* The first work of a stream that begins at `time_ns` or later. */
-static int first_from(const struct job_rank *rank, const struct job_stream *stream, int64_t time_ns)
+static int record_first_from(const struct job_rank *rank, const struct job_stream *stream,
+                             int64_t time_ns)
 {
     return SORT_FIRST(i, 0, stream->count,
                       rank->works[rank->by_stream[stream->first + i]].start_ns >= time_ns);
@@ -188,21 +192,21 @@ static int first_from(const struct job_rank *rank, const struct job_stream *stre
 static bool find_computed(const struct job_rank *rank, const struct job_mark *mark,
                           int64_t *first_ns, int64_t *last_ns)
 {
-    const struct job_stream *stream = stream_of(rank, mark);
+    const struct job_stream *stream = record_stream_of(rank, mark);
     *first_ns = INT64_MAX;
     *last_ns = INT64_MIN;
-    for (int i = stream ? first_from(rank, stream, mark->start_ns) : 0; stream && i < stream->count;
-         i++) {
+    for (int i = stream ? record_first_from(rank, stream, mark->start_ns) : 0;
+         stream && i < stream->count; i++) {
         const struct job_work *work = &rank->works[rank->by_stream[stream->first + i]];
         if (work->start_ns >= mark->end_ns)
             break;
         if (!work->is_collective)
-            widen(first_ns, last_ns, work);
+            record_widen(first_ns, last_ns, work);
     }
     return *first_ns <= *last_ns;
 }
 
-static bool take_marks(struct finder *finder)
+static bool take_marks(struct record_finder *finder)
 {
     const struct job_rank *rank = finder->rank;
     int64_t first_ns, last_ns;
@@ -216,7 +220,7 @@ static bool take_marks(struct finder *finder)
 }
 
 /* There is an annotation for each stream. */
-static void join_streams(struct passes *passes)
+static void record_join_streams(struct passes *passes)
 {
     size_t kept = 0;
     for (size_t i = 0; i < passes->count; i++) {
@@ -232,7 +236,7 @@ static void join_streams(struct passes *passes)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool passes_find_all(struct finder *finder)
+static bool passes_find_all(struct record_finder *finder)
 {
     if (!read_names(finder) || !open_ranges(finder))
         return false;
@@ -243,8 +247,8 @@ static bool passes_find_all(struct finder *finder)
     if (!take_marks(finder))
         return false;
     if (finder->out->count)
-        SORT(finder->out->items, finder->out->count, compare_passes);
-    join_streams(finder->out);
+        SORT(finder->out->items, finder->out->count, record_compare_passes);
+    record_join_streams(finder->out);
     return true;
 }
 
@@ -252,7 +256,7 @@ static bool passes_find_all(struct finder *finder)
 static bool passes_find(const struct job *job, const struct job_rank *rank, struct passes *out)
 {
     *out = (struct passes){0};
-    struct finder finder = {.job = job, .rank = rank, .out = out};
+    struct record_finder finder = {.job = job, .rank = rank, .out = out};
     const bool ok = (rank->range_count == 0 && rank->mark_count == 0) || passes_find_all(&finder);
     free(finder.opened);
     free(finder.is_pass);
@@ -265,7 +269,7 @@ static void passes_fini(struct passes *passes)
     free(passes->items);
 }
 
-struct recorder {
+struct record_recorder {
     const struct imported *imported;
     const struct meetings *meetings;
     const struct job_rank *rank;
@@ -280,7 +284,7 @@ struct recorder {
 
 enum { WORDS = 320 };
 
-static bool add_info(const struct imported *imported, struct trace *trace, struct diag *diag)
+static bool record_add_info(const struct imported *imported, struct trace *trace, struct diag *diag)
 {
     const char *text;
     if (plan_text_in(&imported->plan, trace->arena, &text, diag) != STATUS_OK)
@@ -307,7 +311,7 @@ static int compare_steps(const void *left, const void *right)
 }
 
 /* Numbers rise: a step that is annotated twice, or counted again, is no other one. */
-static void keep_rising(struct recorder *recorder)
+static void keep_rising(struct record_recorder *recorder)
 {
     size_t kept = 0;
     for (size_t i = 0; i < recorder->step_count; i++)
@@ -316,7 +320,7 @@ static void keep_rising(struct recorder *recorder)
     recorder->step_count = kept;
 }
 
-static void take_profiler_steps(struct recorder *recorder)
+static void record_take_profiler_steps(struct record_recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
     for (size_t i = 0; i < rank->range_count; i++) {
@@ -335,7 +339,7 @@ static void take_profiler_steps(struct recorder *recorder)
 }
 
 /* Without the profiler's: those that repeat (steps.h), from 0 on, as the plan has them. */
-static bool take_repeated(struct recorder *recorder)
+static bool record_take_repeated(struct record_recorder *recorder)
 {
     struct arena arena;
     arena_init(&arena, 0);
@@ -352,17 +356,17 @@ static bool take_repeated(struct recorder *recorder)
     return ok;
 }
 
-static bool find_steps(struct recorder *recorder)
+static bool record_find_steps(struct record_recorder *recorder)
 {
     recorder->steps = malloc((recorder->rank->range_count + 1) * sizeof *recorder->steps);
     if (!recorder->steps)
         return false;
-    take_profiler_steps(recorder);
-    return recorder->step_count > 0 || take_repeated(recorder);
+    record_take_profiler_steps(recorder);
+    return recorder->step_count > 0 || record_take_repeated(recorder);
 }
 
 /* The step of a time; -1: none. */
-static int64_t step_of(const struct recorder *recorder, int64_t time_ns)
+static int64_t record_step_of(const struct record_recorder *recorder, int64_t time_ns)
 {
     size_t low = SORT_FIRST(i, 0, recorder->step_count, recorder->steps[i].start_ns > time_ns);
     const struct trace_iteration *step = low > 0 ? &recorder->steps[low - 1] : NULL;
@@ -370,7 +374,7 @@ static int64_t step_of(const struct recorder *recorder, int64_t time_ns)
 }
 
 /* The span of a call, on the agent of its thread; true also for one without a span. */
-static bool add_call(struct recorder *recorder, int agent, int at)
+static bool record_add_call(struct record_recorder *recorder, int agent, int at)
 {
     const struct job_call *call = &recorder->rank->calls[at];
     const bool waits = call->kind == CALL_SYNC_STREAM || call->kind == CALL_SYNC_EVENT ||
@@ -380,7 +384,7 @@ static bool add_call(struct recorder *recorder, int agent, int at)
     const struct trace_span span = {.agent = agent,
                                     .kind = waits ? SPAN_WAIT : SPAN_HOST,
                                     .task = recorder->imported->job.names.items[call->name],
-                                    .iteration = step_of(recorder, call->start_ns),
+                                    .iteration = record_step_of(recorder, call->start_ns),
                                     .start_ns = call->start_ns,
                                     .end_ns = call->end_ns,
                                     .cause = waits ? "device" : NULL};
@@ -388,7 +392,7 @@ static bool add_call(struct recorder *recorder, int agent, int at)
     return recorder->span[at] >= 0;
 }
 
-static bool add_threads(struct recorder *recorder)
+static bool record_add_threads(struct record_recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
     for (int thread = 0; thread < (int)rank->threads.count; thread++) {
@@ -401,14 +405,14 @@ static bool add_threads(struct recorder *recorder)
         if (agent < 0)
             return false;
         for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++)
-            if (!add_call(recorder, agent, i))
+            if (!record_add_call(recorder, agent, i))
                 return false;
     }
     return true;
 }
 
 /* The thing that a stream waited for, as a tooltip of a picture goes on after "waits for". */
-static const char *idle_text(const struct recorder *recorder, int at, enum idle cause,
+static const char *idle_text(const struct record_recorder *recorder, int at, enum idle cause,
                              const char *waits_for, char text[WORDS])
 {
     const struct job_rank *rank = recorder->rank;
@@ -439,8 +443,8 @@ static const char *idle_text(const struct recorder *recorder, int at, enum idle 
 }
 
 /* The work that a stream waits for; of a launch the place of its thread. NULL: none is known. */
-static const char *waited_for(const struct recorder *recorder, int at,
-                              const struct idle_piece *piece)
+static const char *record_waited_for(const struct record_recorder *recorder, int at,
+                                     const struct idle_piece *piece)
 {
     const struct job_rank *rank = recorder->rank;
     const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
@@ -455,10 +459,11 @@ static const char *waited_for(const struct recorder *recorder, int at,
 }
 
 /* The gaps between works are in the ledger only: pictures have no room for them. */
-static bool add_piece(struct recorder *recorder, int agent, int at, const struct idle_piece *piece)
+static bool record_add_piece(struct record_recorder *recorder, int agent, int at,
+                             const struct idle_piece *piece)
 {
     char text[WORDS];
-    const char *waits_for = waited_for(recorder, at, piece);
+    const char *waits_for = record_waited_for(recorder, at, piece);
     const struct trace_idle line = {.agent = agent,
                                     .cause = idle_cause(piece->cause),
                                     .word = idle_word(piece->cause),
@@ -475,27 +480,28 @@ static bool add_piece(struct recorder *recorder, int agent, int at, const struct
            (piece->cause == IDLE_ORDER || trace_add_span(recorder->trace, &span) >= 0);
 }
 
-static bool add_idle(struct recorder *recorder, int agent, int at)
+static bool record_add_idle(struct record_recorder *recorder, int agent, int at)
 {
     struct idle_piece pieces[IDLE_PIECES];
     const int count =
         evidence_idle(recorder->rank, &recorder->imported->evidence[recorder->number], at, pieces);
     for (int i = 0; i < count; i++)
-        if (!add_piece(recorder, agent, at, &pieces[i]))
+        if (!record_add_piece(recorder, agent, at, &pieces[i]))
             return false;
     return true;
 }
 
 /* A rank waits in its collective for those that come later: all but the least time over the ranks. */
-static int64_t peer_wait(const struct recorder *recorder, int at)
+static int64_t peer_wait(const struct record_recorder *recorder, int at)
 {
-    const struct meeting *meeting = meetings_of(recorder->meetings, recorder->number, at);
+    const struct meetings_meeting *meeting = meetings_of(recorder->meetings, recorder->number, at);
     const struct job_work *work = &recorder->rank->works[at];
     const int64_t took_ns = work->end_ns - work->start_ns;
     return meeting && meeting->time_ns < took_ns ? took_ns - meeting->time_ns : 0;
 }
 
-static bool add_peer_wait(struct recorder *recorder, int agent, int at, int64_t wait_ns)
+static bool record_add_peer_wait(struct record_recorder *recorder, int agent, int at,
+                                 int64_t wait_ns)
 {
     const struct job_work *work = &recorder->rank->works[at];
     const char *name = recorder->imported->job.names.items[work->name];
@@ -518,7 +524,7 @@ static bool add_peer_wait(struct recorder *recorder, int agent, int at, int64_t 
 }
 
 /* In a pipeline what a work is part of, so that predictions can be held against it. */
-static const char *task_name(const struct recorder *recorder, int at)
+static const char *record_task_name(const struct record_recorder *recorder, int at)
 {
     const struct imported *imported = recorder->imported;
     const int task = imported->tasks ? imported->tasks[recorder->number][at] : -1;
@@ -526,7 +532,7 @@ static const char *task_name(const struct recorder *recorder, int at)
                      : imported->job.names.items[recorder->rank->works[at].name];
 }
 
-static bool add_work(struct recorder *recorder, int agent, int at)
+static bool record_add_work(struct record_recorder *recorder, int agent, int at)
 {
     const int64_t wait_ns = peer_wait(recorder, at);
     const struct job_work *work = &recorder->rank->works[at];
@@ -534,8 +540,8 @@ static bool add_work(struct recorder *recorder, int agent, int at)
         work->call >= 0 ? recorder->rank->calls[work->call].start_ns : work->start_ns;
     const struct trace_span span = {.agent = agent,
                                     .kind = SPAN_DEVICE,
-                                    .task = task_name(recorder, at),
-                                    .iteration = step_of(recorder, launched_ns),
+                                    .task = record_task_name(recorder, at),
+                                    .iteration = record_step_of(recorder, launched_ns),
                                     .start_ns = work->start_ns + wait_ns,
                                     .end_ns = work->end_ns};
     const int number = trace_add_span(recorder->trace, &span);
@@ -543,10 +549,11 @@ static bool add_work(struct recorder *recorder, int agent, int at)
     recorder->device[at] = number;
     return number >= 0 &&
            (launch < 0 || trace_add_edge(recorder->trace, launch, number, EDGE_LAUNCH) >= 0) &&
-           add_idle(recorder, agent, at) && add_peer_wait(recorder, agent, at, wait_ns);
+           record_add_idle(recorder, agent, at) &&
+           record_add_peer_wait(recorder, agent, at, wait_ns);
 }
 
-static bool add_streams(struct recorder *recorder)
+static bool record_add_streams(struct record_recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
     for (int stream = 0; stream < (int)rank->stream_count; stream++) {
@@ -559,14 +566,14 @@ static bool add_streams(struct recorder *recorder)
         if (agent < 0)
             return false;
         for (int i = 0; i < rank->streams[stream].count; i++)
-            if (!add_work(recorder, agent, rank->by_stream[rank->streams[stream].first + i]))
+            if (!record_add_work(recorder, agent, rank->by_stream[rank->streams[stream].first + i]))
                 return false;
     }
     return true;
 }
 
 /* Arrows of a picture, from the work that a stream waited for. */
-static bool add_edges(struct recorder *recorder)
+static bool record_own_add_edges(struct record_recorder *recorder)
 {
     const struct evidence *evidence = &recorder->imported->evidence[recorder->number];
     for (size_t i = 0; i < evidence->edge_count; i++)
@@ -576,7 +583,7 @@ static bool add_edges(struct recorder *recorder)
     return true;
 }
 
-static bool add_steps(struct recorder *recorder)
+static bool record_add_steps(struct record_recorder *recorder)
 {
     for (size_t i = 0; i < recorder->step_count; i++)
         if (trace_add_iteration(recorder->trace, &recorder->steps[i]) < 0)
@@ -585,7 +592,7 @@ static bool add_steps(struct recorder *recorder)
 }
 
 /* The passes of the rank's microbatches, where annotations name them. */
-static bool add_passes(struct recorder *recorder)
+static bool record_add_passes(struct record_recorder *recorder)
 {
     struct passes passes;
     bool ok = passes_find(&recorder->imported->job, recorder->rank, &passes);
@@ -598,7 +605,7 @@ static bool add_passes(struct recorder *recorder)
         const struct trace_span span = {.agent = agent,
                                         .kind = SPAN_PASS,
                                         .task = recorder->imported->job.names.items[pass->name],
-                                        .iteration = step_of(recorder, pass->start_ns),
+                                        .iteration = record_step_of(recorder, pass->start_ns),
                                         .start_ns = pass->start_ns,
                                         .end_ns = pass->end_ns};
         ok = trace_add_span(recorder->trace, &span) >= 0;
@@ -621,23 +628,24 @@ static bool add_stats(const struct imported *imported, struct trace *trace)
     return true;
 }
 
-static bool add_rank(const struct imported *imported, const struct meetings *meetings, size_t r,
-                     struct trace *trace)
+static bool record_add_rank(const struct imported *imported, const struct meetings *meetings,
+                            size_t r, struct trace *trace)
 {
-    struct recorder recorder = {.imported = imported,
-                                .meetings = meetings,
-                                .rank = &imported->job.ranks[r],
-                                .trace = trace,
-                                .number = (int)r};
+    struct record_recorder recorder = {.imported = imported,
+                                       .meetings = meetings,
+                                       .rank = &imported->job.ranks[r],
+                                       .trace = trace,
+                                       .number = (int)r};
     recorder.span = malloc((recorder.rank->call_count + 1) * sizeof *recorder.span);
     recorder.device = malloc((recorder.rank->work_count + 1) * sizeof *recorder.device);
-    bool ok = find_steps(&recorder) &&
+    bool ok = record_find_steps(&recorder) &&
               innermost_find(&imported->job, recorder.rank, &recorder.innermost) && recorder.span &&
               recorder.device;
     for (size_t i = 0; ok && i < recorder.rank->call_count; i++)
         recorder.span[i] = -1;
-    ok = ok && add_threads(&recorder) && add_streams(&recorder) && add_passes(&recorder) &&
-         add_edges(&recorder) && add_steps(&recorder);
+    ok = ok && record_add_threads(&recorder) && record_add_streams(&recorder) &&
+         record_add_passes(&recorder) && record_own_add_edges(&recorder) &&
+         record_add_steps(&recorder);
     free(recorder.span);
     free(recorder.steps);
     free(recorder.device);
@@ -652,9 +660,9 @@ enum status import_record(const struct imported *imported, struct trace *trace, 
     struct plan comms; /* its communicators are not needed */
     plan_init(&comms);
     bool ok = meetings_find(&imported->job, &comms, &meetings, diag) == STATUS_OK &&
-              add_info(imported, trace, diag) && add_stats(imported, trace);
+              record_add_info(imported, trace, diag) && add_stats(imported, trace);
     for (size_t r = 0; ok && r < imported->job.rank_count; r++)
-        ok = add_rank(imported, &meetings, r, trace);
+        ok = record_add_rank(imported, &meetings, r, trace);
     meetings_fini(&meetings);
     plan_fini(&comms);
     if (ok && trace_sort(trace))

@@ -18,15 +18,15 @@ struct json;
  */
 
 /* The calls of a rank, in one group or in all. */
-struct tally {
+struct report_tally {
     size_t calls, over, left_out;
     const struct flight_call *open; /* the first that is not over; NULL: none */
 };
 
 /* group: -1: of all. */
-static struct tally tally_calls(const struct flight_rank *rank, int group)
+static struct report_tally tally_calls(const struct flight_rank *rank, int group)
 {
-    struct tally tally = {0};
+    struct report_tally tally = {0};
     for (size_t i = 0; i < rank->call_count; i++) {
         const struct flight_call *call = &rank->calls[i];
         if (group >= 0 && call->group != group)
@@ -40,33 +40,33 @@ static struct tally tally_calls(const struct flight_rank *rank, int group)
     return tally;
 }
 
-static const char *name_of(const struct flight_call *call)
+static const char *report_name_of(const struct flight_call *call)
 {
     return call->part_count > 0 && call->parts[0].name ? call->parts[0].name : "a call";
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static void print_tally(const struct tally *tally, FILE *out)
+static void print_tally(const struct report_tally *tally, FILE *out)
 {
     fprintf(out, "%zu call%s, %zu over", tally->calls, tally->calls == 1 ? "" : "s", tally->over);
     if (tally->left_out)
         fprintf(out, ", %zu left out", tally->left_out);
     if (!tally->open)
         return;
-    fprintf(out, "; not over: %s", name_of(tally->open));
+    fprintf(out, "; not over: %s", report_name_of(tally->open));
     if (tally->open->number >= 0)
         fprintf(out, ", number %" PRId64, tally->open->number);
 }
 
 static void print_dump(const struct flight_job *job, const struct flight_rank *rank, FILE *out)
 {
-    const struct tally all = tally_calls(rank, -1);
+    const struct report_tally all = tally_calls(rank, -1);
     fprintf(out, "rank %" PRId64 ", %s: ", rank->rank, rank->file);
     print_tally(&all, out);
     fprintf(out, "%s\n", rank->is_ring ? "; the oldest entries are lost" : "");
     for (size_t g = 0; g < job->group_count; g++) {
-        const struct tally own = tally_calls(rank, (int)g);
+        const struct report_tally own = tally_calls(rank, (int)g);
         if (own.calls == 0)
             continue;
         const char *name = job->groups[g].name;
@@ -85,12 +85,12 @@ static void report_dumps(const struct flight_job *job, FILE *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_tally(struct json *json, const struct tally *tally)
+static void put_tally(struct json *json, const struct report_tally *tally)
 {
     json_put_int(json, "calls", (int64_t)tally->calls);
     json_put_int(json, "over", (int64_t)tally->over);
     json_put_int(json, "left_out", (int64_t)tally->left_out);
-    json_put_string(json, "not_over", tally->open ? name_of(tally->open) : NULL);
+    json_put_string(json, "not_over", tally->open ? report_name_of(tally->open) : NULL);
     json_key(json, "not_over_number");
     if (tally->open && tally->open->number >= 0)
         json_int(json, tally->open->number);
@@ -103,7 +103,7 @@ static void put_groups(struct json *json, const struct flight_job *job,
 {
     json_begin_array_at(json, "groups");
     for (size_t g = 0; g < job->group_count; g++) {
-        const struct tally own = tally_calls(rank, (int)g);
+        const struct report_tally own = tally_calls(rank, (int)g);
         if (own.calls == 0)
             continue;
         json_begin_object(json);
@@ -124,7 +124,7 @@ static void report_dumps_json(const struct flight_job *job, struct json *json)
     json_begin_array_at(json, "ranks");
     for (size_t r = 0; r < job->rank_count; r++) {
         const struct flight_rank *rank = &job->ranks[r];
-        const struct tally all = tally_calls(rank, -1);
+        const struct report_tally all = tally_calls(rank, -1);
         json_begin_object(json);
         json_put_string(json, "file", rank->file);
         json_put_int(json, "rank", rank->rank);
@@ -148,7 +148,7 @@ static void report_dumps_json(const struct flight_job *job, struct json *json)
     X(groups_missing, "collectives do not name their process group")                               \
     X(duplicated, "calls and operations stand in the trace once more, and are left out")
 
-static void print_line(const char *name, const struct ledger *ledger, FILE *out)
+static void report_print_line(const char *name, const struct ledger *ledger, FILE *out)
 {
     const int64_t idle = ledger_idle(ledger);
     char busy[UNITS_TEXT], text[UNITS_TEXT];
@@ -175,7 +175,7 @@ static void print_warnings(const struct evidence *evidence, FILE *out)
 #undef X
 }
 
-static void print_rank(const struct imported *imported, size_t r, FILE *out)
+static void report_print_rank(const struct imported *imported, size_t r, FILE *out)
 {
     const struct job_rank *rank = &imported->job.ranks[r];
     const struct evidence *evidence = &imported->evidence[r];
@@ -186,9 +186,9 @@ static void print_rank(const struct imported *imported, size_t r, FILE *out)
     for (size_t s = 0; s < rank->stream_count; s++) {
         if (rank->streams[s].count == 0)
             continue;
-        print_line(job_stream_name(&rank->streams[s], name), &evidence->streams[s], out);
+        report_print_line(job_stream_name(&rank->streams[s], name), &evidence->streams[s], out);
     }
-    print_line("all", &evidence->total, out);
+    report_print_line("all", &evidence->total, out);
     print_warnings(evidence, out);
 }
 
@@ -199,7 +199,7 @@ void import_report(const struct imported *imported, FILE *out)
         return;
     }
     for (size_t r = 0; r < imported->job.rank_count; r++)
-        print_rank(imported, r, out);
+        report_print_rank(imported, r, out);
     fprintf(out, "idle time by cause:\n");
     for (int i = 0; i < IDLE_COUNT; i++)
         fprintf(out, "  %-12s %s\n", idle_key((enum idle)i), idle_words((enum idle)i));

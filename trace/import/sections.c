@@ -111,7 +111,7 @@ static bool add_sections(const struct step_search *search, const struct found_st
     return true;
 }
 
-static void measure(const struct step_search *search, struct sections *out)
+static void sections_measure(const struct step_search *search, struct sections *out)
 {
     int64_t whole = 0, annotated = 0;
     for (size_t i = 0; i < search->step_count; i++) {
@@ -126,8 +126,8 @@ static void measure(const struct step_search *search, struct sections *out)
     out->annotated = (int)((double)annotated / (double)whole * 1e6);
 }
 
-static bool build(const struct step_search *search, const struct found_step *pattern,
-                  struct sections *out)
+static bool sections_build(const struct step_search *search, const struct found_step *pattern,
+                           struct sections *out)
 {
     enum { APART = 64 }; /* steps between those of two ranks */
     const size_t most = 2 * pattern->count + 1;
@@ -147,7 +147,7 @@ static bool build(const struct step_search *search, const struct found_step *pat
     }
     out->left_out = search->step_count - out->step_count;
     out->annotation_count = pattern->count;
-    measure(search, out);
+    sections_measure(search, out);
     if (!add_sections(search, pattern, out))
         return false;
     for (size_t i = 0, kept = 0; i < search->step_count; i++)
@@ -157,8 +157,8 @@ static bool build(const struct step_search *search, const struct found_step *pat
 }
 
 /* The steps of one rank behind those of the ranks before it, each with its annotations. */
-static enum status add_turn(struct step_search *all, const struct job_rank *rank, int turn,
-                            size_t *cap, struct diag *diag)
+static enum status sections_add_turn(struct step_search *all, const struct job_rank *rank, int turn,
+                                     size_t *cap, struct diag *diag)
 {
     struct step_search search = {.job = all->job, .rank = rank, .arena = all->arena};
     if (!steps_find(&search))
@@ -226,14 +226,14 @@ enum status sections_find(const struct job *job, const struct job_rank *ranks, s
     size_t cap = 0;
     *out = (struct sections){0};
     for (size_t r = 0; status == STATUS_OK && r < count; r++)
-        status = add_turn(&search, &ranks[r], (int)r, &cap, diag);
+        status = sections_add_turn(&search, &ranks[r], (int)r, &cap, diag);
     if (status != STATUS_OK)
         return status;
     const size_t pattern = keep_alike(&search);
     status = check_turns(&search, &search.steps[pattern], ranks, count, diag);
     if (status != STATUS_OK)
         return status;
-    return build(&search, &search.steps[pattern], out) ? STATUS_OK : diag_no_memory(diag);
+    return sections_build(&search, &search.steps[pattern], out) ? STATUS_OK : diag_no_memory(diag);
 }
 
 bool sections_at(const struct sections *sections, int64_t time_ns, int *step, int *section)

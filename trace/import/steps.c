@@ -117,7 +117,7 @@ static bool has_calls(const struct step_search *search, int64_t begin_ns, int64_
     return false;
 }
 
-static void add_step(struct step_search *search, int64_t begin_ns, int64_t end_ns)
+static void steps_add_step(struct step_search *search, int64_t begin_ns, int64_t end_ns)
 {
     if (end_ns > begin_ns && has_calls(search, begin_ns, end_ns))
         search->steps[search->step_count++] =
@@ -132,14 +132,14 @@ static bool room_for_steps(struct step_search *search, size_t count)
 }
 
 /* A step lasts until the next one where that follows at once. */
-static bool take_profiler_steps(struct step_search *search)
+static bool steps_take_profiler_steps(struct step_search *search)
 {
     const struct mark_list *list = &search->thread;
     if (!room_for_steps(search, list->count))
         return false;
     for (size_t i = 0; i < list->count; i++)
         if (is_step(search, list->items[i]))
-            add_step(search, list->items[i]->start_ns, list->items[i]->end_ns);
+            steps_add_step(search, list->items[i]->start_ns, list->items[i]->end_ns);
     for (size_t i = 0; i + 1 < search->step_count; i++) {
         struct found_step *step = &search->steps[i];
         const int64_t gap = step[1].begin_ns - step->end_ns;
@@ -184,7 +184,7 @@ static int64_t held_by(const struct mark_list *list, size_t outer)
     return sum;
 }
 
-static size_t first_from(const struct mark_list *list, int64_t begin_ns)
+static size_t steps_first_from(const struct mark_list *list, int64_t begin_ns)
 {
     return SORT_FIRST(i, 0, list->count, list->items[i]->start_ns >= begin_ns);
 }
@@ -194,7 +194,7 @@ bool steps_list_between(const struct step_search *search, int64_t begin_ns, int6
                         const struct job_range ***out, size_t *count)
 {
     const struct mark_list *list = &search->thread;
-    const size_t first = first_from(list, begin_ns);
+    const size_t first = steps_first_from(list, begin_ns);
     size_t end = first;
     while (end < list->count && list->items[end]->start_ns < end_ns)
         end++;
@@ -216,17 +216,18 @@ bool steps_list_between(const struct step_search *search, int64_t begin_ns, int6
 /* ---- steps without the profiler's ---------------------------------------------------------------- */
 
 /* How often each name comes, and its time. */
-struct tally {
+struct steps_tally {
     size_t times;
     int64_t sum_ns;
 };
 
-static struct tally *tally_names(const struct step_search *search, const struct job_range **ranges,
-                                 size_t count)
+static struct steps_tally *tally_names(const struct step_search *search,
+                                       const struct job_range **ranges, size_t count)
 {
-    struct tally *tallies = ARENA_ARRAY(search->arena, search->job->names.count + 1, struct tally);
+    struct steps_tally *tallies =
+        ARENA_ARRAY(search->arena, search->job->names.count + 1, struct steps_tally);
     for (size_t i = 0; tallies && i < count; i++) {
-        struct tally *tally = &tallies[search->stem[ranges[i]->name]];
+        struct steps_tally *tally = &tallies[search->stem[ranges[i]->name]];
         tally->times++;
         tally->sum_ns += ranges[i]->end_ns - ranges[i]->start_ns;
     }
@@ -234,9 +235,9 @@ static struct tally *tally_names(const struct step_search *search, const struct 
 }
 
 /* The number of steps: how often the name with the most time comes. */
-static size_t count_steps(const struct step_search *search, const struct tally *tallies)
+static size_t steps_count_steps(const struct step_search *search, const struct steps_tally *tallies)
 {
-    const struct tally *most = &tallies[0];
+    const struct steps_tally *most = &tallies[0];
     for (size_t i = 1; i < search->job->names.count; i++)
         if (tallies[i].sum_ns > most->sum_ns)
             most = &tallies[i];
@@ -244,12 +245,13 @@ static size_t count_steps(const struct step_search *search, const struct tally *
 }
 
 /* A step begins with the first name that comes as often as there are steps. */
-static bool take_repeated(struct step_search *search, const struct job_range **ranges, size_t count)
+static bool steps_take_repeated(struct step_search *search, const struct job_range **ranges,
+                                size_t count)
 {
-    const struct tally *tallies = tally_names(search, ranges, count);
+    const struct steps_tally *tallies = tally_names(search, ranges, count);
     if (!tallies || !room_for_steps(search, count))
         return false;
-    const size_t steps = count_steps(search, tallies);
+    const size_t steps = steps_count_steps(search, tallies);
     size_t first = 0;
     while (first + 1 < count && tallies[search->stem[ranges[first]->name]].times != steps)
         first++;
@@ -259,8 +261,8 @@ static bool take_repeated(struct step_search *search, const struct job_range **r
     const size_t all = search->step_count;
     search->step_count = 0;
     for (size_t i = 0; i < all; i++)
-        add_step(search, search->steps[i].begin_ns,
-                 i + 1 < all ? search->steps[i + 1].begin_ns : ranges[count - 1]->end_ns);
+        steps_add_step(search, search->steps[i].begin_ns,
+                       i + 1 < all ? search->steps[i + 1].begin_ns : ranges[count - 1]->end_ns);
     return true;
 }
 
@@ -272,10 +274,11 @@ static bool take_inner(struct step_search *search)
     size_t count;
     if (!steps_list_between(search, whole.begin_ns, whole.end_ns, &ranges, &count))
         return false;
-    const struct tally *tallies = tally_names(search, ranges, count);
+    const struct steps_tally *tallies = tally_names(search, ranges, count);
     if (!tallies)
         return false;
-    return count == 0 || count_steps(search, tallies) < 2 || take_repeated(search, ranges, count);
+    return count == 0 || steps_count_steps(search, tallies) < 2 ||
+           steps_take_repeated(search, ranges, count);
 }
 
 /* The thread whose outermost annotations take the most time; -1: there are none. */
@@ -308,7 +311,7 @@ bool steps_find(struct step_search *search)
         return false;
     int thread = thread_of_steps(search);
     if (thread >= 0)
-        return list_thread(search, thread, &search->thread) && take_profiler_steps(search);
+        return list_thread(search, thread, &search->thread) && steps_take_profiler_steps(search);
     thread = longest_thread(search);
     if (thread < 0)
         return true;
@@ -317,6 +320,6 @@ bool steps_find(struct step_search *search)
     return list_thread(search, thread, &search->thread) &&
            steps_list_between(search, search->thread.items[0]->start_ns, INT64_MAX / 2, &ranges,
                               &count) &&
-           (count == 0 || take_repeated(search, ranges, count)) &&
+           (count == 0 || steps_take_repeated(search, ranges, count)) &&
            (count != 1 || search->step_count != 1 || take_inner(search));
 }

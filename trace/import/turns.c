@@ -53,7 +53,7 @@ static bool have_same_count(const struct job *job)
     return true;
 }
 
-static int find_stream(const struct job_rank *all, int64_t number)
+static int turns_find_stream(const struct job_rank *all, int64_t number)
 {
     for (size_t s = 0; s < all->stream_count; s++)
         if (all->streams[s].number == number)
@@ -71,7 +71,7 @@ static bool map_rank(struct merger *merger, size_t r, bool by_place, const int *
         return false;
     for (size_t i = 0; i < rank->stream_count; i++) {
         const struct job_stream *stream = &rank->streams[order[i]];
-        int at = by_place && r > 0 ? first_order[i] : find_stream(all, stream->number);
+        int at = by_place && r > 0 ? first_order[i] : turns_find_stream(all, stream->number);
         if (at < 0 || r == 0) {
             at = r == 0 ? order[i] : (int)all->stream_count;
             all->streams[at] = *stream;
@@ -232,7 +232,7 @@ static void take_sizes(struct merger *merger)
     }
 }
 
-static bool make_room(struct merger *merger)
+static bool turns_make_room(struct merger *merger)
 {
     struct job_rank *all = &merger->out->rank;
     struct evidence *evidence = &merger->out->evidence;
@@ -250,7 +250,7 @@ static bool make_room(struct merger *merger)
 }
 
 /* The rank as it was, with its own part of the lists. */
-static struct job_rank part_of(const struct merger *merger, size_t r)
+static struct job_rank turns_part_of(const struct merger *merger, size_t r)
 {
     struct job_rank part = merger->job->ranks[r];
     part.calls = merger->out->rank.calls + merger->bases[r].call;
@@ -264,7 +264,7 @@ static bool copy_meetings(struct merger *merger, const struct meetings *meetings
     struct turns *out = merger->out;
     if (merger->job->rank_count == 1)
         return true;
-    out->meetings = ARENA_ARRAY(merger->arena, out->rank.work_count + 1, struct meeting);
+    out->meetings = ARENA_ARRAY(merger->arena, out->rank.work_count + 1, struct meetings_meeting);
     for (size_t r = 0; out->meetings && r < merger->job->rank_count; r++)
         memcpy(&out->meetings[merger->bases[r].work], meetings->of[r],
                merger->job->ranks[r].work_count * sizeof *out->meetings);
@@ -282,7 +282,7 @@ bool turns_take(const struct job *job, const struct evidence *evidence,
         return false;
     take_sizes(&merger);
     int *filled = NULL;
-    if (map_streams(&merger) && make_room(&merger))
+    if (map_streams(&merger) && turns_make_room(&merger))
         filled = ARENA_ARRAY(arena, out->rank.stream_count + 1, int);
     if (!filled || !copy_meetings(&merger, meetings))
         return false;
@@ -292,7 +292,7 @@ bool turns_take(const struct job *job, const struct evidence *evidence,
         copy_ranges(&merger, r);
         copy_orders(&merger, r, filled);
         copy_evidence(&merger, r);
-        out->ranks[r] = part_of(&merger, r);
+        out->ranks[r] = turns_part_of(&merger, r);
     }
     return true;
 }

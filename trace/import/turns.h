@@ -16,8 +16,9 @@ struct turns {
     struct job_rank
         rank; /* calls, works, ranges and streams; numbers of threads are those of each rank */
     struct evidence evidence;
-    struct meeting *meetings; /* per work; comm -1: it meets nobody. NULL: a job of one rank */
-    struct job_rank *ranks;   /* each with the parts of `rank` that are its own */
+    struct meetings_meeting
+        *meetings;          /* per work; comm -1: it meets nobody. NULL: a job of one rank */
+    struct job_rank *ranks; /* each with the parts of `rank` that are its own */
     size_t count;
 };
 

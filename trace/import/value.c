@@ -52,7 +52,7 @@ size_t value_count(const struct value *value)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-struct builder {
+struct value_builder {
     struct json_reader reader;
     struct arena *arena;
     struct value *open[JSON_MAX_NESTING + 1]; /* the lists and dicts that are not complete */
@@ -60,7 +60,7 @@ struct builder {
 };
 
 /* The value of a token that is no beginning and no end; NULL without memory. */
-static struct value *make(struct builder *builder, enum json_token token)
+static struct value *value_make(struct value_builder *builder, enum json_token token)
 {
     const struct json_reader *reader = &builder->reader;
     struct value *value = ARENA_NEW(builder->arena, struct value);
@@ -92,13 +92,14 @@ static struct value *make(struct builder *builder, enum json_token token)
     return value;
 }
 
-static bool value_take_token(struct builder *builder, enum json_token token, struct value **root)
+static bool value_take_token(struct value_builder *builder, enum json_token token,
+                             struct value **root)
 {
     if (token == JSON_OBJECT_END || token == JSON_ARRAY_END) {
         builder->depth--;
         return true;
     }
-    struct value *value = make(builder, token);
+    struct value *value = value_make(builder, token);
     if (!value)
         return false;
     if (builder->depth == 0)
@@ -113,7 +114,7 @@ static bool value_take_token(struct builder *builder, enum json_token token, str
 enum status value_read_json(struct bytes *bytes, struct arena *arena, struct value **out,
                             struct diag *diag)
 {
-    struct builder builder = {.arena = arena};
+    struct value_builder builder = {.arena = arena};
     struct value *root = NULL;
     enum json_token token;
     enum status status = json_reader_open(&builder.reader, bytes, diag);
@@ -156,43 +157,43 @@ struct machine {
     bool done;
 };
 
-static bool fail(struct machine *machine, const char *why)
+static bool value_fail(struct machine *machine, const char *why)
 {
     if (machine->status == STATUS_OK)
         machine->status = diag_error(machine->diag, STATUS_INPUT, "%s: %s", machine->name, why);
     return false;
 }
 
-static bool no_memory(struct machine *machine)
+static bool value_no_memory(struct machine *machine)
 {
     if (machine->status == STATUS_OK)
         machine->status = diag_no_memory(machine->diag);
     return false;
 }
 
-static bool push(struct machine *machine, struct value *value)
+static bool value_push(struct machine *machine, struct value *value)
 {
     if (!ARRAY_GROW(machine->stack, machine->depth, machine->depth_cap))
-        return no_memory(machine);
+        return value_no_memory(machine);
     machine->stack[machine->depth++] = value;
     return true;
 }
 
-static bool push_new(struct machine *machine, enum value_kind kind, int64_t number)
+static bool value_push_new(struct machine *machine, enum value_kind kind, int64_t number)
 {
     struct value *value = ARENA_NEW(machine->arena, struct value);
     if (!value)
-        return no_memory(machine);
+        return value_no_memory(machine);
     value->kind = kind;
     value->number = number;
-    return push(machine, value);
+    return value_push(machine, value);
 }
 
 /* A little-endian number of `bytes` bytes, at most 8; false at the end of the file. */
-static bool number(struct machine *machine, size_t bytes, uint64_t *out)
+static bool value_number(struct machine *machine, size_t bytes, uint64_t *out)
 {
     if ((size_t)(machine->end - machine->at) < bytes)
-        return fail(machine, "the pickle ends before it is complete");
+        return value_fail(machine, "the pickle ends before it is complete");
     *out = 0;
     for (size_t i = bytes; i-- > 0;)
         *out = *out << 8 | machine->at[i];
@@ -203,42 +204,42 @@ static bool number(struct machine *machine, size_t bytes, uint64_t *out)
 static bool push_int(struct machine *machine, size_t bytes, bool is_signed)
 {
     uint64_t value;
-    if (!number(machine, bytes, &value))
+    if (!value_number(machine, bytes, &value))
         return false;
     if (is_signed && bytes > 0 && bytes < 8 && value >> (8 * bytes - 1) & 1)
         value |= UINT64_MAX << 8 * bytes;
-    return push_new(machine, VALUE_INT, (int64_t)value);
+    return value_push_new(machine, VALUE_INT, (int64_t)value);
 }
 
 /* LONG1: a length, then that many bytes of a number. */
 static bool push_long(struct machine *machine)
 {
     uint64_t length;
-    if (!number(machine, 1, &length))
+    if (!value_number(machine, 1, &length))
         return false;
     return length <= 8 ? push_int(machine, (size_t)length, true)
-                       : fail(machine, "a number of more than 64 bits");
+                       : value_fail(machine, "a number of more than 64 bits");
 }
 
 static bool push_text(struct machine *machine, size_t length_bytes)
 {
     uint64_t length;
-    if (!number(machine, length_bytes, &length))
+    if (!value_number(machine, length_bytes, &length))
         return false;
     if (length > (uint64_t)(machine->end - machine->at))
-        return fail(machine, "the pickle ends before it is complete");
-    if (!push_new(machine, VALUE_TEXT, 0))
+        return value_fail(machine, "the pickle ends before it is complete");
+    if (!value_push_new(machine, VALUE_TEXT, 0))
         return false;
     struct value *value = machine->stack[machine->depth - 1];
     value->text = arena_strndup(machine->arena, (const char *)machine->at, (size_t)length);
     machine->at += length;
-    return value->text ? true : no_memory(machine);
+    return value->text ? true : value_no_memory(machine);
 }
 
 static bool push_real(struct machine *machine)
 {
     uint64_t bits;
-    return number(machine, 8, &bits) && push_new(machine, VALUE_REAL, 0);
+    return value_number(machine, 8, &bits) && value_push_new(machine, VALUE_REAL, 0);
 }
 
 /* ---- lists and dicts ------------------------------------------------------------------------- */
@@ -250,7 +251,7 @@ static bool find_mark(struct machine *machine, size_t *out)
     while (at > 0 && machine->stack[at - 1])
         at--;
     *out = at;
-    return at > 0 || fail(machine, "the pickle is damaged: a mark is missing");
+    return at > 0 || value_fail(machine, "the pickle is damaged: a mark is missing");
 }
 
 /* Items from `first` to the top go into `into`, and leave the stack. */
@@ -258,16 +259,16 @@ static bool move(struct machine *machine, struct value *into, size_t first, size
 {
     for (size_t i = first; i < machine->depth; i++)
         if (!value_append(into, machine->stack[i], machine->arena))
-            return no_memory(machine);
+            return value_no_memory(machine);
     machine->depth = left;
     return true;
 }
 
 /* The item at `at` from the top; NULL: there is none. */
-static struct value *item(struct machine *machine, size_t from_top)
+static struct value *value_item(struct machine *machine, size_t from_top)
 {
     if (machine->depth <= from_top || !machine->stack[machine->depth - 1 - from_top]) {
-        fail(machine, "the pickle is damaged: a value is missing");
+        value_fail(machine, "the pickle is damaged: a value is missing");
         return NULL;
     }
     return machine->stack[machine->depth - 1 - from_top];
@@ -278,12 +279,12 @@ static bool make_tuple(struct machine *machine, size_t count)
 {
     struct value *tuple = ARENA_NEW(machine->arena, struct value);
     if (!tuple)
-        return no_memory(machine);
+        return value_no_memory(machine);
     tuple->kind = VALUE_LIST;
-    if (count > 0 && !item(machine, count - 1))
+    if (count > 0 && !value_item(machine, count - 1))
         return false;
     const size_t first = machine->depth - count;
-    return move(machine, tuple, first, first) && push(machine, tuple);
+    return move(machine, tuple, first, first) && value_push(machine, tuple);
 }
 
 static bool make_marked_tuple(struct machine *machine)
@@ -291,22 +292,22 @@ static bool make_marked_tuple(struct machine *machine)
     size_t mark;
     struct value *tuple = ARENA_NEW(machine->arena, struct value);
     if (!tuple)
-        return no_memory(machine);
+        return value_no_memory(machine);
     tuple->kind = VALUE_LIST;
     return find_mark(machine, &mark) && move(machine, tuple, mark, mark - 1) &&
-           push(machine, tuple);
+           value_push(machine, tuple);
 }
 
 /* APPEND and SETITEM take `count` items, APPENDS and SETITEMS all behind the mark. */
 static bool add_to(struct machine *machine, enum value_kind kind, size_t count)
 {
-    struct value *into = item(machine, count);
+    struct value *into = value_item(machine, count);
     if (!into)
         return false;
     if (into->kind != kind)
-        return fail(machine, "the pickle is damaged: items of something else");
+        return value_fail(machine, "the pickle is damaged: items of something else");
     for (size_t i = 0; i < count; i++)
-        if (!item(machine, i))
+        if (!value_item(machine, i))
             return false;
     return move(machine, into, machine->depth - count, machine->depth - count);
 }
@@ -318,7 +319,7 @@ static bool add_marked(struct machine *machine, enum value_kind kind)
         return false;
     struct value *into = mark >= 2 ? machine->stack[mark - 2] : NULL;
     if (!into || into->kind != kind || (kind == VALUE_DICT && (machine->depth - mark) % 2 != 0))
-        return fail(machine, "the pickle is damaged: items of something else");
+        return value_fail(machine, "the pickle is damaged: items of something else");
     return move(machine, into, mark, mark - 1);
 }
 
@@ -326,14 +327,14 @@ static bool add_marked(struct machine *machine, enum value_kind kind)
 
 static bool pickle_put_memo(struct machine *machine, uint64_t place)
 {
-    struct value *value = item(machine, 0);
+    struct value *value = value_item(machine, 0);
     if (!value)
         return false;
     if (place >= machine->length) /* every place takes an instruction */
-        return fail(machine, "the pickle is damaged: its memo is too large");
+        return value_fail(machine, "the pickle is damaged: its memo is too large");
     while (machine->memo_count <= place) {
         if (!ARRAY_GROW(machine->memo, machine->memo_count, machine->memo_cap))
-            return no_memory(machine);
+            return value_no_memory(machine);
         machine->memo[machine->memo_count++] = NULL;
     }
     machine->memo[place] = value;
@@ -343,30 +344,30 @@ static bool pickle_put_memo(struct machine *machine, uint64_t place)
 static bool put_at(struct machine *machine, size_t bytes)
 {
     uint64_t place;
-    return number(machine, bytes, &place) && pickle_put_memo(machine, place);
+    return value_number(machine, bytes, &place) && pickle_put_memo(machine, place);
 }
 
 static bool get_at(struct machine *machine, size_t bytes)
 {
     uint64_t place;
-    if (!number(machine, bytes, &place))
+    if (!value_number(machine, bytes, &place))
         return false;
     if (place >= machine->memo_count || !machine->memo[place])
-        return fail(machine, "the pickle is damaged: nothing was kept there");
-    return push(machine, machine->memo[place]);
+        return value_fail(machine, "the pickle is damaged: nothing was kept there");
+    return value_push(machine, machine->memo[place]);
 }
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-static bool skip(struct machine *machine, size_t bytes)
+static bool value_skip(struct machine *machine, size_t bytes)
 {
     uint64_t ignored;
-    return number(machine, bytes, &ignored);
+    return value_number(machine, bytes, &ignored);
 }
 
-static bool pop(struct machine *machine)
+static bool value_pop(struct machine *machine)
 {
-    if (!item(machine, 0))
+    if (!value_item(machine, 0))
         return false;
     machine->depth--;
     return true;
@@ -394,7 +395,7 @@ static const char *code_name(unsigned char instruction)
     }
 }
 
-static bool refuse(struct machine *machine, unsigned char instruction)
+static bool value_refuse(struct machine *machine, unsigned char instruction)
 {
     const char *name = code_name(instruction);
     if (machine->status == STATUS_OK && name)
@@ -410,16 +411,16 @@ static bool refuse(struct machine *machine, unsigned char instruction)
     return false;
 }
 
-static bool execute(struct machine *machine, unsigned char instruction)
+static bool value_execute(struct machine *machine, unsigned char instruction)
 {
     switch (instruction) {
-    case 0x80: return skip(machine, 1);                              /* PROTO */
-    case 0x95: return skip(machine, 8);                              /* FRAME */
-    case '(': return push(machine, NULL);                            /* MARK */
-    case '0': return pop(machine);                                   /* POP */
-    case 'N': return push_new(machine, VALUE_NONE, 0);               /* NONE */
-    case 0x88: return push_new(machine, VALUE_BOOL, 1);              /* NEWTRUE */
-    case 0x89: return push_new(machine, VALUE_BOOL, 0);              /* NEWFALSE */
+    case 0x80: return value_skip(machine, 1);                        /* PROTO */
+    case 0x95: return value_skip(machine, 8);                        /* FRAME */
+    case '(': return value_push(machine, NULL);                      /* MARK */
+    case '0': return value_pop(machine);                             /* POP */
+    case 'N': return value_push_new(machine, VALUE_NONE, 0);         /* NONE */
+    case 0x88: return value_push_new(machine, VALUE_BOOL, 1);        /* NEWTRUE */
+    case 0x89: return value_push_new(machine, VALUE_BOOL, 0);        /* NEWFALSE */
     case 'K': return push_int(machine, 1, false);                    /* BININT1 */
     case 'M': return push_int(machine, 2, false);                    /* BININT2 */
     case 'J': return push_int(machine, 4, true);                     /* BININT */
@@ -432,9 +433,9 @@ static bool execute(struct machine *machine, unsigned char instruction)
     case 'C': return push_text(machine, 1);                          /* SHORT_BINBYTES */
     case 'T':                                                        /* BINSTRING */
     case 'B': return push_text(machine, 4);                          /* BINBYTES */
-    case ']': return push_new(machine, VALUE_LIST, 0);               /* EMPTY_LIST */
-    case ')': return push_new(machine, VALUE_LIST, 0);               /* EMPTY_TUPLE */
-    case '}': return push_new(machine, VALUE_DICT, 0);               /* EMPTY_DICT */
+    case ']': return value_push_new(machine, VALUE_LIST, 0);         /* EMPTY_LIST */
+    case ')': return value_push_new(machine, VALUE_LIST, 0);         /* EMPTY_TUPLE */
+    case '}': return value_push_new(machine, VALUE_DICT, 0);         /* EMPTY_DICT */
     case 'a': return add_to(machine, VALUE_LIST, 1);                 /* APPEND */
     case 's': return add_to(machine, VALUE_DICT, 2);                 /* SETITEM */
     case 'e': return add_marked(machine, VALUE_LIST);                /* APPENDS */
@@ -449,25 +450,25 @@ static bool execute(struct machine *machine, unsigned char instruction)
     case 'h': return get_at(machine, 1);                             /* BINGET */
     case 'j': return get_at(machine, 4);                             /* LONG_BINGET */
     case '.': machine->done = true; return true;                     /* STOP */
-    default: return refuse(machine, instruction);
+    default: return value_refuse(machine, instruction);
     }
 }
 
-static enum status run(struct machine *machine, struct value **out)
+static enum status value_run(struct machine *machine, struct value **out)
 {
     while (!machine->done && machine->at < machine->end)
-        if (!execute(machine, *machine->at++))
+        if (!value_execute(machine, *machine->at++))
             return machine->status;
     if (!machine->done)
-        fail(machine, "the pickle ends before it is complete");
-    else if (item(machine, 0))
-        *out = item(machine, 0);
+        value_fail(machine, "the pickle ends before it is complete");
+    else if (value_item(machine, 0))
+        *out = value_item(machine, 0);
     return machine->status;
 }
 
 /* All bytes of a file, in memory that the caller frees. */
-static enum status read_all(struct bytes *bytes, unsigned char **out, size_t *length,
-                            struct diag *diag)
+static enum status value_read_all(struct bytes *bytes, unsigned char **out, size_t *length,
+                                  struct diag *diag)
 {
     size_t cap = 1 << 16, got = 1;
     unsigned char *data = malloc(cap);
@@ -501,7 +502,7 @@ enum status value_read_pickle(struct bytes *bytes, struct arena *arena, struct v
 {
     unsigned char *data;
     size_t length;
-    enum status status = read_all(bytes, &data, &length, diag);
+    enum status status = value_read_all(bytes, &data, &length, diag);
     if (status != STATUS_OK)
         return status;
     struct machine machine = {.at = data,
@@ -510,7 +511,7 @@ enum status value_read_pickle(struct bytes *bytes, struct arena *arena, struct v
                               .name = bytes_name(bytes),
                               .arena = arena,
                               .diag = diag};
-    status = run(&machine, out);
+    status = value_run(&machine, out);
     free(machine.stack);
     free(machine.memo);
     free(data);

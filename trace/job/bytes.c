@@ -32,7 +32,7 @@ static enum status read_failed(const struct bytes *bytes, struct diag *diag)
 }
 
 /* Take the next piece of memory: all of it at once. */
-static void take_memory(struct bytes *bytes)
+static void bytes_take_memory(struct bytes *bytes)
 {
     bytes->raw = bytes->memory;
     bytes->raw_left = bytes->memory_left;
@@ -44,7 +44,7 @@ static enum status fill_raw(struct bytes *bytes, size_t at_least, struct diag *d
 {
     if (bytes->fd < 0) {
         if (bytes->raw_left == 0)
-            take_memory(bytes);
+            bytes_take_memory(bytes);
         bytes->raw_end = true;
         return STATUS_OK;
     }
@@ -92,7 +92,7 @@ static enum status finish_open(struct bytes *bytes, struct bytes **out, struct d
     return STATUS_OK;
 }
 
-static struct bytes *make(const char *name)
+static struct bytes *bytes_make(const char *name)
 {
     struct bytes *bytes = calloc(1, sizeof *bytes);
     if (!bytes)
@@ -104,7 +104,7 @@ static struct bytes *make(const char *name)
 
 enum status bytes_open(const char *path, struct bytes **out, struct diag *diag)
 {
-    struct bytes *bytes = make(path);
+    struct bytes *bytes = bytes_make(path);
     if (!bytes)
         return diag_no_memory(diag);
     bytes->fd = input_open(path, diag);
@@ -118,7 +118,7 @@ enum status bytes_open(const char *path, struct bytes **out, struct diag *diag)
 enum status bytes_open_memory(const char *name, const void *data, size_t length, struct bytes **out,
                               struct diag *diag)
 {
-    struct bytes *bytes = make(name);
+    struct bytes *bytes = bytes_make(name);
     if (!bytes)
         return diag_no_memory(diag);
     bytes->memory = data;

@@ -218,7 +218,7 @@ static int compare_syncs(const void *left, const void *right)
     return compare_i64(a->correlation, b->correlation);
 }
 
-static int compare_keys(const void *left, const void *right)
+static int job_compare_keys(const void *left, const void *right)
 {
     const struct job_key *a = left, *b = right;
     int order = compare_i64(a->correlation, b->correlation);
@@ -232,7 +232,7 @@ struct job_key *job_key_calls(const struct job_rank *rank)
         return NULL;
     for (size_t i = 0; i < rank->call_count; i++)
         keys[i] = (struct job_key){rank->calls[i].correlation, (int)i};
-    SORT(keys, rank->call_count, compare_keys);
+    SORT(keys, rank->call_count, job_compare_keys);
     return keys;
 }
 
@@ -301,7 +301,7 @@ static void join_syncs(struct job_rank *rank)
     }
 }
 
-static bool list_streams(struct job_rank *rank)
+static bool job_list_streams(struct job_rank *rank)
 {
     rank->by_stream = malloc((rank->work_count + 1) * sizeof *rank->by_stream);
     if (!rank->by_stream)
@@ -374,7 +374,7 @@ static bool finish_rank(struct job_rank *rank, struct diag *diag)
     SORT(rank->calls, rank->call_count, compare_calls);
     SORT(rank->works, rank->work_count, compare_works);
     leave_out_duplicates(rank, diag);
-    if (!join_works(rank) || !list_streams(rank) || !list_threads(rank))
+    if (!join_works(rank) || !job_list_streams(rank) || !list_threads(rank))
         return false;
     join_syncs(rank);
     return true;
@@ -442,8 +442,8 @@ struct steps {
     int thread;
 };
 
-static struct steps find_steps(const struct job *job, const struct job_rank *rank, int64_t first,
-                               int64_t last)
+static struct steps job_find_steps(const struct job *job, const struct job_rank *rank,
+                                   int64_t first, int64_t last)
 {
     struct steps steps = {
         .first = INT64_MAX, .last = INT64_MIN, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
@@ -465,7 +465,7 @@ static struct steps find_steps(const struct job *job, const struct job_rank *ran
     return steps;
 }
 
-static void keep_times(struct job_rank *rank, const struct steps *steps)
+static void job_keep_times(struct job_rank *rank, const struct steps *steps)
 {
     rank->stepped = true;
     rank->stepper = steps->thread;
@@ -474,11 +474,11 @@ static void keep_times(struct job_rank *rank, const struct steps *steps)
 }
 
 /* Host work before the first call, and behind the last, is there where a step tells of it. */
-static void find_times(const struct job *job, struct job_rank *rank)
+static void job_find_times(const struct job *job, struct job_rank *rank)
 {
-    const struct steps steps = find_steps(job, rank, INT64_MIN, INT64_MAX);
+    const struct steps steps = job_find_steps(job, rank, INT64_MIN, INT64_MAX);
     if (!rank->stepped && steps.first <= steps.last)
-        keep_times(rank, &steps);
+        job_keep_times(rank, &steps);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------- */
@@ -486,7 +486,7 @@ static void find_times(const struct job *job, struct job_rank *rank)
 /* Longer ones have a time that is none; and sums of so many times would not be within an int64_t. */
 static const int64_t longest_rank_ns = INT64_C(24) * 3600 * 1000 * 1000 * 1000;
 
-static enum status check_rank(const struct job_rank *rank, struct diag *diag)
+static enum status job_check_rank(const struct job_rank *rank, struct diag *diag)
 {
     if (rank->work_count == 0 && (!rank->is_host || rank->call_count == 0))
         return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it", rank->file);
@@ -527,8 +527,8 @@ static void check_finished(const struct job_rank *rank)
 enum status job_finish(struct job *job, struct diag *diag)
 {
     for (size_t i = 0; i < job->rank_count; i++) {
-        find_times(job, &job->ranks[i]);
-        enum status status = check_rank(&job->ranks[i], diag);
+        job_find_times(job, &job->ranks[i]);
+        enum status status = job_check_rank(&job->ranks[i], diag);
         if (status != STATUS_OK)
             return status;
         if (!finish_rank(&job->ranks[i], diag))
@@ -556,7 +556,7 @@ static enum status refuse_steps(const struct job_rank *rank, const struct steps 
 }
 
 /* Which call pushed each work; -1: none that is recorded. *first_id: the least id of a call, as ids rise with time. */
-static bool find_pushers(struct job_rank *rank, int64_t *first_id)
+static bool job_find_pushers(struct job_rank *rank, int64_t *first_id)
 {
     struct job_key *keys = job_key_calls(rank);
     if (!keys)
@@ -583,7 +583,7 @@ static void keep_calls(struct job_rank *rank, const struct steps *steps)
 static enum status keep_between(struct job_rank *rank, const struct steps *steps, struct diag *diag)
 {
     int64_t first_id;
-    if (!find_pushers(rank, &first_id))
+    if (!job_find_pushers(rank, &first_id))
         return diag_no_memory(diag);
     keep_calls(rank, steps);
     struct job_key *keys = job_key_calls(rank);
@@ -613,13 +613,13 @@ enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct 
 {
     for (size_t i = 0; i < job->rank_count; i++) {
         struct job_rank *rank = &job->ranks[i];
-        const struct steps steps = find_steps(job, rank, first, last);
+        const struct steps steps = job_find_steps(job, rank, first, last);
         if (!steps.has_first || !steps.has_last)
             return refuse_steps(rank, &steps, first, last, diag);
         const enum status status = keep_between(rank, &steps, diag);
         if (status != STATUS_OK)
             return status;
-        keep_times(rank, &steps);
+        job_keep_times(rank, &steps);
     }
     return STATUS_OK;
 }

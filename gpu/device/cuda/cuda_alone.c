@@ -111,7 +111,7 @@ void *cuda_member_handle(struct device_comm *comm)
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-static cudaError_t copy(char *to, const char *from, int64_t bytes, cudaStream_t stream)
+static cudaError_t cuda_alone_copy(char *to, const char *from, int64_t bytes, cudaStream_t stream)
 {
     if (bytes == 0 || to == from)
         return cudaSuccess;
@@ -119,7 +119,7 @@ static cudaError_t copy(char *to, const char *from, int64_t bytes, cudaStream_t 
 }
 
 /* The n-th part that is sent goes to the n-th that is received. */
-static cudaError_t copy_parts(const struct device_group *group, cudaStream_t stream)
+static cudaError_t cuda_alone_copy_parts(const struct device_group *group, cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
     size_t at = 0;
@@ -131,13 +131,13 @@ static cudaError_t copy_parts(const struct device_group *group, cudaStream_t str
             at++;
         if (at == group->count || group->parts[at].bytes != send->bytes)
             return cudaErrorInvalidValue;
-        error = copy(ref_address(group->parts[at++].data), ref_address(send->data), send->bytes,
-                     stream);
+        error = cuda_alone_copy(ref_address(group->parts[at++].data), ref_address(send->data),
+                                send->bytes, stream);
     }
     return error;
 }
 
-static cudaError_t follow(struct alone *alone, const struct cuda_stream *stream)
+static cudaError_t cuda_alone_follow(struct alone *alone, const struct cuda_stream *stream)
 {
     bool apart =
         alone->stream && alone->stream != stream->handle && alone->capture == stream->base.capture;
@@ -148,12 +148,12 @@ static cudaError_t follow(struct alone *alone, const struct cuda_stream *stream)
 cudaError_t cuda_alone_push(struct cuda_stream *stream, const struct device_op *op)
 {
     struct alone *alone = (struct alone *)device_op_comm(op);
-    cudaError_t error = follow(alone, stream);
+    cudaError_t error = cuda_alone_follow(alone, stream);
     if (error == cudaSuccess && op->kind == DEVICE_OP_GROUP)
-        error = copy_parts(&op->group, stream->handle);
+        error = cuda_alone_copy_parts(&op->group, stream->handle);
     else if (error == cudaSuccess && op->collective.kind != COLLECTIVE_BARRIER)
-        error = copy(ref_address(op->collective.recv), ref_address(op->collective.send),
-                     op->collective.bytes, stream->handle);
+        error = cuda_alone_copy(ref_address(op->collective.recv), ref_address(op->collective.send),
+                                op->collective.bytes, stream->handle);
     if (error == cudaSuccess)
         error = cudaEventRecord(alone->last, stream->handle);
     alone->stream = stream->handle;

@@ -28,7 +28,7 @@
 
 enum { DRIVER_VERSION = 12000 };
 
-static void find_function(const char *name, void *out)
+static void cuda_caller_find_function(const char *name, void *out)
 {
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult result;
@@ -50,12 +50,12 @@ void cuda_driver_find(struct cuda_driver *out)
 {
     *out = (struct cuda_driver){0};
     bool had_error = cudaPeekAtLastError() != cudaSuccess;
-    find_function("cuEventQuery", &out->event_query);
-    find_function("cuStreamQuery", &out->stream_query);
-    find_function("cuCtxGetCurrent", &out->get_current);
-    find_function("cuCtxSetCurrent", &out->set_current);
-    find_function("cuDeviceGet", &out->device_get);
-    find_function("cuDevicePrimaryCtxRetain", &out->retain);
+    cuda_caller_find_function("cuEventQuery", &out->event_query);
+    cuda_caller_find_function("cuStreamQuery", &out->stream_query);
+    cuda_caller_find_function("cuCtxGetCurrent", &out->get_current);
+    cuda_caller_find_function("cuCtxSetCurrent", &out->set_current);
+    cuda_caller_find_function("cuDeviceGet", &out->device_get);
+    cuda_caller_find_function("cuDevicePrimaryCtxRetain", &out->retain);
     out->has_contexts = out->get_current && out->set_current && out->device_get && out->retain;
     if (!had_error)
         (void)cudaGetLastError(); /* a refusal */

@@ -89,7 +89,7 @@ cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marke
 
 /* ---- ties -------------------------------------------------------------------------------------- */
 
-struct tie {
+struct cuda_clock_tie {
     struct marker *marker;
     double world_ns; /* the middle of the round trip */
     int64_t round_ns;
@@ -102,11 +102,11 @@ static void know_error(struct cuda_device *device, double error_ns)
 }
 
 /* One round trip. Its marker is NULL where the device did not answer in time. */
-static cudaError_t take_tie(struct cuda_device *device, int64_t most_ns, struct tie *tie)
+static cudaError_t take_tie(struct cuda_device *device, int64_t most_ns, struct cuda_clock_tie *tie)
 {
     cudaError_t error = cudaSuccess;
     int64_t before_ns = device_now(&device->world->base), now_ns = before_ns;
-    *tie = (struct tie){.marker = marker_record(device, true, device->service, &error)};
+    *tie = (struct cuda_clock_tie){.marker = marker_record(device, true, device->service, &error)};
     if (!tie->marker)
         return error;
     while ((error = cuda_ask_event(device->world, tie->marker->handle)) == cudaErrorNotReady &&
@@ -125,12 +125,12 @@ static cudaError_t take_tie(struct cuda_device *device, int64_t most_ns, struct 
 
 /* The shortest of some round trips; the first that is short enough ends them, and one without an answer. */
 static cudaError_t take_best(struct cuda_device *device, int tries, int64_t most_ns,
-                             int64_t short_ns, struct tie *best)
+                             int64_t short_ns, struct cuda_clock_tie *best)
 {
     cudaError_t error = cudaSuccess;
-    *best = (struct tie){0};
+    *best = (struct cuda_clock_tie){0};
     for (int i = 0; i < tries && error == cudaSuccess; i++) {
-        struct tie tie;
+        struct cuda_clock_tie tie;
         error = take_tie(device, most_ns, &tie);
         bool better = tie.marker && (!best->marker || tie.round_ns < best->round_ns);
         marker_release(device, better ? best->marker : tie.marker);
@@ -145,7 +145,7 @@ static cudaError_t take_best(struct cuda_device *device, int tries, int64_t most
 cudaError_t cuda_clock_open(struct cuda_device *device)
 {
     struct gpu_clock *clock = &device->clock;
-    struct tie tie;
+    struct cuda_clock_tie tie;
     cudaError_t error = take_best(device, OPEN_TRIES, OPEN_MOST_NS, SHORT_NS, &tie);
     if (error != cudaSuccess || !tie.marker) {
         marker_release(device, tie.marker);
@@ -164,7 +164,8 @@ cudaError_t cuda_clock_open(struct cuda_device *device)
 
 /* The clocks are tied here: go on from where the map is, and towards where it should be. A long round trip only says between
    which times the marker lies; false: the map may be right. */
-static bool follow(struct cuda_device *device, const struct tie *tie, int64_t good_ns)
+static bool cuda_clock_own_follow(struct cuda_device *device, const struct cuda_clock_tie *tie,
+                                  int64_t good_ns)
 {
     struct gpu_clock *clock = &device->clock;
     bool good = tie->round_ns <= good_ns;
@@ -189,7 +190,7 @@ void cuda_clock_follow(struct cuda_device *device)
 {
     struct gpu_clock *clock = &device->clock;
     int64_t now_ns = device_now(&device->world->base);
-    struct tie tie;
+    struct cuda_clock_tie tie;
     pthread_mutex_lock(&device->collect_lock);
     bool due = now_ns >= clock->next_ns;
     int64_t good_ns = 4 * clock->round_ns + SHORT_NS;
@@ -201,7 +202,7 @@ void cuda_clock_follow(struct cuda_device *device)
     (void)take_best(device, TIE_TRIES, MOST_NS, good_ns, &tie);
     if (tie.marker) {
         pthread_mutex_lock(&device->collect_lock);
-        if (follow(device, &tie, good_ns)) {
+        if (cuda_clock_own_follow(device, &tie, good_ns)) {
             const double next_ns = fmin(TIE_NS, clock->device_ns);
             clock->next_ns = now_ns + (int64_t)next_ns;
         }

@@ -93,7 +93,7 @@ void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
 }
 
 /* The state that NCCL tells. No abort ends the handle meanwhile: that needs the world's lock first (take_all). */
-static ncclResult_t ask(struct cuda_comm *comm)
+static ncclResult_t cuda_comm_ask(struct cuda_comm *comm)
 {
     struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
     ncclResult_t state = ncclInvalidUsage; /* what an aborted communicator gives */
@@ -128,7 +128,7 @@ static ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result,
         if (diag && members_ended(comm, diag))
             return ncclInvalidUsage;
         nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
-        result = ask(comm);
+        result = cuda_comm_ask(comm);
     }
     return result;
 }
@@ -264,7 +264,7 @@ static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct 
 }
 
 /* A communicator that the program has made: with these members, on this GPU, of the NCCL that is used here. */
-static enum status adopt(struct cuda_comm *comm, ncclComm_t handle, struct diag *diag)
+static enum status cuda_comm_adopt(struct cuda_comm *comm, ncclComm_t handle, struct diag *diag)
 {
     const struct nccl *nccl = comm->nccl;
     int gpu = ((struct cuda_device *)comm->base.device)->world->gpu;
@@ -357,12 +357,12 @@ static void destroy(struct cuda_comm *comm)
     comm->nccl->CommDestroy(comm->handle);
 }
 
-static enum status make(struct cuda_comm *comm, struct diag *diag)
+static enum status cuda_comm_make(struct cuda_comm *comm, struct diag *diag)
 {
     void *handle = own_handle(comm->base.device, comm->base.name);
     ncclUniqueId id;
     if (handle)
-        return adopt(comm, handle, diag);
+        return cuda_comm_adopt(comm, handle, diag);
     enum status status = agree_on_id(comm, &id, diag);
     return status ? status : init(comm, id, diag);
 }
@@ -384,7 +384,7 @@ static enum status connect(struct cuda_comm *comm, struct diag *diag)
     if (error != cudaSuccess)
         return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for communicator %s: %s",
                           device->base.rank, comm->base.name, cudaGetErrorString(error));
-    return make(comm, diag);
+    return cuda_comm_make(comm, diag);
 }
 
 static void comm_free(struct cuda_comm *comm)
@@ -447,7 +447,7 @@ static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream, st
     return cuda_comm_await(comm, result, diag);
 }
 
-static enum status warm_up(struct cuda_comm *comm, struct diag *diag)
+static enum status cuda_comm_warm_up(struct cuda_comm *comm, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)comm->base.device;
     ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
@@ -503,7 +503,7 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
     comm->next = device->comms;
     device->comms = comm;
     pthread_mutex_unlock(&device->world->lock);
-    status = warm_up(comm, diag);
+    status = cuda_comm_warm_up(comm, diag);
     if (status)
         cuda_comm_close(&comm->base);
     else
@@ -573,8 +573,9 @@ static ncclDataType_t type_of(enum number number)
     return ncclFloat32;
 }
 
-static ncclResult_t push_collective(struct cuda_comm *comm, const struct device_collective *what,
-                                    cudaStream_t stream)
+static ncclResult_t cuda_comm_push_collective(struct cuda_comm *comm,
+                                              const struct device_collective *what,
+                                              cudaStream_t stream)
 {
     const struct nccl *nccl = comm->nccl;
     size_t bytes = (size_t)what->bytes, block = bytes / (size_t)comm->base.count;
@@ -602,8 +603,8 @@ static ncclResult_t push_collective(struct cuda_comm *comm, const struct device_
     return ncclInvalidArgument;
 }
 
-static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group *group,
-                               cudaStream_t stream)
+static ncclResult_t cuda_comm_push_group(struct cuda_comm *comm, const struct device_group *group,
+                                         cudaStream_t stream)
 {
     const struct nccl *nccl = comm->nccl;
     ncclResult_t result = nccl->GroupStart();
@@ -619,7 +620,7 @@ static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group
 }
 
 /* A push that is refused behind the death of a peer: the abort, which says who it was, may come in a moment. */
-static void await_news(struct cuda_world *world, ncclResult_t result)
+static void cuda_comm_await_news(struct cuda_world *world, ncclResult_t result)
 {
     const int64_t since_ns = device_now(&world->base);
     if (result == ncclSuccess || result == ncclInvalidArgument || result == ncclInvalidUsage)
@@ -637,11 +638,11 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
     pthread_mutex_lock(&comm->lock);
     if (!atomic_load(&comm->aborted))
         result = op->kind == DEVICE_OP_GROUP
-                     ? push_group(comm, &op->group, stream->handle)
-                     : push_collective(comm, &op->collective, stream->handle);
+                     ? cuda_comm_push_group(comm, &op->group, stream->handle)
+                     : cuda_comm_push_collective(comm, &op->collective, stream->handle);
     result = cuda_comm_await(comm, result, NULL);
     pthread_mutex_unlock(&comm->lock);
-    await_news(stream->device->world, result);
+    cuda_comm_await_news(stream->device->world, result);
     if (result != ncclSuccess)
         cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s on communicator %s: %s",
                          stream->device->base.rank, stream->base.name, device_op_text(op, text),

@@ -94,7 +94,7 @@ struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStre
 void markers_free(struct cuda_device *device)
 {
     while (device->pendings) {
-        struct pending *pending = device->pendings;
+        struct cuda_pending *pending = device->pendings;
         device->pendings = pending->next;
         marker_release(device, pending->start);
         marker_release(device, pending->end);
@@ -309,8 +309,8 @@ static cudaError_t push_record(struct cuda_stream *stream, const struct device_o
 }
 
 /* Behind this marker, which is held; NULL: behind nothing. */
-static cudaError_t follow(struct cuda_stream *stream, struct marker *marker,
-                          const struct failure *failure)
+static cudaError_t cuda_event_own_follow(struct cuda_stream *stream, struct marker *marker,
+                                         const struct failure *failure)
 {
     cudaError_t error = cudaSuccess;
     if (failure->status)
@@ -325,7 +325,7 @@ cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stre
 {
     struct failure failure;
     struct marker *marker = event_look(event, &failure);
-    return follow(stream, marker, &failure);
+    return cuda_event_own_follow(stream, marker, &failure);
 }
 
 static cudaError_t push_wait(struct cuda_stream *stream, const struct device_op *op,
@@ -337,7 +337,7 @@ static cudaError_t push_wait(struct cuda_stream *stream, const struct device_op 
     if (cuda_count_locked(stream, op, stamp))
         marker = event_look_locked((struct cuda_event *)op->event, &failure);
     pthread_mutex_unlock(&stream->world->lock);
-    return follow(stream, marker, &failure);
+    return cuda_event_own_follow(stream, marker, &failure);
 }
 
 cudaError_t cuda_event_push(struct cuda_stream *stream, const struct device_op *op,

@@ -38,13 +38,13 @@ struct captured {
 };
 
 /* When a stamped one starts and ends; the markers are the graph's. */
-struct timing {
+struct cuda_graph_timing {
     struct cuda_stream *stream;
     struct marker *start, *end;
     bool open; /* a wait: its end is the start of what comes next in its stream */
 };
 
-struct record {
+struct cuda_graph_record {
     struct cuda_event *event;
     struct marker *marker; /* in the capture; later that of the launch */
 };
@@ -58,9 +58,9 @@ struct cuda_graph {
     cudaGraphExec_t exec;
     struct captured *pushes; /* [base.pushes] */
     size_t push_cap;
-    struct timing *timings; /* [base.stamps] */
+    struct cuda_graph_timing *timings; /* [base.stamps] */
     size_t timing_cap;
-    struct record *records; /* an event once, with its last record */
+    struct cuda_graph_record *records; /* an event once, with its last record */
     size_t record_count, record_cap;
     struct cuda_event **awaited; /* that were not recorded in here before */
     size_t awaited_count, awaited_cap;
@@ -77,7 +77,7 @@ struct cuda_graph {
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 /* Room for one more item; false: no memory. */
-static bool grow(void **items, size_t count, size_t *cap, size_t size)
+static bool cuda_graph_grow(void **items, size_t count, size_t *cap, size_t size)
 {
     if (count < *cap)
         return true;
@@ -90,7 +90,7 @@ static bool grow(void **items, size_t count, size_t *cap, size_t size)
     return true;
 }
 
-#define GROW(items, count, cap) grow((void **)&(items), (count), &(cap), sizeof *(items))
+#define GROW(items, count, cap) cuda_graph_grow((void **)&(items), (count), &(cap), sizeof *(items))
 
 static bool keep_marker(struct cuda_graph *graph, struct marker *marker)
 {
@@ -129,8 +129,8 @@ static void graph_free(struct cuda_graph *graph)
     free(graph);
 }
 
-static struct cuda_graph *graph_new(struct device *device, struct device_stream *const *streams,
-                                    size_t count)
+static struct cuda_graph *cuda_graph_new(struct device *device,
+                                         struct device_stream *const *streams, size_t count)
 {
     struct cuda_graph *graph = calloc(1, sizeof *graph);
     if (!graph)
@@ -148,7 +148,7 @@ static struct cuda_graph *graph_new(struct device *device, struct device_stream 
 }
 
 /* The streams' pushes go to `capture`, or with NULL are done again. The watchdog looks with this lock. */
-static void divert(struct cuda_graph *graph, struct device_graph *capture)
+static void cuda_graph_divert(struct cuda_graph *graph, struct device_graph *capture)
 {
     pthread_mutex_lock(&graph->device->world->lock);
     graph->base.device->capture = capture;
@@ -167,7 +167,7 @@ static cudaError_t fork_streams(struct cuda_graph *graph)
     return error;
 }
 
-static cudaError_t join_streams(struct cuda_graph *graph)
+static cudaError_t cuda_graph_join_streams(struct cuda_graph *graph)
 {
     cudaError_t error = cudaSuccess;
     for (size_t i = 1; i < graph->stream_count && error == cudaSuccess; i++) {
@@ -185,7 +185,7 @@ static void drop_capture(struct cuda_graph *graph)
     if (cudaStreamEndCapture(graph->streams[0]->handle, &graph_handle) == cudaSuccess &&
         graph_handle)
         cudaGraphDestroy(graph_handle);
-    divert(graph, NULL);
+    cuda_graph_divert(graph, NULL);
     graph_free(graph);
 }
 
@@ -199,15 +199,15 @@ enum status cuda_graph_begin(struct device *device, struct device_stream *const 
         status = cuda_nccl_captures((const struct cuda_device *)device, diag);
     if (status)
         return status;
-    struct cuda_graph *graph = graph_new(device, streams, count);
+    struct cuda_graph *graph = cuda_graph_new(device, streams, count);
     if (!graph)
         return diag_no_memory(diag);
     cudaError_t error = cuda_enter(graph->device->world);
-    divert(graph, &graph->base);
+    cuda_graph_divert(graph, &graph->base);
     if (error == cudaSuccess)
         error = cudaStreamBeginCapture(graph->streams[0]->handle, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
-        divert(graph, NULL);
+        cuda_graph_divert(graph, NULL);
         graph_free(graph);
         return cuda_refused(diag, "a graph cannot be captured", error);
     }
@@ -220,7 +220,8 @@ enum status cuda_graph_begin(struct device *device, struct device_stream *const 
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-static struct record *find_record(struct cuda_graph *graph, const struct cuda_event *event)
+static struct cuda_graph_record *find_record(struct cuda_graph *graph,
+                                             const struct cuda_event *event)
 {
     for (size_t i = 0; i < graph->record_count; i++)
         if (graph->records[i].event == event)
@@ -232,7 +233,7 @@ static cudaError_t capture_record(struct cuda_graph *graph, struct cuda_stream *
                                   struct cuda_event *event)
 {
     cudaError_t error = cudaSuccess;
-    struct record *record = find_record(graph, event);
+    struct cuda_graph_record *record = find_record(graph, event);
     struct marker *marker = mark(graph, stream, false, &error);
     if (!marker)
         return error;
@@ -240,14 +241,14 @@ static cudaError_t capture_record(struct cuda_graph *graph, struct cuda_stream *
         return cudaErrorMemoryAllocation;
     if (!record)
         record = &graph->records[graph->record_count++];
-    *record = (struct record){event, marker};
+    *record = (struct cuda_graph_record){event, marker};
     return cudaSuccess;
 }
 
 static cudaError_t capture_wait(struct cuda_graph *graph, struct cuda_stream *stream,
                                 struct cuda_event *event)
 {
-    const struct record *record = find_record(graph, event);
+    const struct cuda_graph_record *record = find_record(graph, event);
     if (record)
         return cudaStreamWaitEvent(stream->handle, record->marker->handle, 0);
     for (size_t i = 0; i < graph->awaited_count; i++)
@@ -259,8 +260,8 @@ static cudaError_t capture_wait(struct cuda_graph *graph, struct cuda_stream *st
     return cudaSuccess;
 }
 
-static cudaError_t capture_op(struct cuda_graph *graph, struct cuda_stream *stream,
-                              const struct device_op *op)
+static cudaError_t cuda_graph_capture_op(struct cuda_graph *graph, struct cuda_stream *stream,
+                                         const struct device_op *op)
 {
     switch (op->kind) {
     case DEVICE_OP_RECORD: return capture_record(graph, stream, (struct cuda_event *)op->event);
@@ -270,7 +271,8 @@ static cudaError_t capture_op(struct cuda_graph *graph, struct cuda_stream *stre
 }
 
 /* The last timing of a stream; NULL: it has none. */
-static struct timing *last_timing(struct cuda_graph *graph, const struct cuda_stream *stream)
+static struct cuda_graph_timing *last_timing(struct cuda_graph *graph,
+                                             const struct cuda_stream *stream)
 {
     for (size_t i = graph->base.stamps; i-- > 0;)
         if (graph->timings[i].stream == stream)
@@ -291,26 +293,26 @@ static void close_waits(struct cuda_graph *graph, const struct cuda_stream *stre
 
 /* An operation that takes no time of its own, behind what is in its stream before. */
 static cudaError_t capture_instant(struct cuda_graph *graph, struct cuda_stream *stream,
-                                   const struct device_op *op, struct timing *out)
+                                   const struct device_op *op, struct cuda_graph_timing *out)
 {
     cudaError_t error = cudaSuccess;
-    const struct timing *before = last_timing(graph, stream);
+    const struct cuda_graph_timing *before = last_timing(graph, stream);
     struct marker *at = before ? before->end : mark(graph, stream, true, &error);
-    *out = (struct timing){stream, at, at, op->kind == DEVICE_OP_WAIT};
-    return at ? capture_op(graph, stream, op) : error;
+    *out = (struct cuda_graph_timing){stream, at, at, op->kind == DEVICE_OP_WAIT};
+    return at ? cuda_graph_capture_op(graph, stream, op) : error;
 }
 
 static cudaError_t capture_stamped(struct cuda_graph *graph, struct cuda_stream *stream,
                                    const struct device_op *op)
 {
     cudaError_t error = cudaSuccess;
-    struct timing timing = {.stream = stream};
+    struct cuda_graph_timing timing = {.stream = stream};
     if (!GROW(graph->timings, graph->base.stamps, graph->timing_cap))
         return cudaErrorMemoryAllocation;
     if (device_op_is_work(op)) {
         timing.start = mark(graph, stream, true, &error);
         if (timing.start)
-            error = capture_op(graph, stream, op);
+            error = cuda_graph_capture_op(graph, stream, op);
         if (error == cudaSuccess)
             timing.end = mark(graph, stream, true, &error);
         if (timing.end)
@@ -343,7 +345,8 @@ enum status cuda_graph_push(struct cuda_stream *stream, const struct device_op *
         return diag_error(diag, graph->failure.status, "%s", graph->failure.text);
     if (!GROW(graph->pushes, graph->base.pushes, graph->push_cap))
         return fail_capture(graph, stream, op, cudaErrorMemoryAllocation, diag);
-    cudaError_t error = stamp ? capture_stamped(graph, stream, op) : capture_op(graph, stream, op);
+    cudaError_t error =
+        stamp ? capture_stamped(graph, stream, op) : cuda_graph_capture_op(graph, stream, op);
     if (error != cudaSuccess)
         return fail_capture(graph, stream, op, error, diag);
     enum status status = cuda_stream_check(stream, diag); /* NCCL's refusals are the stream's */
@@ -374,7 +377,7 @@ static void release_edges(struct cuda_graph *graph)
 static cudaError_t instantiate(struct cuda_graph *graph)
 {
     cudaGraph_t captured = NULL;
-    cudaError_t error = join_streams(graph);
+    cudaError_t error = cuda_graph_join_streams(graph);
     cudaError_t ended = cudaStreamEndCapture(graph->streams[0]->handle, &captured);
     error = error == cudaSuccess ? ended : error;
     if (error == cudaSuccess)
@@ -406,7 +409,7 @@ enum status cuda_graph_end(struct device *device, struct device_graph **out, str
         return out ? status : STATUS_OK;
     }
     cudaError_t error = instantiate(graph);
-    divert(graph, NULL);
+    cuda_graph_divert(graph, NULL);
     graph->stamps = calloc(graph->base.stamps + 1, sizeof(struct stamp *));
     if (error == cudaSuccess && !graph->stamps)
         error = cudaErrorMemoryAllocation;
@@ -458,7 +461,7 @@ static void fail_streams(struct cuda_graph *graph, enum status status, const cha
 }
 
 /* Is one of its operations to fail? Then none of them is done, as if the device had failed it. */
-static bool inject(struct cuda_graph *graph)
+static bool cuda_graph_inject(struct cuda_graph *graph)
 {
     struct cuda_world *world = graph->device->world;
     char text[OP_TEXT], why[FAILURE_TEXT];
@@ -523,7 +526,7 @@ static void spread_marker(struct cuda_graph *graph, struct marker *finished,
     marker_release(device, before);
 }
 
-static cudaError_t start(struct cuda_graph *graph, struct stamp *const *stamps)
+static cudaError_t cuda_graph_start(struct cuda_graph *graph, struct stamp *const *stamps)
 {
     struct cuda_stream *origin = graph->streams[0];
     struct marker *finished = NULL;
@@ -553,9 +556,9 @@ enum status cuda_graph_launch(struct device_graph *base, struct stamp *const *st
         refuse_records(graph);
         return status;
     }
-    if (inject(graph))
+    if (cuda_graph_inject(graph))
         return STATUS_OK;
-    cudaError_t error = start(graph, stamps);
+    cudaError_t error = cuda_graph_start(graph, stamps);
     if (error == cudaSuccess)
         return STATUS_OK;
     snprintf(why, sizeof why, "rank %d, stream %s: a graph cannot be launched: %s (%s)",
@@ -571,7 +574,7 @@ static cudaError_t read_stamps(struct cuda_graph *graph)
 {
     cudaError_t error = cudaSuccess;
     for (size_t i = 0; i < graph->base.stamps && error == cudaSuccess; i++) {
-        const struct timing *timing = &graph->timings[i];
+        const struct cuda_graph_timing *timing = &graph->timings[i];
         double start_ns = 0, end_ns = 0;
         error = marker_measure(graph->device, timing->start, &start_ns);
         if (error == cudaSuccess)

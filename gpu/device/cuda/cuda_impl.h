@@ -71,8 +71,8 @@ struct marker {
 };
 
 /* A stamp of a pushed operation that has not yet been seen finished. */
-struct pending {
-    struct pending *next;
+struct cuda_pending {
+    struct cuda_pending *next;
     struct stamp *stamp;
     struct cuda_stream *stream;
     struct device_op op; /* for messages; the parts of a group are gone */
@@ -101,7 +101,7 @@ struct cuda_device {
     int64_t error_ns;       /* when NCCL's first error was seen; 0: there was none */
     struct nccl *nccl;      /* NULL: not found, or a build without */
     struct marker *pool[2]; /* by `timed` */
-    struct pending *pendings, **pendings_end;
+    struct cuda_pending *pendings, **pendings_end;
     struct gpu_clock clock;
     struct injection *injections;
     int64_t pushes;

@@ -60,8 +60,8 @@ void cuda_pool_open(struct cuda_device *device)
 /* ---- memory of the device ---------------------------------------------------------------------- */
 
 /* Of the program's allocator, where it has one. `beside`: without a wait for work of the GPU, if that can be. */
-static cudaError_t take_memory(struct cuda_device *device, size_t bytes, bool beside, void **out,
-                               enum cuda_origin *origin)
+static cudaError_t cuda_memory_take_memory(struct cuda_device *device, size_t bytes, bool beside,
+                                           void **out, enum cuda_origin *origin)
 {
     const struct device_own *own = device->base.world->config.own;
     *origin = own && own->alloc          ? CUDA_OF_PROGRAM
@@ -101,7 +101,7 @@ static cudaError_t alloc_device(struct cuda_device *device, size_t bytes, bool b
                                 enum cuda_origin *origin)
 {
     void *address = NULL;
-    cudaError_t error = take_memory(device, bytes, beside, &address, origin);
+    cudaError_t error = cuda_memory_take_memory(device, bytes, beside, &address, origin);
     if (error != cudaSuccess)
         return error;
     error = cudaMemsetAsync(address, 0, bytes, device->service);
@@ -131,8 +131,9 @@ static cudaError_t alloc_host(enum device_memory memory, size_t bytes, char **ou
     return cudaSuccess;
 }
 
-static enum status alloc_buffer(struct device *base, enum device_memory memory, size_t bytes,
-                                bool beside, struct device_buffer **out, struct diag *diag)
+static enum status cuda_memory_alloc_buffer(struct device *base, enum device_memory memory,
+                                            size_t bytes, bool beside, struct device_buffer **out,
+                                            struct diag *diag)
 {
     struct cuda_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
@@ -156,13 +157,13 @@ static enum status alloc_buffer(struct device *base, enum device_memory memory, 
 enum status cuda_alloc(struct device *device, enum device_memory memory, size_t bytes,
                        struct device_buffer **out, struct diag *diag)
 {
-    return alloc_buffer(device, memory, bytes, false, out, diag);
+    return cuda_memory_alloc_buffer(device, memory, bytes, false, out, diag);
 }
 
 enum status cuda_alloc_beside(struct device *device, size_t bytes, struct device_buffer **out,
                               struct diag *diag)
 {
-    return alloc_buffer(device, MEMORY_DEVICE, bytes, true, out, diag);
+    return cuda_memory_alloc_buffer(device, MEMORY_DEVICE, bytes, true, out, diag);
 }
 
 /* A failure of the device shows up in the next push or sync; freeing goes on. */

@@ -121,7 +121,8 @@ static struct marker *mark_end(struct cuda_stream *stream, cudaError_t *error)
 }
 
 /* Wait for everything pushed to a stream so far. */
-static enum status drain(struct cuda_stream *stream, int64_t deadline_ns, struct diag *diag)
+static enum status cuda_stream_drain(struct cuda_stream *stream, int64_t deadline_ns,
+                                     struct diag *diag)
 {
     char what[OP_TEXT];
     cudaError_t error = cudaSuccess;
@@ -141,7 +142,7 @@ static enum status drain(struct cuda_stream *stream, int64_t deadline_ns, struct
 
 enum status cuda_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag)
 {
-    return drain((struct cuda_stream *)stream, deadline_ns, diag);
+    return cuda_stream_drain((struct cuda_stream *)stream, deadline_ns, diag);
 }
 
 /* The markers of all streams are recorded before the first is waited for: later pushes do not
@@ -178,7 +179,7 @@ enum status cuda_device_sync(struct device *base, int64_t deadline_ns, struct di
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-static cudaError_t push_copy(struct cuda_stream *stream, const struct device_copy *copy)
+static cudaError_t cuda_stream_push_copy(struct cuda_stream *stream, const struct device_copy *copy)
 {
     static const enum cudaMemcpyKind kinds[] = {[DIRECTION_H2D] = cudaMemcpyHostToDevice,
                                                 [DIRECTION_D2H] = cudaMemcpyDeviceToHost,
@@ -238,7 +239,7 @@ cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op)
                                          ref_address(op->axpy.y), op->axpy.elements,
                                          op->axpy.alpha);
     case DEVICE_OP_DENSE: return push_dense(stream, &op->dense);
-    case DEVICE_OP_COPY: return push_copy(stream, &op->copy);
+    case DEVICE_OP_COPY: return cuda_stream_push_copy(stream, &op->copy);
     case DEVICE_OP_COLLECTIVE:
     case DEVICE_OP_GROUP:
         if (((struct cuda_member *)device_op_comm(op))->alone)
@@ -259,8 +260,8 @@ static bool is_of_event(const struct device_op *op)
     return op->kind == DEVICE_OP_RECORD || op->kind == DEVICE_OP_WAIT;
 }
 
-static cudaError_t issue(struct cuda_stream *stream, const struct device_op *op,
-                         struct stamp *stamp)
+static cudaError_t cuda_stream_issue(struct cuda_stream *stream, const struct device_op *op,
+                                     struct stamp *stamp)
 {
     return is_of_event(op) ? cuda_event_push(stream, op, stamp) : cuda_issue(stream, op);
 }
@@ -271,7 +272,7 @@ static cudaError_t issue_stamped(struct cuda_stream *stream, const struct device
 {
     struct cuda_device *device = stream->device;
     cudaError_t error = cudaSuccess;
-    struct pending *pending = calloc(1, sizeof *pending);
+    struct cuda_pending *pending = calloc(1, sizeof *pending);
     if (!pending)
         return cudaErrorMemoryAllocation;
     pending->stamp = stamp;
@@ -279,7 +280,7 @@ static cudaError_t issue_stamped(struct cuda_stream *stream, const struct device
     pending->op = *op;
     pending->start = marker_record(device, true, stream->handle, &error);
     if (pending->start)
-        error = issue(stream, op, stamp);
+        error = cuda_stream_issue(stream, op, stamp);
     if (error == cudaSuccess && !failed(stream)) /* NCCL may have refused, and then it never ends */
         pending->end = marker_record(device, true, stream->handle, &error);
     if (!pending->end) {
@@ -310,7 +311,7 @@ bool cuda_count_locked(struct cuda_stream *stream, const struct device_op *op, s
     return false;
 }
 
-static bool blocks_host(const struct device_op *op)
+static bool cuda_stream_blocks_host(const struct device_op *op)
 {
     return op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
            (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
@@ -335,7 +336,7 @@ static enum status issue_counted(struct cuda_stream *stream, const struct device
         error = cuda_stream_follow(stream);
     stream->used = true;
     if (error == cudaSuccess)
-        error = stamp ? issue_stamped(stream, op, stamp) : issue(stream, op, NULL);
+        error = stamp ? issue_stamped(stream, op, stamp) : cuda_stream_issue(stream, op, NULL);
     if (stamp)
         stamp->pushed_by_ns = device_now(&stream->world->base);
     if (error != cudaSuccess) {
@@ -350,8 +351,8 @@ static enum status push_locked(struct cuda_stream *stream, const struct device_o
                                struct stamp *stamp, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (blocks_host(op)) /* inside cudaMemcpyAsync no abort would reach us */
-        status = drain(stream, DEVICE_FOREVER, diag);
+    if (cuda_stream_blocks_host(op)) /* inside cudaMemcpyAsync no abort would reach us */
+        status = cuda_stream_drain(stream, DEVICE_FOREVER, diag);
     if (status)
         return status;
     struct cuda_member *member = (struct cuda_member *)device_op_comm(op);
@@ -360,9 +361,9 @@ static enum status push_locked(struct cuda_stream *stream, const struct device_o
     status = issue_counted(stream, op, stamp, diag);
     if (member)
         pthread_mutex_unlock(&member->order);
-    if (status || !blocks_host(op) || failed(stream))
+    if (status || !cuda_stream_blocks_host(op) || failed(stream))
         return status;
-    return drain(stream, DEVICE_FOREVER, diag);
+    return cuda_stream_drain(stream, DEVICE_FOREVER, diag);
 }
 
 enum status cuda_push(struct device_stream *base, const struct device_op *op, struct stamp *stamp,
@@ -383,7 +384,7 @@ enum status cuda_push(struct device_stream *base, const struct device_op *op, st
 
 /* ---- stamps ---------------------------------------------------------------------------------- */
 
-static cudaError_t fill_stamp(struct cuda_device *device, const struct pending *pending)
+static cudaError_t fill_stamp(struct cuda_device *device, const struct cuda_pending *pending)
 {
     double start_ns = 0, end_ns = 0;
     cudaError_t error = marker_measure(device, pending->start, &start_ns);
@@ -400,10 +401,10 @@ static cudaError_t fill_stamp(struct cuda_device *device, const struct pending *
 }
 
 /* Fills the stamp of the operation at `link`, which has finished, and forgets it. *end follows if it was the last. */
-static cudaError_t take_finished(struct cuda_device *device, struct pending **link,
-                                 struct pending ***end)
+static cudaError_t take_finished(struct cuda_device *device, struct cuda_pending **link,
+                                 struct cuda_pending ***end)
 {
-    struct pending *pending = *link;
+    struct cuda_pending *pending = *link;
     cudaError_t error = fill_stamp(device, pending);
     if (error != cudaSuccess)
         return error;
@@ -422,10 +423,10 @@ static cudaError_t take_finished(struct cuda_device *device, struct pending **li
 
 /* Fills the stamp at `link` if its operation has finished; else goes past it. A stream behind one that has not is not asked
    again: each query may wait for others in the driver, and its answer is known. */
-static cudaError_t collect_stamp(struct cuda_device *device, struct pending ***link,
-                                 struct pending ***end)
+static cudaError_t collect_stamp(struct cuda_device *device, struct cuda_pending ***link,
+                                 struct cuda_pending ***end)
 {
-    struct pending *pending = **link;
+    struct cuda_pending *pending = **link;
     cudaError_t error = cudaErrorNotReady;
     if (pending->stream->unfinished != device->collections)
         error = cuda_ask_event(device->world, pending->end->handle);
@@ -443,7 +444,7 @@ static cudaError_t collect_stamps(struct cuda_device *device)
 {
     cudaError_t error = cudaSuccess;
     pthread_mutex_lock(&device->world->lock);
-    struct pending **link = &device->pendings, **end = device->pendings_end;
+    struct cuda_pending **link = &device->pendings, **end = device->pendings_end;
     pthread_mutex_unlock(&device->world->lock);
     device->collections++;
     while (link != end && error == cudaSuccess)
@@ -470,7 +471,7 @@ enum status cuda_collect(struct device *base, struct diag *diag)
 
 /* A stream of the program's: of this GPU, without the order that the default stream imposes, and of one name. A marker can
    be recorded in a stream of the GPU only. */
-static enum status adopt(struct cuda_stream *stream, void *handle, struct diag *diag)
+static enum status cuda_stream_adopt(struct cuda_stream *stream, void *handle, struct diag *diag)
 {
     struct cuda_device *device = stream->device;
     const char *name = stream->base.name;
@@ -505,7 +506,7 @@ static enum status get_handle(struct cuda_stream *stream, struct diag *diag)
     void *handle =
         own && own->stream ? own->stream(own->arg, device->rank, stream->base.name) : NULL;
     if (error == cudaSuccess && handle)
-        return adopt(stream, handle, diag);
+        return cuda_stream_adopt(stream, handle, diag);
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
     return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cannot make a stream", error);
@@ -570,7 +571,7 @@ void cuda_stream_close(struct device_stream *base)
     struct diag ignored; /* a sync has reported the failure */
     diag_init(&ignored);
     device_enter(stream->base.device);
-    drain(stream, DEVICE_FOREVER, &ignored);
+    cuda_stream_drain(stream, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
     let_end(stream);
     pthread_mutex_lock(&stream->world->lock);

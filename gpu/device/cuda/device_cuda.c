@@ -52,9 +52,9 @@ enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
 /* ---- what is unfinished ---------------------------------------------------------------------- */
 
 /* The first stamped operation of a stream that has not finished, or NULL. */
-static const struct pending *find_head(const struct cuda_stream *stream)
+static const struct cuda_pending *find_head(const struct cuda_stream *stream)
 {
-    const struct pending *at = stream->device->pendings;
+    const struct cuda_pending *at = stream->device->pendings;
     while (at && (at->stream != stream ||
                   cuda_ask_event(stream->world, at->end->handle) != cudaErrorNotReady))
         at = at->next;
@@ -86,7 +86,7 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
     }
     if (cuda_ask_stream(stream->world, stream->handle) != cudaErrorNotReady)
         return;
-    const struct pending *head = find_head(stream);
+    const struct cuda_pending *head = find_head(stream);
     const struct device_comm *comm = head ? device_op_comm(&head->op) : NULL;
     if (!head)
         snprintf(out, STUCK_TEXT, "has unfinished work");
@@ -110,7 +110,7 @@ static void note_work(struct cuda_world *world)
         describe_work(at, at->stuck);
 }
 
-static void world_explain(struct device_world *base, struct diag *diag)
+static void device_cuda_world_explain(struct device_world *base, struct diag *diag)
 {
     struct cuda_world *world = (struct cuda_world *)base;
     pthread_mutex_lock(&world->lock);
@@ -241,8 +241,8 @@ static enum status find_shared(struct cuda_world *world, bool *shared, struct di
     return status;
 }
 
-static enum status world_open(const struct device_config *config, struct device_world **out,
-                              struct diag *diag)
+static enum status device_cuda_world_open(const struct device_config *config,
+                                          struct device_world **out, struct diag *diag)
 {
     int gpus;
     if (config->local_ranks != 1)
@@ -288,7 +288,7 @@ static enum status world_open(const struct device_config *config, struct device_
     return STATUS_OK;
 }
 
-static void world_close(struct device_world *base)
+static void device_cuda_world_close(struct device_world *base)
 {
     struct cuda_world *world = (struct cuda_world *)base;
     assert(!world->device && "a device is still open");
@@ -322,7 +322,7 @@ static bool end_world(struct cuda_world *world, const char *why)
     return first;
 }
 
-static void world_abort(struct device_world *base, const char *why)
+static void device_cuda_world_abort(struct device_world *base, const char *why)
 {
     struct cuda_world *world = (struct cuda_world *)base;
     struct news news = {.world = world->number};
@@ -334,7 +334,7 @@ static void world_abort(struct device_world *base, const char *why)
                                                                     learns of the end of this process */
 }
 
-static enum status world_status(struct device_world *base, struct diag *diag)
+static enum status device_cuda_world_status(struct device_world *base, struct diag *diag)
 {
     struct cuda_world *world = (struct cuda_world *)base;
     pthread_mutex_lock(&world->lock);
@@ -349,12 +349,12 @@ enum status cuda_world_ended(struct cuda_world *world, struct diag *diag)
 {
     if (world->device && !atomic_load(&world->aborted))
         cuda_comm_check(world->device);
-    return atomic_load(&world->aborted) ? world_status(&world->base, diag) : STATUS_OK;
+    return atomic_load(&world->aborted) ? device_cuda_world_status(&world->base, diag) : STATUS_OK;
 }
 
 /* ---- device ---------------------------------------------------------------------------------- */
 
-static void describe(struct cuda_device *device)
+static void device_cuda_describe(struct cuda_device *device)
 {
     struct cudaDeviceProp properties;
     int driver = 0, runtime = 0;
@@ -373,7 +373,7 @@ static void describe(struct cuda_device *device)
 
 /* All that a run must not meet for the first time in its middle: the context, the code of the
    kernels, the number that stops them. */
-static enum status prepare(struct cuda_device *device, struct diag *diag)
+static enum status device_cuda_prepare(struct cuda_device *device, struct diag *diag)
 {
     const char *what = "cannot use the GPU";
     cudaError_t error = cuda_make_context(device->world);
@@ -422,7 +422,7 @@ bool cuda_never_ends(const struct cuda_device *device)
 }
 
 /* Give back what a device holds, however far its opening came. */
-static void release(struct cuda_device *device)
+static void device_cuda_release(struct cuda_device *device)
 {
     enter_device(&device->base);
     cuda_clock_close(device);
@@ -440,8 +440,8 @@ static void release(struct cuda_device *device)
     free(device);
 }
 
-static enum status open_device(struct device_world *base, int rank, struct device **out,
-                               struct diag *diag)
+static enum status device_cuda_open_device(struct device_world *base, int rank, struct device **out,
+                                           struct diag *diag)
 {
     struct cuda_world *world = (struct cuda_world *)base;
     struct cuda_device *device = calloc(1, sizeof *device);
@@ -457,26 +457,26 @@ static enum status open_device(struct device_world *base, int rank, struct devic
         free(device);
         return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(failed));
     }
-    enum status status = prepare(device, diag);
+    enum status status = device_cuda_prepare(device, diag);
     if (status) {
-        release(device);
+        device_cuda_release(device);
         return status;
     }
-    describe(device);
+    device_cuda_describe(device);
     pthread_mutex_lock(&world->lock);
     bool taken = world->device;
     if (!taken)
         world->device = device;
     pthread_mutex_unlock(&world->lock);
     if (taken) {
-        release(device);
+        device_cuda_release(device);
         return diag_error(diag, STATUS_INPUT, "rank %d is open already", rank);
     }
     *out = &device->base;
     return STATUS_OK;
 }
 
-static void close_device(struct device *base)
+static void device_cuda_close_device(struct device *base)
 {
     struct cuda_device *device = (struct cuda_device *)base;
     assert(!device->streams && !device->comms && "a handle of this device is still open");
@@ -484,13 +484,13 @@ static void close_device(struct device *base)
     device->world->device = NULL;
     pthread_mutex_unlock(&device->world->lock);
     cuda_comm_settle(device);
-    release(device);
+    device_cuda_release(device);
 }
 
 /* ---- failures on request -------------------------------------------------------------------- */
 
-static enum status inject(struct device *base, int64_t number, enum status status,
-                          struct diag *diag)
+static enum status device_cuda_inject(struct device *base, int64_t number, enum status status,
+                                      struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)base;
     struct injection *injection = injection_new(number, status);
@@ -504,13 +504,13 @@ static enum status inject(struct device *base, int64_t number, enum status statu
 }
 
 const struct device_ops device_cuda_ops = {
-    .world_open = world_open,
-    .world_close = world_close,
-    .world_abort = world_abort,
-    .world_status = world_status,
-    .world_explain = world_explain,
-    .open = open_device,
-    .close = close_device,
+    .world_open = device_cuda_world_open,
+    .world_close = device_cuda_world_close,
+    .world_abort = device_cuda_world_abort,
+    .world_status = device_cuda_world_status,
+    .world_explain = device_cuda_world_explain,
+    .open = device_cuda_open_device,
+    .close = device_cuda_close_device,
     .alloc = cuda_alloc,
     .alloc_beside = cuda_alloc_beside,
     .free = cuda_free,
@@ -537,7 +537,7 @@ const struct device_ops device_cuda_ops = {
     .event_sync = cuda_event_sync,
     .sync = cuda_device_sync,
     .collect = cuda_collect,
-    .inject = inject,
+    .inject = device_cuda_inject,
 };
 
 #else

@@ -40,13 +40,13 @@ static const struct {
 enum { WHY_TEXT = 512 };
 
 /* The library wanted, and why the last candidate will not do. */
-struct quest {
+struct nccl_load_quest {
     struct nccl found; /* its library NULL: not yet */
     char why[WHY_TEXT];
 };
 
 /* The first function that is missing, or NULL. */
-static const char *find_functions(struct nccl *nccl)
+static const char *nccl_load_find_functions(struct nccl *nccl)
 {
     const char *missing = NULL;
 #define X(name)                                                                                    \
@@ -81,17 +81,17 @@ const char *nccl_describe(const struct nccl *nccl, ncclResult_t error, char *out
 }
 
 /* The loader waits for the writer of a pipe. */
-static bool may_be_library(const char *path)
+static bool nccl_load_may_be_library(const char *path)
 {
     struct stat entry;
     return !strchr(path, '/') || stat(path, &entry) != 0 || S_ISREG(entry.st_mode);
 }
 
 /* The library at `path`, or which the loader knows by that name, if it is an NCCL we can use. */
-static bool try_library(struct quest *quest, const char *path)
+static bool try_library(struct nccl_load_quest *quest, const char *path)
 {
     char version[32];
-    if (!may_be_library(path)) {
+    if (!nccl_load_may_be_library(path)) {
         snprintf(quest->why, sizeof quest->why, "no NCCL found (%s is no file)", path);
         return false;
     }
@@ -102,7 +102,7 @@ static bool try_library(struct quest *quest, const char *path)
         snprintf(quest->why, sizeof quest->why, "no NCCL found (%s)", *why ? why : path);
         return false;
     }
-    const char *missing = find_functions(&nccl);
+    const char *missing = nccl_load_find_functions(&nccl);
     if (!nccl.GetVersion || nccl.GetVersion(&nccl.version) != ncclSuccess) {
         snprintf(quest->why, sizeof quest->why, "%s is not NCCL: it has no ncclGetVersion", path);
     } else if (missing) {
@@ -119,7 +119,8 @@ static bool try_library(struct quest *quest, const char *path)
 }
 
 /* The first usable match of a pattern, below a folder with a name of `length` bytes. */
-static bool try_pattern(struct quest *quest, const char *folder, size_t length, const char *pattern)
+static bool try_pattern(struct nccl_load_quest *quest, const char *folder, size_t length,
+                        const char *pattern)
 {
     char path[PATH_MAX];
     glob_t matches;
@@ -141,7 +142,7 @@ static bool has_python(const char *folder, size_t length)
 }
 
 /* Below each folder of PATH that has a python3. */
-static bool try_path(struct quest *quest, const char *folders, const char *pattern)
+static bool try_path(struct nccl_load_quest *quest, const char *folders, const char *pattern)
 {
     for (const char *at = folders;; at++) {
         size_t length = strcspn(at, ":");
@@ -153,7 +154,7 @@ static bool try_path(struct quest *quest, const char *folders, const char *patte
     }
 }
 
-static bool try_place(struct quest *quest, const char *variable, const char *pattern)
+static bool try_place(struct nccl_load_quest *quest, const char *variable, const char *pattern)
 {
     const char *value = variable ? getenv(variable) : "";
     if (!value)
@@ -164,7 +165,7 @@ static bool try_place(struct quest *quest, const char *variable, const char *pat
 }
 
 /* SWSIM_NCCL names the library, or the folder it is in. */
-static void try_named(struct quest *quest, const char *name)
+static void try_named(struct nccl_load_quest *quest, const char *name)
 {
     char path[PATH_MAX];
     struct stat entry;
@@ -178,7 +179,7 @@ static void try_named(struct quest *quest, const char *name)
 
 enum status nccl_load(struct nccl *nccl, struct diag *diag)
 {
-    struct quest quest = {.why = ""};
+    struct nccl_load_quest quest = {.why = ""};
     const char *named = getenv("SWSIM_NCCL");
     if (named && *named)
         try_named(&quest, named);

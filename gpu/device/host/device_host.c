@@ -190,8 +190,8 @@ static enum status open_slots(struct host_world *world, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status world_open(const struct device_config *config, struct device_world **out,
-                              struct diag *diag)
+static enum status device_host_world_open(const struct device_config *config,
+                                          struct device_world **out, struct diag *diag)
 {
     struct host_world *world = calloc(1, sizeof *world);
     if (!world)
@@ -230,7 +230,7 @@ fail_devices:
     return status;
 }
 
-static void world_close(struct device_world *base)
+static void device_host_world_close(struct device_world *base)
 {
     struct host_world *world = (struct host_world *)base;
     for (int rank = 0; rank < base->config.ranks; rank++)
@@ -287,7 +287,7 @@ static void hear_arrivals(struct host_world *world)
                 comm_hear(at->head);
 }
 
-static void world_abort(struct device_world *base, const char *why)
+static void device_host_world_abort(struct device_world *base, const char *why)
 {
     struct host_world *world = (struct host_world *)base;
     pthread_mutex_lock(&world->lock);
@@ -299,7 +299,7 @@ static void world_abort(struct device_world *base, const char *why)
     world_unlock(world);
 }
 
-static enum status world_status(struct device_world *base, struct diag *diag)
+static enum status device_host_world_status(struct device_world *base, struct diag *diag)
 {
     struct host_world *world = (struct host_world *)base;
     pthread_mutex_lock(&world->lock);
@@ -310,7 +310,7 @@ static enum status world_status(struct device_world *base, struct diag *diag)
     return status;
 }
 
-static void world_explain(struct device_world *base, struct diag *diag)
+static void device_host_world_explain(struct device_world *base, struct diag *diag)
 {
     struct host_world *world = (struct host_world *)base;
     char text[WAIT_TEXT];
@@ -327,8 +327,8 @@ static void world_explain(struct device_world *base, struct diag *diag)
 
 /* ---- device ---------------------------------------------------------------------------------- */
 
-static enum status open_device(struct device_world *base, int rank, struct device **out,
-                               struct diag *diag)
+static enum status device_host_open_device(struct device_world *base, int rank, struct device **out,
+                                           struct diag *diag)
 {
     struct host_world *world = (struct host_world *)base;
     struct host_device *device = calloc(1, sizeof *device);
@@ -355,7 +355,7 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     return STATUS_OK;
 }
 
-static void close_device(struct device *base)
+static void device_host_close_device(struct device *base)
 {
     struct host_device *device = (struct host_device *)base;
     assert(!device->comms && "a communicator is still open");
@@ -434,8 +434,9 @@ static enum status alloc_own(struct device_buffer *buffer, struct diag *diag)
 }
 
 /* Device memory is what other ranks may have to reach. */
-static enum status alloc_buffer(struct device *device, enum device_memory memory, size_t bytes,
-                                struct device_buffer **out, struct diag *diag)
+static enum status device_host_alloc_buffer(struct device *device, enum device_memory memory,
+                                            size_t bytes, struct device_buffer **out,
+                                            struct diag *diag)
 {
     struct host_link *link = ((struct host_device *)device)->world->link;
     struct host_buffer *buffer = calloc(1, sizeof *buffer);
@@ -454,7 +455,7 @@ static enum status alloc_buffer(struct device *device, enum device_memory memory
     return status;
 }
 
-static void give_back(struct device_buffer *buffer)
+static void device_host_give_back(struct device_buffer *buffer)
 {
     const struct device_own *own = allocator_of(buffer);
     if (!own && is_mapped(buffer->bytes))
@@ -477,7 +478,7 @@ static void free_buffer(struct device_buffer *base)
     if (buffer->offset >= 0)
         link_free(device->world->link, buffer);
     else
-        give_back(base);
+        device_host_give_back(base);
     free(buffer);
 }
 
@@ -518,8 +519,8 @@ static enum status query_event(struct device_event *base, bool *done, struct dia
 }
 
 /* Wait for everything pushed to the stream so far; a failed stream never succeeds. */
-static enum status drain(struct host_stream *stream, uint64_t pushed, int64_t deadline_ns,
-                         struct diag *diag)
+static enum status device_host_drain(struct host_stream *stream, uint64_t pushed,
+                                     int64_t deadline_ns, struct diag *diag)
 {
     enum status status = host_await((struct place){stream, pushed}, deadline_ns, diag);
     if (!status && stream_failed(stream))
@@ -527,11 +528,12 @@ static enum status drain(struct host_stream *stream, uint64_t pushed, int64_t de
     return status;
 }
 
-static enum status sync_stream(struct device_stream *base, int64_t deadline_ns, struct diag *diag)
+static enum status device_host_sync_stream(struct device_stream *base, int64_t deadline_ns,
+                                           struct diag *diag)
 {
     struct host_stream *stream = (struct host_stream *)base;
     pthread_mutex_lock(&stream->world->lock);
-    enum status status = drain(stream, stream->pushed, deadline_ns, diag);
+    enum status status = device_host_drain(stream, stream->pushed, deadline_ns, diag);
     world_unlock(stream->world);
     return status;
 }
@@ -562,14 +564,14 @@ static enum status sync_device(struct device *base, int64_t deadline_ns, struct 
     for (struct host_stream *at = places ? device->streams : NULL; at; at = at->next)
         places[count++] = (struct place){at, at->pushed};
     for (size_t i = 0; i < count && !status; i++)
-        status = drain(places[i].stream, places[i].count, deadline_ns, diag);
+        status = device_host_drain(places[i].stream, places[i].count, deadline_ns, diag);
     world_unlock(device->world);
     free(places);
     return status;
 }
 
 /* Stamps are written as operations finish; passing the lock makes them visible to the caller. */
-static enum status collect(struct device *base, struct diag *diag)
+static enum status device_host_collect(struct device *base, struct diag *diag)
 {
     struct host_device *device = (struct host_device *)base;
     (void)diag;
@@ -580,8 +582,8 @@ static enum status collect(struct device *base, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status inject(struct device *base, int64_t number, enum status status,
-                          struct diag *diag)
+static enum status device_host_inject(struct device *base, int64_t number, enum status status,
+                                      struct diag *diag)
 {
     struct host_device *device = (struct host_device *)base;
     struct injection *injection = injection_new(number, status);
@@ -595,14 +597,14 @@ static enum status inject(struct device *base, int64_t number, enum status statu
 }
 
 const struct device_ops device_host_ops = {
-    .world_open = world_open,
-    .world_close = world_close,
-    .world_abort = world_abort,
-    .world_status = world_status,
-    .world_explain = world_explain,
-    .open = open_device,
-    .close = close_device,
-    .alloc = alloc_buffer,
+    .world_open = device_host_world_open,
+    .world_close = device_host_world_close,
+    .world_abort = device_host_world_abort,
+    .world_status = device_host_world_status,
+    .world_explain = device_host_world_explain,
+    .open = device_host_open_device,
+    .close = device_host_close_device,
+    .alloc = device_host_alloc_buffer,
     .free = free_buffer,
     .buffer_size = sizeof(struct host_buffer),
     .stream_open = host_stream_open,
@@ -619,9 +621,9 @@ const struct device_ops device_host_ops = {
     .graph_launch = host_graph_launch,
     .graph_close = host_graph_close,
     .event_query = query_event,
-    .stream_sync = sync_stream,
+    .stream_sync = device_host_sync_stream,
     .event_sync = sync_event,
     .sync = sync_device,
-    .collect = collect,
-    .inject = inject,
+    .collect = device_host_collect,
+    .inject = device_host_inject,
 };

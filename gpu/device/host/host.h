@@ -56,7 +56,7 @@ struct host_ring {
 };
 
 struct host_link;
-struct channel;
+struct host_comm_channel;
 struct meeting;
 
 struct host_world {
@@ -72,7 +72,7 @@ struct host_world {
     bool aborted;
     struct host_device **devices; /* [ranks], NULL where closed */
     struct host_slots *slots;     /* [ranks]: at the first rank of each device */
-    struct channel *channels;
+    struct host_comm_channel *channels;
     struct host_stream *met; /* whose head, a collective that no thread serves, has its data */
     bool settles;            /* a thread takes these heads out */
     int settled;             /* so many of them while it has had the lock */
@@ -153,7 +153,7 @@ struct host_buffer {
 struct host_comm {
     struct device_comm base;
     struct host_comm *next;
-    struct channel *channel;
+    struct host_comm_channel *channel;
     uint64_t issued, done; /* turns: operations pushed, finished */
     uint64_t gone;         /* operations that have left their FIFO, finished or dropped */
     bool broken;           /* an operation failed: no later one can have its turn */
@@ -164,10 +164,10 @@ struct host_comm {
 enum phase { PHASE_QUEUED, PHASE_TURN, PHASE_SLOTS, PHASE_EVENT, PHASE_PEERS, PHASE_RUNNING };
 
 /* One send or receive of a group that has started. */
-struct part {
-    struct part *next;    /* in channel->unmatched */
-    struct part *partner; /* once matched, until the data has moved */
-    struct entry *entry;  /* NULL: of another process */
+struct host_part {
+    struct host_part *next;    /* in channel->unmatched */
+    struct host_part *partner; /* once matched, until the data has moved */
+    struct entry *entry;       /* NULL: of another process */
     const struct device_p2p *what;
     int from, to; /* ranks */
     uint64_t id;  /* a send to or from another process: its number there; 0: both are here */
@@ -184,7 +184,7 @@ struct presence {
    looks like one of ours, with buffers that are mapped here. */
 struct guest {
     struct presence presence;
-    struct part part;
+    struct host_part part;
     struct device_op op;
     struct device_p2p what;
     struct device_buffer send, recv;
@@ -209,10 +209,10 @@ struct entry {
     uint64_t turn;           /* COLLECTIVE, GROUP */
     struct meeting *meeting; /* COLLECTIVE */
     struct presence presence;
-    bool meets;         /* COLLECTIVE: it has arrived, and no thread serves it */
-    size_t unfinished;  /* GROUP: parts whose data has not moved */
-    size_t moving;      /* GROUP: parts whose data is moving right now */
-    struct part *parts; /* GROUP */
+    bool meets;              /* COLLECTIVE: it has arrived, and no thread serves it */
+    size_t unfinished;       /* GROUP: parts whose data has not moved */
+    size_t moving;           /* GROUP: parts whose data is moving right now */
+    struct host_part *parts; /* GROUP */
     struct device_p2p *copies;
 };
 
@@ -328,7 +328,7 @@ void comm_meet(struct entry *entry);
 void comm_part(struct entry *entry);
 void comm_perform_group(struct entry *entry);
 /* Is it so large that each member takes what it gets, if it can, as soon as it has heard that all are there? */
-bool comm_may_take(const struct channel *channel, const struct device_collective *what);
+bool comm_may_take(const struct host_comm_channel *channel, const struct device_collective *what);
 /* Does the member move its block for itself, so that the others leave it alone? */
 bool comm_keeps_block(const struct device_collective *what);
 /* An operation has left its FIFO. Finished: the next one of this rank has its turn; else none ever.
@@ -342,34 +342,34 @@ void comm_wake_all(struct host_device *device);
 /* Messages of the other processes about a communicator; `name` is that of a channel in the link. Each process
    keeps its own copy of the shared facts: arrivals at each meeting, waiting sends. */
 void comm_forget_channels(struct host_world *world); /* at the end of the world */
-uint64_t comm_channel_name(const struct channel *channel);
-const int *comm_channel_members(const struct channel *channel, int *count);
+uint64_t comm_channel_name(const struct host_comm_channel *channel);
+const int *comm_channel_members(const struct host_comm_channel *channel, int *count);
 /* The claim of a channel: a number in common memory, which tells the last position whose data a process has undertaken to
    move (host_collective.c); 0: the process that has it is about to end. Where it is for all; 0: nowhere. */
-int64_t comm_claim(const struct channel *channel);
-bool comm_has_claim(const struct channel *channel);
-void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at);
+int64_t comm_claim(const struct host_comm_channel *channel);
+bool comm_has_claim(const struct host_comm_channel *channel);
+void comm_set_claim(struct host_comm_channel *channel, _Atomic uint64_t *claim, int64_t at);
 /* Its members are in several processes. */
-void comm_set_near(struct channel *channel);
+void comm_set_near(struct host_comm_channel *channel);
 /* The place of a rank among the members, or -1. */
-int comm_place_of(const struct channel *channel, int rank);
-struct channel *comm_channel_find(struct host_world *world, uint64_t name);
+int comm_place_of(const struct host_comm_channel *channel, int rank);
+struct host_comm_channel *comm_channel_find(struct host_world *world, uint64_t name);
 /* A member of another process has its data for small collectives there from now on. False: it has told so before, or there
    is no memory. */
-bool desk_introduce(struct channel *channel, int rank, void *desk);
+bool desk_introduce(struct host_comm_channel *channel, int rank, void *desk);
 /* A member came to a position; takes the guest, which is freed by guest_free. */
-void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest);
-void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
+void comm_guest_arrives(struct host_comm_channel *channel, uint64_t position, struct guest *guest);
+void comm_guest_leaves(struct host_comm_channel *channel, uint64_t position, int rank,
                        const struct failure *failure);
 /* A member has what it gets, where each takes its own. */
-void comm_guest_took(struct channel *channel, uint64_t position, int rank);
+void comm_guest_took(struct host_comm_channel *channel, uint64_t position, int rank);
 /* The data of a position has moved. */
-void comm_delivered(struct channel *channel, uint64_t position);
+void comm_delivered(struct host_comm_channel *channel, uint64_t position);
 /* A send of another process starts (takes the guest), or is taken back. */
-void comm_guest_sends(struct channel *channel, struct guest *guest);
-void comm_guest_withdraws(struct channel *channel, int rank, uint64_t id);
+void comm_guest_sends(struct host_comm_channel *channel, struct guest *guest);
+void comm_guest_withdraws(struct host_comm_channel *channel, int rank, uint64_t id);
 /* A send to another process was received, or did not fit (`failure`, else NULL). */
-void comm_sent(struct channel *channel, uint64_t id, const struct failure *failure);
+void comm_sent(struct host_comm_channel *channel, uint64_t id, const struct failure *failure);
 
 /* ---- host_link.c ----------------------------------------------------------------------------- */
 
@@ -377,24 +377,28 @@ void comm_sent(struct channel *channel, uint64_t id, const struct failure *failu
 enum status link_open(struct host_world *world, struct diag *diag);
 void link_close(struct host_link *link);
 /* See whether all members of a channel share memory, and give it its claim if they do and its first member is here. */
-void link_settle_channel(struct host_link *link, struct channel *channel);
+void link_settle_channel(struct host_link *link, struct host_comm_channel *channel);
 /* A channel has been made: what was said of it before is heard now. */
-void link_introduce(struct host_link *link, struct channel *channel);
+void link_introduce(struct host_link *link, struct host_comm_channel *channel);
 uint64_t link_next_id(struct host_link *link);
 /* Memory of this process that the others can map. */
 enum status link_alloc(struct host_link *link, struct host_buffer *buffer, struct diag *diag);
 void link_free(struct host_link *link, struct host_buffer *buffer);
 /* Send to the other processes; a failed send fails the stream of the entry, or the run is over anyway. */
-void link_arrive(struct host_link *link, const struct channel *channel, uint64_t position,
+void link_arrive(struct host_link *link, const struct host_comm_channel *channel, uint64_t position,
                  const struct entry *entry);
-void link_leave(struct host_link *link, const struct channel *channel, uint64_t position, int rank,
-                const struct failure *failure);
-void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position);
-void link_took(struct host_link *link, const struct channel *channel, uint64_t position, int rank);
-void link_send(struct host_link *link, const struct channel *channel, const struct part *part);
-void link_withdraw(struct host_link *link, const struct channel *channel, const struct part *part);
-void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
-                   const struct failure *failure);
+void link_leave(struct host_link *link, const struct host_comm_channel *channel, uint64_t position,
+                int rank, const struct failure *failure);
+void link_delivered(struct host_link *link, const struct host_comm_channel *channel,
+                    uint64_t position);
+void link_took(struct host_link *link, const struct host_comm_channel *channel, uint64_t position,
+               int rank);
+void link_send(struct host_link *link, const struct host_comm_channel *channel,
+               const struct host_part *part);
+void link_withdraw(struct host_link *link, const struct host_comm_channel *channel,
+                   const struct host_part *part);
+void link_received(struct host_link *link, const struct host_comm_channel *channel,
+                   const struct host_part *part, const struct failure *failure);
 void link_abort(struct host_link *link, const char *why);
 /* The world fails here, and those of all other processes. */
 void link_fail(struct host_link *link, const char *why);
@@ -406,11 +410,11 @@ void link_look(struct host_link *link);
 void link_ring(struct host_link *link);
 /* Memory for what a member gives to small collectives, which the other members are told of; NULL: the world has failed.
    Closed, the others may still look at it. */
-struct desk *link_open_desk(struct host_link *link, const struct channel *channel, int rank,
-                            int64_t *offset);
+struct desk *link_open_desk(struct host_link *link, const struct host_comm_channel *channel,
+                            int rank, int64_t *offset);
 void link_close_desk(struct host_link *link, struct desk *desk, int64_t offset);
 /* A word that other processes wait for in link_wait has changed. */
-void link_rouse(struct host_link *link, const struct channel *channel);
+void link_rouse(struct host_link *link, const struct host_comm_channel *channel);
 /* Is the rank one of this process? */
 bool link_is_here(const struct host_link *link, int rank);
 /* True if its buffers have so many bytes to send, and room for so many to receive: it is another process that says where

@@ -23,7 +23,8 @@
 
 /* ---- the data -------------------------------------------------------------------------------- */
 
-static struct delivery delivery_of(const struct channel *channel, const struct meeting *meeting,
+static struct delivery delivery_of(const struct host_comm_channel *channel,
+                                   const struct meeting *meeting,
                                    const struct device_collective *what)
 {
     return (struct delivery){.sent = meeting->sent,
@@ -65,7 +66,8 @@ static int find_guests(struct meeting *meeting, const struct delivery *all)
 
 /* ---- the meeting ----------------------------------------------------------------------------- */
 
-static bool same_collective(const struct device_collective *a, const struct device_collective *b)
+static bool host_collective_same_collective(const struct device_collective *a,
+                                            const struct device_collective *b)
 {
     return a->kind == b->kind && a->bytes == b->bytes && a->number == b->number &&
            same_tag(a->tag, b->tag) && (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
@@ -100,7 +102,7 @@ static void add_presence(const struct presence *presence, char *out, size_t cap)
 }
 
 /* Two members disagree about what happens at this position. */
-static void mismatch(const struct channel *channel, struct meeting *meeting,
+static void mismatch(const struct host_comm_channel *channel, struct meeting *meeting,
                      const struct presence *a, const struct presence *b)
 {
     const size_t cap = sizeof meeting->failure.text;
@@ -114,14 +116,15 @@ static void mismatch(const struct channel *channel, struct meeting *meeting,
 }
 
 /* A large collective is worth the second message that it costs if each member takes its own. */
-bool comm_may_take(const struct channel *channel, const struct device_collective *what)
+bool comm_may_take(const struct host_comm_channel *channel, const struct device_collective *what)
 {
     enum { LEAST_BYTES = 32 << 10 };
     return channel->near && what->bytes >= LEAST_BYTES;
 }
 
 /* Does each member add a share of the sums that all get? Known as soon as it arrives. */
-static bool adds_share(const struct channel *channel, const struct device_collective *what)
+static bool adds_share(const struct host_comm_channel *channel,
+                       const struct device_collective *what)
 {
     return what->kind == COLLECTIVE_ALL_REDUCE && comm_may_take(channel, what);
 }
@@ -129,7 +132,7 @@ static bool adds_share(const struct channel *channel, const struct device_collec
 /* Does each member take what it gets, in its own process, and of common sums its share? What it takes is read from memory
    that no member writes to, so each has memory of its user's own besides the common one. All members come to the same
    answer. None has left. */
-static bool each_takes(const struct channel *channel, const struct meeting *meeting)
+static bool each_takes(const struct host_comm_channel *channel, const struct meeting *meeting)
 {
     const struct device_collective *what = &meeting->arrived[0]->op->collective;
     bool own = true;
@@ -141,7 +144,7 @@ static bool each_takes(const struct channel *channel, const struct meeting *meet
 }
 
 /* Shares of sums go to memory that all reach, where each copies them from behind. */
-static void share_sums(const struct channel *channel, struct meeting *meeting)
+static void share_sums(const struct host_comm_channel *channel, struct meeting *meeting)
 {
     meeting->adds = true;
     for (int place = 0; place < channel->count; place++)
@@ -159,20 +162,21 @@ bool comm_keeps_block(const struct device_collective *what)
 }
 
 /* The bytes of both sides that no other member reads or writes: they stay in memory of the user's own. */
-static struct interval kept_of(const struct entry *entry)
+static struct host_delivery_interval kept_of(const struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
-    const struct host_comm *comm = comm_of(entry);
+    const struct host_comm *comm = host_comm_of(entry);
     const size_t bytes = (size_t)what->bytes, block = bytes / (size_t)comm->channel->count;
     if (comm_keeps_block(what))
-        return (struct interval){(size_t)comm->base.me * block,
-                                 (size_t)(comm->base.me + 1) * block};
+        return (struct host_delivery_interval){(size_t)comm->base.me * block,
+                                               (size_t)(comm->base.me + 1) * block};
     if (adds_share(comm->channel, what))
         return delivery_share(bytes, comm->channel->count, comm->base.me);
-    return (struct interval){0, 0};
+    return (struct host_delivery_interval){0, 0};
 }
 
-void meeting_arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
+void meeting_arrive(struct host_comm_channel *channel, struct meeting *meeting,
+                    struct presence *presence)
 {
     const struct presence *other = NULL;
     for (int place = 0; place < channel->count && !other; place++)
@@ -196,7 +200,7 @@ void meeting_arrive(struct channel *channel, struct meeting *meeting, struct pre
             channel_change(channel); /* for those that may move the data */
     }
     if (other && !meeting->failure.status &&
-        !same_collective(&other->op->collective, &presence->op->collective))
+        !host_collective_same_collective(&other->op->collective, &presence->op->collective))
         mismatch(channel, meeting, other, presence);
     if (meeting->failure.status)
         fail_meeting(meeting, channel->count);
@@ -205,8 +209,8 @@ void meeting_arrive(struct channel *channel, struct meeting *meeting, struct pre
 /* The last to leave closes the meeting. A member that leaves before the end has failed and leaves the reason
    behind: later arrivals fail with it instead of reading buffers that are gone. Returns whether it was the
    last. */
-static bool leave(struct channel *channel, struct meeting *meeting, int place,
-                  const struct failure *failure)
+static bool host_collective_leave(struct host_comm_channel *channel, struct meeting *meeting,
+                                  int place, const struct failure *failure)
 {
     if (meeting->arrived[place] && !meeting->arrived[place]->entry)
         guest_free(guest_of(meeting->arrived[place]));
@@ -221,7 +225,7 @@ static bool leave(struct channel *channel, struct meeting *meeting, int place,
 }
 
 /* Those that no thread serves are to be taken out of their streams. */
-static void dismiss(const struct channel *channel, const struct meeting *meeting)
+static void dismiss(const struct host_comm_channel *channel, const struct meeting *meeting)
 {
     struct host_world *world = channel->world;
     for (int place = 0; place < channel->count; place++) {
@@ -235,7 +239,7 @@ static void dismiss(const struct channel *channel, const struct meeting *meeting
 
 /* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up, for which the caller sees
    to. */
-static void adjourn(struct channel *channel, struct meeting *meeting)
+static void adjourn(struct host_comm_channel *channel, struct meeting *meeting)
 {
     meeting->moving = false;
     meeting->done = true;
@@ -243,7 +247,7 @@ static void adjourn(struct channel *channel, struct meeting *meeting)
     dismiss(channel, meeting);
     for (int place = 0; place < channel->count; place++)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
-            leave(channel, meeting, place, NULL))
+            host_collective_leave(channel, meeting, place, NULL))
             return;
 }
 
@@ -267,7 +271,8 @@ static bool is_worth_help(const struct delivery *all)
 }
 
 /* Without the lock. The other members that are here and wait take pieces, too. */
-static void deliver(struct channel *channel, struct meeting *meeting, const struct delivery *all)
+static void host_collective_deliver(struct host_comm_channel *channel, struct meeting *meeting,
+                                    const struct delivery *all)
 {
     pthread_mutex_t *lock = &channel->world->lock;
     struct piecework work = {.all = all, .count = delivery_pieces(all)};
@@ -291,7 +296,7 @@ static void deliver(struct channel *channel, struct meeting *meeting, const stru
     world_unlock(channel->world);
 }
 
-static void help(struct channel *channel, struct meeting *meeting)
+static void help(struct host_comm_channel *channel, struct meeting *meeting)
 {
     struct piecework *work = meeting->shared;
     assert(meeting->moving && work->helpers >= 0);
@@ -303,7 +308,8 @@ static void help(struct channel *channel, struct meeting *meeting)
 }
 
 /* All members are here: move the data of all. */
-static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
+static void host_collective_complete(struct host_comm_channel *channel, struct meeting *meeting,
+                                     struct host_stream *stream)
 {
     struct host_world *world = channel->world;
     const struct delivery all = delivery_of(channel, meeting, &meeting->arrived[0]->op->collective);
@@ -312,7 +318,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     world_unlock(world);
     int unreached = find_guests(meeting, &all);
     if (unreached < 0)
-        deliver(channel, meeting, &all);
+        host_collective_deliver(channel, meeting, &all);
     pthread_mutex_lock(&world->lock);
     if (unreached >= 0) {
         strand(meeting, stream, unreached);
@@ -326,14 +332,15 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
 }
 
 /* Are all here, and their data where it was? */
-static bool can_move(const struct channel *channel, const struct meeting *meeting)
+static bool can_move(const struct host_comm_channel *channel, const struct meeting *meeting)
 {
     return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&
            meeting->unreached < 0 && !meeting->failure.status;
 }
 
 /* Is it this member's turn to move the data? */
-static bool can_complete(const struct channel *channel, const struct meeting *meeting, int place)
+static bool host_collective_can_complete(const struct host_comm_channel *channel,
+                                         const struct meeting *meeting, int place)
 {
     return can_move(channel, meeting) && !meeting->takes && !meeting->desks &&
            (!channel->world->link || channel->claim || place == 0);
@@ -341,7 +348,7 @@ static bool can_complete(const struct channel *channel, const struct meeting *me
 
 /* ---- or each takes its own ------------------------------------------------------------------- */
 
-static void took(struct channel *channel, struct meeting *meeting, int place)
+static void took(struct host_comm_channel *channel, struct meeting *meeting, int place)
 {
     assert(!meeting->took[place] && meeting->takings < channel->count);
     meeting->took[place] = true;
@@ -353,8 +360,8 @@ static void took(struct channel *channel, struct meeting *meeting, int place)
 
 /* All members are here: take what this one gets. What it reads stays, here because none leaves while `taking`, elsewhere
    because it stays mapped. */
-static void take_own(struct channel *channel, struct meeting *meeting, struct host_stream *stream,
-                     int place)
+static void take_own(struct host_comm_channel *channel, struct meeting *meeting,
+                     struct host_stream *stream, int place)
 {
     struct host_world *world = channel->world;
     const struct device_staging *own = &meeting->arrived[place]->op->collective.staging;
@@ -385,7 +392,7 @@ enum { CLAIM_PLACE_BITS = 16 };
 static_assert(RENDEZVOUS_MAX_MEMBERS <= 1 << CLAIM_PLACE_BITS, "the bits of a place");
 
 /* Of several processes one moves the data: the first that claims it. */
-static bool claims(const struct channel *channel, struct meeting *meeting, int place)
+static bool claims(const struct host_comm_channel *channel, struct meeting *meeting, int place)
 {
     const uint64_t claimed = (meeting->position + 1) << CLAIM_PLACE_BITS;
     if (!channel->claim)
@@ -400,7 +407,7 @@ static bool claims(const struct channel *channel, struct meeting *meeting, int p
     return false;
 }
 
-int meeting_mover(const struct channel *channel, const struct meeting *meeting)
+int meeting_mover(const struct host_comm_channel *channel, const struct meeting *meeting)
 {
     if (!channel->claim)
         return channel->members[0];
@@ -418,13 +425,13 @@ static void copy_staged(struct host_world *world, void *to, const void *from, si
         return;
     if (long_copy)
         world_unlock(world);
-    move_bytes(to, from, bytes);
+    host_comm_move_bytes(to, from, bytes);
     if (long_copy)
         pthread_mutex_lock(&world->lock);
 }
 
 static void copy_rest(struct host_world *world, char *to, const char *from, size_t bytes,
-                      struct interval kept)
+                      struct host_delivery_interval kept)
 {
     if (bytes == 0)
         return;
@@ -436,7 +443,7 @@ static void stage_send(struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
     const struct device_staging *own = &what->staging;
-    const struct interval kept = kept_of(entry);
+    const struct host_delivery_interval kept = kept_of(entry);
     struct host_world *world = entry->stream->world;
     if (!what->send.buffer)
         return; /* it is read from there */
@@ -448,7 +455,7 @@ static void keep_block(struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
     const struct device_staging *own = &what->staging;
-    const struct interval kept = kept_of(entry);
+    const struct host_delivery_interval kept = kept_of(entry);
     struct host_world *world = entry->stream->world;
     if (comm_keeps_block(what))
         copy_staged(world, (char *)own->to + kept.begin, (const char *)own->from + kept.begin,
@@ -466,7 +473,8 @@ static void unstage_recv(struct entry *entry)
 
 /* ---- or from desk to desk -------------------------------------------------------------------- */
 
-static struct delivery desk_delivery(const struct channel *channel, const struct meeting *meeting,
+static struct delivery desk_delivery(const struct host_comm_channel *channel,
+                                     const struct meeting *meeting,
                                      const struct device_collective *what, int me)
 {
     const struct device_staging *own = &what->staging;
@@ -479,7 +487,7 @@ static struct delivery desk_delivery(const struct channel *channel, const struct
 }
 
 /* All members are here. The last of this process ends it there. */
-static void take_from_desks(struct channel *channel, struct meeting *meeting,
+static void take_from_desks(struct host_comm_channel *channel, struct meeting *meeting,
                             const struct delivery *all, int me)
 {
     assert(!meeting->took[me] && meeting->takings < channel->here);
@@ -493,10 +501,10 @@ static void take_from_desks(struct channel *channel, struct meeting *meeting,
 static void meet_at_desks(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
-    struct channel *channel = comm_of(entry)->channel;
+    struct host_comm_channel *channel = host_comm_of(entry)->channel;
     struct meeting *meeting = entry->meeting;
     struct host_link *link = stream->world->link;
-    const int me = comm_of(entry)->base.me;
+    const int me = host_comm_of(entry)->base.me;
     const struct delivery all = desk_delivery(channel, meeting, &entry->op.collective, me);
     meeting_arrive(channel, meeting, &entry->presence);
     entry_started(entry);
@@ -510,9 +518,9 @@ static void meet_at_desks(struct entry *entry)
     }
     if (!meeting->took[me]) {
         desk_withdraw(channel, meeting, me);
-        link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
+        link_leave(link, channel, meeting->position, host_comm_rank_of(entry), &stream->failure);
     }
-    leave(channel, meeting, me, &stream->failure);
+    host_collective_leave(channel, meeting, me, &stream->failure);
 }
 
 void comm_hear(const struct entry *entry)
@@ -520,19 +528,19 @@ void comm_hear(const struct entry *entry)
     struct meeting *meeting = entry->meeting;
     if (entry->phase == PHASE_PEERS && meeting && meeting->desks && !meeting->done &&
         !meeting->failure.status)
-        desk_look(comm_of(entry)->channel, meeting);
+        desk_look(host_comm_of(entry)->channel, meeting);
 }
 
 void comm_perform_collective(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
-    struct host_comm *comm = comm_of(entry);
-    struct channel *channel = comm->channel;
+    struct host_comm *comm = host_comm_of(entry);
+    struct host_comm_channel *channel = comm->channel;
     struct meeting *meeting = entry->meeting;
     struct host_link *link = stream->world->link;
     entry->phase = PHASE_PEERS;
     bool has_spun = link; /* link_wait does */
-    entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    entry->presence = (struct presence){entry, &entry->op, host_comm_rank_of(entry)};
     if (link && desk_takes(channel, &entry->op.collective)) {
         meet_at_desks(entry);
         return;
@@ -547,8 +555,8 @@ void comm_perform_collective(struct entry *entry)
     keep_block(entry);
     const int me = comm->base.me;
     while (meeting->moving || meeting->taking > 0 || (!meeting->done && !stream_failed(stream)))
-        if (can_complete(channel, meeting, me) && claims(channel, meeting, me))
-            complete(channel, meeting, stream);
+        if (host_collective_can_complete(channel, meeting, me) && claims(channel, meeting, me))
+            host_collective_complete(channel, meeting, stream);
         else if (meeting->takes && !meeting->took[me] && can_move(channel, meeting))
             take_own(channel, meeting, stream, me);
         else if (meeting->shared && delivery_goes_on(meeting->shared)) {
@@ -561,9 +569,9 @@ void comm_perform_collective(struct entry *entry)
         } else
             channel_wait(channel);
     if (link && !meeting->done)
-        link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
+        link_leave(link, channel, meeting->position, host_comm_rank_of(entry), &stream->failure);
     bool elsewhere = link && !meeting->moved_here && (!meeting->takes || meeting->adds);
-    leave(channel, meeting, me, &stream->failure);
+    host_collective_leave(channel, meeting, me, &stream->failure);
     if (elsewhere)
         unstage_recv(entry);
 }
@@ -584,7 +592,7 @@ bool comm_meets_at_once(const struct entry *entry)
     const struct host_world *world = entry->stream->world;
     if (entry->op.kind != DEVICE_OP_COLLECTIVE || world->link || world->settled >= MOST_HEADS)
         return false;
-    const struct host_comm *comm = comm_of(entry);
+    const struct host_comm *comm = host_comm_of(entry);
     return entry->op.collective.bytes <= MOST_BYTES / comm->channel->count &&
            !stream_failed(entry->stream) && comm->done == entry->turn && !comm->broken &&
            !entry->injected && !entry->op.turn.gate && entry->op.sm == 0 &&
@@ -593,12 +601,12 @@ bool comm_meets_at_once(const struct entry *entry)
 
 void comm_meet(struct entry *entry)
 {
-    struct channel *channel = comm_of(entry)->channel;
+    struct host_comm_channel *channel = host_comm_of(entry)->channel;
     struct meeting *meeting = entry->meeting;
     assert(entry == entry->stream->head && !entry->stream->served && !entry->meets);
     entry->phase = PHASE_PEERS;
     entry->meets = true;
-    entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    entry->presence = (struct presence){entry, &entry->op, host_comm_rank_of(entry)};
     meeting_arrive(channel, meeting, &entry->presence);
     if (!can_move(channel, meeting))
         return;
@@ -611,16 +619,16 @@ void comm_meet(struct entry *entry)
 
 void comm_part(struct entry *entry)
 {
-    struct host_comm *comm = comm_of(entry);
+    struct host_comm *comm = host_comm_of(entry);
     assert(entry->meets && entry == entry->stream->head);
     while (entry->meeting->moving) /* a member that a thread serves is at it */
         channel_wait(comm->channel);
-    leave(comm->channel, entry->meeting, comm->base.me, &entry->stream->failure);
+    host_collective_leave(comm->channel, entry->meeting, comm->base.me, &entry->stream->failure);
 }
 
 /* ---- members in other processes -------------------------------------------------------------- */
 
-void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest)
+void comm_guest_arrives(struct host_comm_channel *channel, uint64_t position, struct guest *guest)
 {
     struct meeting *meeting = meeting_at(channel, position);
     if (!meeting) {
@@ -640,11 +648,11 @@ void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest
     }
     meeting_arrive(channel, meeting, &guest->presence);
     if (meeting->done) /* another process has told so before */
-        leave(channel, meeting, comm_place_of(channel, guest->presence.rank), NULL);
+        host_collective_leave(channel, meeting, comm_place_of(channel, guest->presence.rank), NULL);
 }
 
 /* It has come to its desk and taken that back, before it was seen there. */
-static void leave_unseen(struct channel *channel, uint64_t position, int place,
+static void leave_unseen(struct host_comm_channel *channel, uint64_t position, int place,
                          const struct failure *failure)
 {
     struct meeting *meeting = meeting_at(channel, position);
@@ -658,10 +666,10 @@ static void leave_unseen(struct channel *channel, uint64_t position, int place,
     if (!meeting->failure.status)
         meeting->failure = *failure;
     fail_meeting(meeting, channel->count);
-    leave(channel, meeting, place, failure);
+    host_collective_leave(channel, meeting, place, failure);
 }
 
-void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
+void comm_guest_leaves(struct host_comm_channel *channel, uint64_t position, int rank,
                        const struct failure *failure)
 {
     struct meeting *meeting = meeting_find(channel, position);
@@ -672,10 +680,10 @@ void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
     }
     if (!meeting || meeting->moving || !meeting->arrived[place])
         return; /* it is over, or about to be: then the data was there in time */
-    leave(channel, meeting, place, failure);
+    host_collective_leave(channel, meeting, place, failure);
 }
 
-void comm_guest_took(struct channel *channel, uint64_t position, int rank)
+void comm_guest_took(struct host_comm_channel *channel, uint64_t position, int rank)
 {
     struct meeting *meeting = meeting_find(channel, position);
     int place = comm_place_of(channel, rank);
@@ -687,7 +695,7 @@ void comm_guest_took(struct channel *channel, uint64_t position, int rank)
         took(channel, meeting, place);
 }
 
-void comm_delivered(struct channel *channel, uint64_t position)
+void comm_delivered(struct host_comm_channel *channel, uint64_t position)
 {
     struct meeting *meeting = meeting_find(channel, position);
     if (!meeting)

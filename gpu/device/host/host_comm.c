@@ -42,7 +42,7 @@ static void meeting_free(struct meeting *meeting, int count)
     free(meeting);
 }
 
-static void free_meetings(struct channel *channel)
+static void free_meetings(struct host_comm_channel *channel)
 {
     for (int list = 0; list < MEETING_LISTS; list++)
         while (channel->meetings[list]) {
@@ -57,13 +57,13 @@ static void free_meetings(struct channel *channel)
     }
 }
 
-static void channel_free(struct channel *channel)
+static void channel_free(struct host_comm_channel *channel)
 {
     if (!channel)
         return;
     free_meetings(channel);
     while (channel->unmatched) { /* only guests are left */
-        struct part *part = channel->unmatched;
+        struct host_part *part = channel->unmatched;
         channel->unmatched = part->next;
         guest_free(guest_of_part(part));
     }
@@ -75,20 +75,20 @@ static void channel_free(struct channel *channel)
     free(channel);
 }
 
-static struct channel *channel_find(struct host_world *world, const char *name, const int *members,
-                                    int count)
+static struct host_comm_channel *channel_find(struct host_world *world, const char *name,
+                                              const int *members, int count)
 {
-    for (struct channel *at = world->channels; at; at = at->next)
+    for (struct host_comm_channel *at = world->channels; at; at = at->next)
         if (at->count == count && strcmp(at->name, name) == 0 &&
             memcmp(at->members, members, (size_t)count * sizeof *members) == 0)
             return at;
     return NULL;
 }
 
-static struct channel *channel_new(struct host_world *world, const char *name, const int *members,
-                                   int count, struct diag *diag)
+static struct host_comm_channel *channel_new(struct host_world *world, const char *name,
+                                             const int *members, int count, struct diag *diag)
 {
-    struct channel *channel = calloc(1, sizeof *channel);
+    struct host_comm_channel *channel = calloc(1, sizeof *channel);
     if (!channel) {
         diag_no_memory(diag);
         return NULL;
@@ -125,12 +125,12 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
 }
 
 /* A channel without handles goes, where no other process has a copy of it. */
-static void channel_release(struct host_world *world, struct channel *channel)
+static void channel_release(struct host_world *world, struct host_comm_channel *channel)
 {
     if (channel->handles > 0 || world->link)
         return;
     assert(channel->handles == 0 && !channel->unmatched);
-    struct channel **link = &world->channels;
+    struct host_comm_channel **link = &world->channels;
     while (*link != channel)
         link = &(*link)->next;
     *link = channel->next;
@@ -144,46 +144,46 @@ static void channel_release(struct host_world *world, struct channel *channel)
 void comm_forget_channels(struct host_world *world)
 {
     while (world->channels) {
-        struct channel *channel = world->channels;
+        struct host_comm_channel *channel = world->channels;
         world->channels = channel->next;
         pthread_cond_destroy(&channel->changed);
         channel_free(channel);
     }
 }
 
-uint64_t comm_channel_name(const struct channel *channel)
+uint64_t comm_channel_name(const struct host_comm_channel *channel)
 {
     return channel->hash;
 }
 
-const int *comm_channel_members(const struct channel *channel, int *count)
+const int *comm_channel_members(const struct host_comm_channel *channel, int *count)
 {
     *count = channel->count;
     return channel->members;
 }
 
-int64_t comm_claim(const struct channel *channel)
+int64_t comm_claim(const struct host_comm_channel *channel)
 {
     return channel->claim_at;
 }
 
-bool comm_has_claim(const struct channel *channel)
+bool comm_has_claim(const struct host_comm_channel *channel)
 {
     return channel->claim;
 }
 
-void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at)
+void comm_set_claim(struct host_comm_channel *channel, _Atomic uint64_t *claim, int64_t at)
 {
     channel->claim = claim;
     channel->claim_at = at;
 }
 
-void comm_set_near(struct channel *channel)
+void comm_set_near(struct host_comm_channel *channel)
 {
     channel->near = true;
 }
 
-int comm_place_of(const struct channel *channel, int rank)
+int comm_place_of(const struct host_comm_channel *channel, int rank)
 {
     for (int place = 0; place < channel->count; place++)
         if (channel->members[place] == rank)
@@ -191,9 +191,9 @@ int comm_place_of(const struct channel *channel, int rank)
     return -1;
 }
 
-struct channel *comm_channel_find(struct host_world *world, uint64_t name)
+struct host_comm_channel *comm_channel_find(struct host_world *world, uint64_t name)
 {
-    for (struct channel *at = world->channels; at; at = at->next)
+    for (struct host_comm_channel *at = world->channels; at; at = at->next)
         if (at->hash == name)
             return at;
     return NULL;
@@ -202,7 +202,7 @@ struct channel *comm_channel_find(struct host_world *world, uint64_t name)
 static enum status join_channel(struct host_comm *comm, struct host_world *world, const char *name,
                                 const int *members, int count, struct diag *diag)
 {
-    struct channel *channel = channel_find(world, name, members, count);
+    struct host_comm_channel *channel = channel_find(world, name, members, count);
     if (!channel)
         channel = channel_new(world, name, members, count, diag);
     if (!channel)
@@ -270,7 +270,7 @@ void host_comm_close(struct device_comm *base)
 
 bool host_comm_takes_own(const struct device_comm *comm, size_t bytes)
 {
-    const struct channel *channel = ((const struct host_comm *)comm)->channel;
+    const struct host_comm_channel *channel = ((const struct host_comm *)comm)->channel;
     return !channel->world->link || (channel->near && bytes <= DESK_BYTES);
 }
 
@@ -281,7 +281,7 @@ static size_t list_at(uint64_t position)
     return position % MEETING_LISTS;
 }
 
-struct meeting *meeting_find(const struct channel *channel, uint64_t position)
+struct meeting *meeting_find(const struct host_comm_channel *channel, uint64_t position)
 {
     for (struct meeting *at = channel->meetings[list_at(position)]; at; at = at->next)
         if (at->position == position)
@@ -290,7 +290,7 @@ struct meeting *meeting_find(const struct channel *channel, uint64_t position)
 }
 
 /* One that is over, or a new one, with nothing in it. */
-static struct meeting *meeting_new(struct channel *channel)
+static struct meeting *meeting_new(struct host_comm_channel *channel)
 {
     const size_t count = (size_t)channel->count,
                  bytes = sizeof(struct meeting) + count * (sizeof(struct presence *) +
@@ -313,7 +313,7 @@ static struct meeting *meeting_new(struct channel *channel)
     return meeting;
 }
 
-struct meeting *meeting_at(struct channel *channel, uint64_t position)
+struct meeting *meeting_at(struct host_comm_channel *channel, uint64_t position)
 {
     struct meeting *meeting = meeting_find(channel, position);
     if (meeting)
@@ -328,7 +328,7 @@ struct meeting *meeting_at(struct channel *channel, uint64_t position)
     return meeting;
 }
 
-void meeting_close(struct channel *channel, struct meeting *meeting)
+void meeting_close(struct host_comm_channel *channel, struct meeting *meeting)
 {
     assert(meeting->leavings == channel->count && meeting->arrivals == channel->count);
     assert(!meeting->moving && meeting->taking == 0 && !meeting->shared);
@@ -347,7 +347,7 @@ void meeting_close(struct channel *channel, struct meeting *meeting)
 
 enum status comm_issue(struct entry *entry, struct diag *diag)
 {
-    struct host_comm *comm = comm_of(entry);
+    struct host_comm *comm = host_comm_of(entry);
     if (entry->op.kind == DEVICE_OP_COLLECTIVE) {
         uint64_t *position = &comm->channel->positions[comm->base.me];
         entry->meeting = meeting_at(comm->channel, *position);
@@ -370,7 +370,7 @@ void comm_retire(struct host_comm *comm, bool finished)
     pthread_cond_broadcast(&comm->changed);
 }
 
-void channel_change(struct channel *channel)
+void channel_change(struct host_comm_channel *channel)
 {
     if (channel->world->link)
         link_ring(channel->world->link);
@@ -378,7 +378,7 @@ void channel_change(struct channel *channel)
         world_ring(channel->world, &channel->ring);
 }
 
-void channel_wait(struct channel *channel)
+void channel_wait(struct host_comm_channel *channel)
 {
     if (channel->world->link)
         link_wait(channel->world->link, &channel->spin, NULL, 0);
@@ -397,9 +397,9 @@ void comm_wake_all(struct host_device *device)
 /* ---- in words -------------------------------------------------------------------------------- */
 
 /* Append to a text of limited size; what does not fit is cut. */
-static void append(char *out, size_t size, const char *format, ...)
+static void host_comm_append(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void append(char *out, size_t size, const char *format, ...)
+static void host_comm_append(char *out, size_t size, const char *format, ...)
 {
     size_t used = strlen(out);
     va_list args;
@@ -411,50 +411,51 @@ static void append(char *out, size_t size, const char *format, ...)
 static void explain_group(const struct entry *entry, char *out, size_t size)
 {
     const char *between = "";
-    for (const struct part *part = comm_of(entry)->channel->unmatched; part; part = part->next) {
+    for (const struct host_part *part = host_comm_of(entry)->channel->unmatched; part;
+         part = part->next) {
         if (part->entry != entry)
             continue;
         const char *tag = part->what->tag;
-        append(out, size, "%s%s%s%s%s %s rank %d", between, part->what->send ? "send" : "receive",
-               tag ? " '" : "", tag ? tag : "", tag ? "'" : "", part->what->send ? "to" : "from",
-               part->what->peer);
+        host_comm_append(out, size, "%s%s%s%s%s %s rank %d", between,
+                         part->what->send ? "send" : "receive", tag ? " '" : "", tag ? tag : "",
+                         tag ? "'" : "", part->what->send ? "to" : "from", part->what->peer);
         between = ", ";
     }
 }
 
 /* Those that have not taken what they get. */
-static void explain_takings(const struct channel *channel, const struct meeting *meeting, char *out,
-                            size_t size)
+static void explain_takings(const struct host_comm_channel *channel, const struct meeting *meeting,
+                            char *out, size_t size)
 {
     const char *between = "rank ";
     for (int place = 0; place < channel->count; place++)
         if (!meeting->took[place]) {
-            append(out, size, "%s%d", between, channel->members[place]);
+            host_comm_append(out, size, "%s%d", between, channel->members[place]);
             between = ", ";
         }
-    append(out, size, " to copy the data");
+    host_comm_append(out, size, " to copy the data");
 }
 
 /* All members are there; their data has not moved. */
-static void explain_data(const struct channel *channel, const struct meeting *meeting, char *out,
-                         size_t size)
+static void explain_data(const struct host_comm_channel *channel, const struct meeting *meeting,
+                         char *out, size_t size)
 {
     int mover = meeting_mover(channel, meeting), from = meeting->unreached;
     if (from >= 0)
-        append(out, size, "the data of rank %d", from);
+        host_comm_append(out, size, "the data of rank %d", from);
     else if (meeting->takes)
         explain_takings(channel, meeting, out, size);
     else if (meeting->moving)
-        append(out, size, "the data to be copied");
+        host_comm_append(out, size, "the data to be copied");
     else if (mover >= 0)
-        append(out, size, "rank %d to move the data", mover);
+        host_comm_append(out, size, "rank %d to move the data", mover);
     else
-        append(out, size, "a rank to move the data");
+        host_comm_append(out, size, "a rank to move the data");
 }
 
 void comm_explain(const struct entry *entry, char *out, size_t size)
 {
-    const struct channel *channel = comm_of(entry)->channel;
+    const struct host_comm_channel *channel = host_comm_of(entry)->channel;
     snprintf(out, size, "on communicator %s waits for ", channel->name);
     if (entry->op.kind == DEVICE_OP_GROUP) {
         explain_group(entry, out, size);
@@ -463,10 +464,10 @@ void comm_explain(const struct entry *entry, char *out, size_t size)
     const char *between = "rank ";
     for (int place = 0; place < channel->count; place++)
         if (!entry->meeting->came[place]) {
-            append(out, size, "%s%d", between, channel->members[place]);
+            host_comm_append(out, size, "%s%d", between, channel->members[place]);
             between = ", ";
         }
     if (entry->meeting->arrivals == channel->count)
         explain_data(channel, entry->meeting, out, size);
-    append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
+    host_comm_append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
 }

@@ -49,23 +49,23 @@ struct meeting {
 /* Lists of meetings by position: as many are open as collectives are pushed ahead. */
 enum { MEETING_LISTS = 64 };
 
-struct channel {
-    struct channel *next;
+struct host_comm_channel {
+    struct host_comm_channel *next;
     char *name;
     int *members;
     int count;
     struct host_world *world;
-    bool near;           /* members are in several processes, which share memory */
-    int here;            /* so many are in this one */
-    struct seat *seats;  /* [count], where there are other processes */
-    uint64_t hash;       /* its name for other processes */
-    int handles;         /* open ones */
-    bool *open;          /* [count] */
-    uint64_t *positions; /* [count] collectives pushed by each member */
+    bool near;                    /* members are in several processes, which share memory */
+    int here;                     /* so many are in this one */
+    struct host_desk_seat *seats; /* [count], where there are other processes */
+    uint64_t hash;                /* its name for other processes */
+    int handles;                  /* open ones */
+    bool *open;                   /* [count] */
+    uint64_t *positions;          /* [count] collectives pushed by each member */
     struct meeting *meetings[MEETING_LISTS];
     struct meeting *spare; /* meetings that are over, to be used again */
     int spares;
-    struct part *unmatched, **unmatched_end;
+    struct host_part *unmatched, **unmatched_end;
     _Atomic uint64_t *
         claim; /* across processes: decides which of them moves data; NULL: the first member's does */
     int64_t claim_at; /* where it is for all */
@@ -75,58 +75,59 @@ struct channel {
 };
 
 /* NULL: there is none at this position. */
-struct meeting *meeting_find(const struct channel *channel, uint64_t position);
+struct meeting *meeting_find(const struct host_comm_channel *channel, uint64_t position);
 /* The meeting at a position, made by the first call for it. NULL: no memory. */
-struct meeting *meeting_at(struct channel *channel, uint64_t position);
+struct meeting *meeting_at(struct host_comm_channel *channel, uint64_t position);
 /* A member arrives. Its operation is compared with that of one member that is there, which agrees with all others; if they
    differ, the meeting fails. */
-void meeting_arrive(struct channel *channel, struct meeting *meeting, struct presence *presence);
+void meeting_arrive(struct host_comm_channel *channel, struct meeting *meeting,
+                    struct presence *presence);
 /* All members have left. */
-void meeting_close(struct channel *channel, struct meeting *meeting);
+void meeting_close(struct host_comm_channel *channel, struct meeting *meeting);
 /* The rank that is to move the data of a meeting at which all are; -1: none has claimed it yet. */
-int meeting_mover(const struct channel *channel, const struct meeting *meeting);
+int meeting_mover(const struct host_comm_channel *channel, const struct meeting *meeting);
 
 /* ---- host_desk.c: where processes share memory ---- */
 
 /* True if the collective is small enough for desks. All members get the same answer, or their operations differ. */
-bool desk_takes(const struct channel *channel, const struct device_collective *what);
+bool desk_takes(const struct host_comm_channel *channel, const struct device_collective *what);
 /* Put `bytes` at `data`, which a member of this process gives, on its desk, and say that they are there. False: the world has
    failed. */
-bool desk_put(struct channel *channel, struct meeting *meeting, const struct entry *entry,
+bool desk_put(struct host_comm_channel *channel, struct meeting *meeting, const struct entry *entry,
               const void *data, size_t bytes);
 /* The member has failed: other members that have not looked at its desk yet will not find its data. */
-void desk_withdraw(struct channel *channel, const struct meeting *meeting, int place);
+void desk_withdraw(struct host_comm_channel *channel, const struct meeting *meeting, int place);
 /* Members of other processes that have come arrive. */
-void desk_look(struct channel *channel, struct meeting *meeting);
+void desk_look(struct host_comm_channel *channel, struct meeting *meeting);
 /* Wait until another member may have come; the caller looks again. */
-void desk_wait(struct channel *channel, const struct meeting *meeting);
+void desk_wait(struct host_comm_channel *channel, const struct meeting *meeting);
 /* The member has come to the position; true if it has. */
-void desk_came(struct channel *channel, int place, uint64_t position);
-bool desk_has_come(const struct channel *channel, int place, uint64_t position);
-bool seats_open(struct channel *channel);
-void seats_close(struct channel *channel);
+void desk_came(struct host_comm_channel *channel, int place, uint64_t position);
+bool desk_has_come(const struct host_comm_channel *channel, int place, uint64_t position);
+bool seats_open(struct host_comm_channel *channel);
+void seats_close(struct host_comm_channel *channel);
 
 /* A collective or group of the channel may go on. */
-void channel_change(struct channel *channel);
+void channel_change(struct host_comm_channel *channel);
 /* Wait until it may; the caller looks again. */
-void channel_wait(struct channel *channel);
+void channel_wait(struct host_comm_channel *channel);
 
 static inline struct guest *guest_of(struct presence *presence)
 {
     return (struct guest *)presence; /* its first member; only where there is no entry */
 }
 
-static inline struct guest *guest_of_part(struct part *part)
+static inline struct guest *guest_of_part(struct host_part *part)
 {
     return (struct guest *)((char *)part - offsetof(struct guest, part));
 }
 
-static inline struct host_comm *comm_of(const struct entry *entry)
+static inline struct host_comm *host_comm_of(const struct entry *entry)
 {
     return (struct host_comm *)device_op_comm(&entry->op);
 }
 
-static inline int rank_of(const struct entry *entry)
+static inline int host_comm_rank_of(const struct entry *entry)
 {
     return entry->stream->device->base.rank;
 }
@@ -136,7 +137,7 @@ static inline bool same_tag(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static inline void move_bytes(char *to, const char *from, size_t bytes)
+static inline void host_comm_move_bytes(char *to, const char *from, size_t bytes)
 {
     if (bytes > 0 && to != from)
         memmove(to, from, bytes);

@@ -38,7 +38,8 @@ static void add_up_singles(const struct delivery *all, size_t offset, size_t cou
 
 /* The sums over all members of `count` numbers at `offset`, in order of place: the same on every
  * run. */
-static void add_up(const struct delivery *all, size_t offset, size_t count, union number_sums *sums)
+static void host_delivery_add_up(const struct delivery *all, size_t offset, size_t count,
+                                 union number_sums *sums)
 {
     if (all->number == NUMBER_F32) {
         add_up_singles(all, offset, count, sums->real);
@@ -51,14 +52,14 @@ static void add_up(const struct delivery *all, size_t offset, size_t count, unio
 
 /* Sums of bytes [begin, end) of what was sent, to `first` .. `last` members, at the same place less
    `shift`. In place is safe: a piece is read from all before it is written to any. */
-static void reduce(const struct delivery *all, size_t begin, size_t end, int first, int last,
-                   size_t shift)
+static void host_delivery_reduce(const struct delivery *all, size_t begin, size_t end, int first,
+                                 int last, size_t shift)
 {
     union number_sums sums;
     size_t size = (size_t)number_bytes(all->number), most = NUMBER_SUMS * size;
     for (size_t at = begin; at < end; at += most) {
         size_t bytes = end - at < most ? end - at : most;
-        add_up(all, at, bytes / size, &sums);
+        host_delivery_add_up(all, at, bytes / size, &sums);
         for (int to = first; to <= last; to++)
             number_store(all->number, &sums, received_by(all, to) + (at - shift), bytes / size);
     }
@@ -98,8 +99,8 @@ static void move_block(const struct delivery *all, int from, int to, size_t at, 
 {
     const size_t block = all->bytes / (size_t)all->count;
     if (from != to || !all->kept[from])
-        move_bytes(received_by(all, to) + (size_t)from * block + at,
-                   sent_by(all, from) + (size_t)to * block + at, bytes);
+        host_comm_move_bytes(received_by(all, to) + (size_t)from * block + at,
+                             sent_by(all, from) + (size_t)to * block + at, bytes);
 }
 
 static void deliver_piece(const struct delivery *all, size_t piece)
@@ -112,15 +113,18 @@ static void deliver_piece(const struct delivery *all, size_t piece)
     switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL: move_block(all, from, to, at, bytes); break;
     case COLLECTIVE_ALL_GATHER:
-        move_bytes(all->received[to] + (size_t)from * block + at, all->sent[from] + at, bytes);
+        host_comm_move_bytes(all->received[to] + (size_t)from * block + at, all->sent[from] + at,
+                             bytes);
         break;
     case COLLECTIVE_BROADCAST:
-        move_bytes(all->received[pair] + at, all->sent[all->root] + at, bytes);
+        host_comm_move_bytes(all->received[pair] + at, all->sent[all->root] + at, bytes);
         break;
-    case COLLECTIVE_ALL_REDUCE: reduce(all, at, at + bytes, 0, all->count - 1, 0); break;
+    case COLLECTIVE_ALL_REDUCE:
+        host_delivery_reduce(all, at, at + bytes, 0, all->count - 1, 0);
+        break;
     case COLLECTIVE_REDUCE_SCATTER:
         to = (int)piece;
-        reduce(all, piece * block, (piece + 1) * block, to, to, piece * block);
+        host_delivery_reduce(all, piece * block, (piece + 1) * block, to, to, piece * block);
         break;
     case COLLECTIVE_BARRIER: break;
     }
@@ -166,21 +170,21 @@ size_t delivery_got(const struct delivery *all)
     return 0;
 }
 
-struct interval delivery_share(size_t bytes, int members, int place)
+struct host_delivery_interval delivery_share(size_t bytes, int members, int place)
 {
     enum { LINE = 64 }; /* bytes of a cache line, which one member writes */
     const size_t lines = (bytes + LINE - 1) / LINE, count = (size_t)members;
     const size_t share = (lines + count - 1) / count * LINE, begin = (size_t)place * share;
     if (begin >= bytes)
-        return (struct interval){bytes, bytes};
-    return (struct interval){begin, begin + share < bytes ? begin + share : bytes};
+        return (struct host_delivery_interval){bytes, bytes};
+    return (struct host_delivery_interval){begin, begin + share < bytes ? begin + share : bytes};
 }
 
 void delivery_add_share(const struct delivery *all, int place)
 {
-    const struct interval share = delivery_share(all->bytes, all->count, place);
+    const struct host_delivery_interval share = delivery_share(all->bytes, all->count, place);
     if (share.begin < share.end)
-        reduce(all, share.begin, share.end, 0, all->count - 1, 0);
+        host_delivery_reduce(all, share.begin, share.end, 0, all->count - 1, 0);
 }
 
 void delivery_take(const struct delivery *all, int to)
@@ -194,13 +198,17 @@ void delivery_take(const struct delivery *all, int to)
         break;
     case COLLECTIVE_ALL_GATHER:
         for (int from = 0; from < all->count; from++)
-            move_bytes(out + (size_t)from * block, sent_by(all, from), block);
+            host_comm_move_bytes(out + (size_t)from * block, sent_by(all, from), block);
         break;
-    case COLLECTIVE_BROADCAST: move_bytes(out, sent_by(all, all->root), all->bytes); break;
-    case COLLECTIVE_REDUCE_SCATTER: reduce(all, mine, mine + block, to, to, mine); break;
+    case COLLECTIVE_BROADCAST:
+        host_comm_move_bytes(out, sent_by(all, all->root), all->bytes);
+        break;
+    case COLLECTIVE_REDUCE_SCATTER:
+        host_delivery_reduce(all, mine, mine + block, to, to, mine);
+        break;
     case COLLECTIVE_ALL_REDUCE:
         if (all->alone)
-            reduce(all, 0, all->bytes, to, to, 0);
+            host_delivery_reduce(all, 0, all->bytes, to, to, 0);
         else
             delivery_add_share(all, to);
         break;

@@ -47,11 +47,11 @@ void delivery_move_pieces(struct piecework *work);
 
 /* ---- or each its own ------------------------------------------------------------------------- */
 
-struct interval {
+struct host_delivery_interval {
     size_t begin, end;
 };
 /* The share that the member at `place` adds of sums of so many bytes. */
-struct interval delivery_share(size_t bytes, int members, int place);
+struct host_delivery_interval delivery_share(size_t bytes, int members, int place);
 /* Of sums that all get, one member's share, for all of them: no other one reads or writes these bytes. */
 void delivery_add_share(const struct delivery *all, int place);
 /* Move to the member at place `to` what it gets; of common sums add its share. */

@@ -31,29 +31,29 @@ struct sitter {
     struct desk_head head;
 };
 
-struct seat {
+struct host_desk_seat {
     struct desk *desk;      /* NULL: there is none yet */
     int64_t offset;         /* of a desk of this process: where it is for all */
     uint64_t seen;          /* 1 + the last position at which the member has arrived */
     struct sitter *sitters; /* [DESK_SLOTS]; NULL: a member of this process */
 };
 
-static unsigned number_of(uint64_t position)
+static unsigned host_desk_number_of(uint64_t position)
 {
     return (unsigned)(position + 1);
 }
 
-static struct desk_slot *slot_of(const struct seat *seat, uint64_t position)
+static struct desk_slot *host_desk_slot_of(const struct host_desk_seat *seat, uint64_t position)
 {
     return &seat->desk->slots[position % DESK_SLOTS];
 }
 
 /* With checks: each slot has numbers of its own positions, and only members of other processes sit. */
-static void desk_check(const struct channel *channel)
+static void desk_check(const struct host_comm_channel *channel)
 {
 #ifdef SWSIM_CHECKS
     for (int place = 0; place < channel->count; place++) {
-        const struct seat *seat = &channel->seats[place];
+        const struct host_desk_seat *seat = &channel->seats[place];
         const bool here = link_is_here(channel->world->link, channel->members[place]);
         assert(!seat->sitters || (seat->desk && !here));
         for (unsigned slot = 0; slot < DESK_SLOTS && seat->desk && here; slot++) {
@@ -66,16 +66,16 @@ static void desk_check(const struct channel *channel)
 #endif
 }
 
-bool seats_open(struct channel *channel)
+bool seats_open(struct host_comm_channel *channel)
 {
     channel->seats = calloc((size_t)channel->count, sizeof *channel->seats);
     return channel->seats;
 }
 
-void seats_close(struct channel *channel)
+void seats_close(struct host_comm_channel *channel)
 {
     for (int place = 0; channel->seats && place < channel->count; place++) {
-        const struct seat *seat = &channel->seats[place];
+        const struct host_desk_seat *seat = &channel->seats[place];
         if (seat->desk && !seat->sitters)
             link_close_desk(channel->world->link, seat->desk, seat->offset);
         free(seat->sitters);
@@ -83,9 +83,9 @@ void seats_close(struct channel *channel)
     free(channel->seats);
 }
 
-bool desk_introduce(struct channel *channel, int rank, void *desk)
+bool desk_introduce(struct host_comm_channel *channel, int rank, void *desk)
 {
-    struct seat *seat = &channel->seats[comm_place_of(channel, rank)];
+    struct host_desk_seat *seat = &channel->seats[comm_place_of(channel, rank)];
     if (seat->desk)
         return false;
     seat->sitters = calloc(DESK_SLOTS, sizeof *seat->sitters);
@@ -93,25 +93,25 @@ bool desk_introduce(struct channel *channel, int rank, void *desk)
     return seat->desk;
 }
 
-bool desk_takes(const struct channel *channel, const struct device_collective *what)
+bool desk_takes(const struct host_comm_channel *channel, const struct device_collective *what)
 {
     return channel->near && what->bytes <= DESK_BYTES &&
            (!what->tag || strlen(what->tag) < DESK_TEXT);
 }
 
-void desk_came(struct channel *channel, int place, uint64_t position)
+void desk_came(struct host_comm_channel *channel, int place, uint64_t position)
 {
     channel->seats[place].seen = position + 1;
 }
 
-bool desk_has_come(const struct channel *channel, int place, uint64_t position)
+bool desk_has_come(const struct host_comm_channel *channel, int place, uint64_t position)
 {
     return channel->seats[place].seen > position;
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
-static void copy_text(char to[DESK_TEXT], const char *from)
+static void host_desk_copy_text(char to[DESK_TEXT], const char *from)
 {
     size_t bytes = strnlen(from, DESK_TEXT - 1);
     memcpy(to, from, bytes);
@@ -128,40 +128,40 @@ static void fill_head(struct desk_head *head, const struct device_op *op)
     head->tagged = what->tag != NULL;
     head->labelled = op->label != NULL;
     if (what->tag)
-        copy_text(head->tag, what->tag);
+        host_desk_copy_text(head->tag, what->tag);
     if (op->label)
-        copy_text(head->label, op->label);
+        host_desk_copy_text(head->label, op->label);
 }
 
-bool desk_put(struct channel *channel, struct meeting *meeting, const struct entry *entry,
+bool desk_put(struct host_comm_channel *channel, struct meeting *meeting, const struct entry *entry,
               const void *data, size_t bytes)
 {
     struct host_link *link = channel->world->link;
-    const int me = comm_of(entry)->base.me;
-    struct seat *seat = &channel->seats[me];
+    const int me = host_comm_of(entry)->base.me;
+    struct host_desk_seat *seat = &channel->seats[me];
     if (!seat->desk)
-        seat->desk = link_open_desk(link, channel, rank_of(entry), &seat->offset);
+        seat->desk = link_open_desk(link, channel, host_comm_rank_of(entry), &seat->offset);
     if (!seat->desk)
         return false;
-    struct desk_slot *slot = slot_of(seat, meeting->position);
+    struct desk_slot *slot = host_desk_slot_of(seat, meeting->position);
     assert(bytes <= DESK_BYTES &&
-           (int)(number_of(meeting->position) - atomic_load(&slot->number)) > 0);
+           (int)(host_desk_number_of(meeting->position) - atomic_load(&slot->number)) > 0);
     fill_head(&slot->head, &entry->op);
     if (bytes > 0)
         memcpy(slot->data, data, bytes);
     meeting->sent[me] = slot->data; /* for the others here: this member may leave before them */
-    atomic_store(&slot->number, number_of(meeting->position));
+    atomic_store(&slot->number, host_desk_number_of(meeting->position));
     desk_check(channel);
     link_rouse(link, channel);
     return true;
 }
 
-void desk_withdraw(struct channel *channel, const struct meeting *meeting, int place)
+void desk_withdraw(struct host_comm_channel *channel, const struct meeting *meeting, int place)
 {
-    const struct seat *seat = &channel->seats[place];
+    const struct host_desk_seat *seat = &channel->seats[place];
     if (seat->desk)
-        atomic_store(&slot_of(seat, meeting->position)->number,
-                     number_of(meeting->position) - DESK_SLOTS);
+        atomic_store(&host_desk_slot_of(seat, meeting->position)->number,
+                     host_desk_number_of(meeting->position) - DESK_SLOTS);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -171,10 +171,11 @@ enum { KINDS = 0 COLLECTIVE_LIST(ONE), NUMBERS = 0 NUMBER_LIST(ONE) };
 #undef ONE
 
 /* NULL: it makes no sense. */
-static struct guest *seat_guest(const struct channel *channel, int place, uint64_t position)
+static struct guest *seat_guest(const struct host_comm_channel *channel, int place,
+                                uint64_t position)
 {
-    const struct seat *seat = &channel->seats[place];
-    struct desk_slot *slot = slot_of(seat, position);
+    const struct host_desk_seat *seat = &channel->seats[place];
+    struct desk_slot *slot = host_desk_slot_of(seat, position);
     struct sitter *sitter = &seat->sitters[position % DESK_SLOTS];
     struct desk_head *head = &sitter->head;
     *head = slot->head;
@@ -196,26 +197,26 @@ static struct guest *seat_guest(const struct channel *channel, int place, uint64
     return guest;
 }
 
-static bool is_there(const struct seat *seat, uint64_t position)
+static bool host_desk_is_there(const struct host_desk_seat *seat, uint64_t position)
 {
-    return atomic_load(&slot_of(seat, position)->number) == number_of(position);
+    return atomic_load(&host_desk_slot_of(seat, position)->number) == host_desk_number_of(position);
 }
 
 /* The number of the first member that has not come and that this process can look at; NULL: there is none. */
-static const atomic_uint *awaited_number(const struct channel *channel,
+static const atomic_uint *awaited_number(const struct host_comm_channel *channel,
                                          const struct meeting *meeting)
 {
     for (int place = 0; place < channel->count; place++)
         if (!meeting->came[place] && channel->seats[place].sitters)
-            return &slot_of(&channel->seats[place], meeting->position)->number;
+            return &host_desk_slot_of(&channel->seats[place], meeting->position)->number;
     return NULL;
 }
 
-void desk_look(struct channel *channel, struct meeting *meeting)
+void desk_look(struct host_comm_channel *channel, struct meeting *meeting)
 {
     for (int place = 0; place < channel->count; place++) {
-        const struct seat *seat = &channel->seats[place];
-        if (meeting->came[place] || !seat->sitters || !is_there(seat, meeting->position))
+        const struct host_desk_seat *seat = &channel->seats[place];
+        if (meeting->came[place] || !seat->sitters || !host_desk_is_there(seat, meeting->position))
             continue;
         struct guest *guest = seat_guest(channel, place, meeting->position);
         if (!guest) {
@@ -227,10 +228,10 @@ void desk_look(struct channel *channel, struct meeting *meeting)
     }
 }
 
-void desk_wait(struct channel *channel, const struct meeting *meeting)
+void desk_wait(struct host_comm_channel *channel, const struct meeting *meeting)
 {
     const atomic_uint *number = awaited_number(channel, meeting);
     const unsigned now = number ? atomic_load(number) : 0;
-    if (!number || now != number_of(meeting->position))
+    if (!number || now != host_desk_number_of(meeting->position))
         link_wait(channel->world->link, &channel->spin, number, now);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* One captured push. */
-struct kept {
+struct host_graph_kept {
     struct host_stream *stream;
     struct device_op op;
     struct device_p2p *parts; /* GROUP: its own copy */
@@ -26,14 +26,14 @@ struct host_graph {
     struct device_graph base;
     struct host_stream **streams; /* that are captured; [stream_count] */
     size_t stream_count;
-    struct kept *kept; /* [base.pushes], of room for `cap` */
+    struct host_graph_kept *kept; /* [base.pushes], of room for `cap` */
     size_t cap;
 };
 
 /* ---- capture --------------------------------------------------------------------------------- */
 
-static struct host_graph *graph_new(struct device *device, struct device_stream *const *streams,
-                                    size_t count)
+static struct host_graph *host_graph_new(struct device *device,
+                                         struct device_stream *const *streams, size_t count)
 {
     struct host_graph *graph = calloc(1, sizeof *graph);
     if (!graph)
@@ -50,7 +50,7 @@ static struct host_graph *graph_new(struct device *device, struct device_stream 
 }
 
 /* The streams' pushes go to `capture`, or with NULL into their FIFOs again. */
-static void divert(struct host_graph *graph, struct device_graph *capture)
+static void host_graph_divert(struct host_graph *graph, struct device_graph *capture)
 {
     graph->base.device->capture = capture;
     for (size_t i = 0; i < graph->stream_count; i++)
@@ -60,19 +60,19 @@ static void divert(struct host_graph *graph, struct device_graph *capture)
 enum status host_graph_begin(struct device *device, struct device_stream *const *streams,
                              size_t count, struct diag *diag)
 {
-    struct host_graph *graph = graph_new(device, streams, count);
+    struct host_graph *graph = host_graph_new(device, streams, count);
     if (!graph)
         return diag_no_memory(diag);
-    divert(graph, &graph->base);
+    host_graph_divert(graph, &graph->base);
     return STATUS_OK;
 }
 
-static bool make_room(struct host_graph *graph)
+static bool host_graph_make_room(struct host_graph *graph)
 {
     if (graph->base.pushes < graph->cap)
         return true;
     size_t cap = graph->cap ? 2 * graph->cap : 64;
-    struct kept *kept = realloc(graph->kept, cap * sizeof *kept);
+    struct host_graph_kept *kept = realloc(graph->kept, cap * sizeof *kept);
     if (!kept)
         return false;
     graph->kept = kept;
@@ -81,7 +81,7 @@ static bool make_room(struct host_graph *graph)
 }
 
 /* The caller's parts may be gone when the graph is launched. */
-static bool keep_parts(struct kept *kept)
+static bool keep_parts(struct host_graph_kept *kept)
 {
     size_t count = kept->op.kind == DEVICE_OP_GROUP ? kept->op.group.count : 0;
     if (count == 0)
@@ -98,8 +98,8 @@ enum status host_graph_keep(struct host_stream *stream, const struct device_op *
                             struct stamp *stamp, struct diag *diag)
 {
     struct host_graph *graph = (struct host_graph *)stream->base.capture;
-    struct kept kept = {.stream = stream, .op = *op, .stamped = stamp};
-    if (!make_room(graph) || !keep_parts(&kept))
+    struct host_graph_kept kept = {.stream = stream, .op = *op, .stamped = stamp};
+    if (!host_graph_make_room(graph) || !keep_parts(&kept))
         return diag_no_memory(diag);
     if (stamp)
         stamp->number = (int64_t)graph->base.pushes;
@@ -112,7 +112,7 @@ enum status host_graph_end(struct device *device, struct device_graph **out, str
 {
     struct host_graph *graph = (struct host_graph *)device->capture;
     (void)diag;
-    divert(graph, NULL);
+    host_graph_divert(graph, NULL);
     if (out)
         *out = &graph->base;
     else
@@ -156,7 +156,7 @@ static bool make_entries(const struct host_graph *graph, struct stamp *const *st
 {
     size_t stamped = 0;
     for (size_t i = 0; i < graph->base.pushes; i++) {
-        const struct kept *kept = &graph->kept[i];
+        const struct host_graph_kept *kept = &graph->kept[i];
         struct stamp *stamp = kept->stamped ? stamps[stamped++] : NULL;
         out[i] = entry_new(kept->stream, &kept->op, stamp);
         if (!out[i]) {

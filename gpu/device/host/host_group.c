@@ -10,10 +10,11 @@
 #include <string.h>
 
 /* The oldest part that waits for this one: same way, other end. Taken out of `unmatched`. */
-static struct part *take_partner(struct channel *channel, const struct part *part)
+static struct host_part *take_partner(struct host_comm_channel *channel,
+                                      const struct host_part *part)
 {
-    for (struct part **link = &channel->unmatched; *link; link = &(*link)->next) {
-        struct part *other = *link;
+    for (struct host_part **link = &channel->unmatched; *link; link = &(*link)->next) {
+        struct host_part *other = *link;
         if (other->from != part->from || other->to != part->to ||
             other->what->send == part->what->send)
             continue;
@@ -25,7 +26,7 @@ static struct part *take_partner(struct channel *channel, const struct part *par
     return NULL;
 }
 
-static void wait_for_partner(struct channel *channel, struct part *part)
+static void wait_for_partner(struct host_comm_channel *channel, struct host_part *part)
 {
     part->next = NULL;
     *channel->unmatched_end = part;
@@ -33,17 +34,17 @@ static void wait_for_partner(struct channel *channel, struct part *part)
 }
 
 /* Is one of the two ends in another process? */
-static bool crosses(const struct host_world *world, const struct part *part)
+static bool crosses(const struct host_world *world, const struct host_part *part)
 {
     return !device_world_has(&world->base, part->from) || !device_world_has(&world->base, part->to);
 }
 
 /* A failed group withdraws its unmatched parts. */
-static void take_back(struct channel *channel, const struct entry *entry)
+static void host_group_take_back(struct host_comm_channel *channel, const struct entry *entry)
 {
-    struct part **link = &channel->unmatched;
+    struct host_part **link = &channel->unmatched;
     while (*link) {
-        struct part *part = *link;
+        struct host_part *part = *link;
         if (part->entry != entry) {
             link = &part->next;
             continue;
@@ -60,10 +61,10 @@ static void take_back(struct channel *channel, const struct entry *entry)
 #define TAG_PIECES(what)                                                                           \
     (what)->tag ? "'" : "", (what)->tag ? (what)->tag : "a message", (what)->tag ? "'" : ""
 
-static void describe_pair(const struct channel *channel, const struct part *a, const struct part *b,
-                          struct failure *out)
+static void describe_pair(const struct host_comm_channel *channel, const struct host_part *a,
+                          const struct host_part *b, struct failure *out)
 {
-    const struct part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
+    const struct host_part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
     out->status = STATUS_VIOLATED;
     snprintf(out->text, sizeof out->text,
              "point-to-point mismatch on communicator %s: rank %d sends " TAG_FORMAT
@@ -73,9 +74,9 @@ static void describe_pair(const struct channel *channel, const struct part *a, c
 }
 
 /* Tell both ends that they do not fit; a guest's part is gone then. */
-static void fail_pair(struct channel *channel, struct part *a, struct part *b)
+static void fail_pair(struct host_comm_channel *channel, struct host_part *a, struct host_part *b)
 {
-    struct part *parts[] = {a, b};
+    struct host_part *parts[] = {a, b};
     struct failure failure;
     describe_pair(channel, a, b, &failure);
     for (int i = 0; i < 2; i++)
@@ -88,7 +89,8 @@ static void fail_pair(struct channel *channel, struct part *a, struct part *b)
 }
 
 /* Match two parts; the poster of `receiver` moves the data. */
-static void match(struct channel *channel, struct part *part, struct part *partner)
+static void match(struct host_comm_channel *channel, struct host_part *part,
+                  struct host_part *partner)
 {
     if (part->what->bytes != partner->what->bytes ||
         !same_tag(part->what->tag, partner->what->tag)) {
@@ -105,16 +107,16 @@ static void match(struct channel *channel, struct part *part, struct part *partn
    is held, so that its group cannot end before the data has moved. */
 static void post(struct entry *entry)
 {
-    struct channel *channel = comm_of(entry)->channel;
+    struct host_comm_channel *channel = host_comm_of(entry)->channel;
     struct host_world *world = channel->world;
     for (size_t i = 0; i < entry->op.group.count; i++) {
-        struct part *part = &entry->parts[i];
-        int me = rank_of(entry), peer = entry->copies[i].peer;
+        struct host_part *part = &entry->parts[i];
+        int me = host_comm_rank_of(entry), peer = entry->copies[i].peer;
         bool send = entry->copies[i].send;
-        *part = (struct part){.entry = entry, .what = &entry->copies[i]};
+        *part = (struct host_part){.entry = entry, .what = &entry->copies[i]};
         part->from = send ? me : peer;
         part->to = send ? peer : me;
-        struct part *partner = take_partner(channel, part);
+        struct host_part *partner = take_partner(channel, part);
         if (partner) {
             match(channel, part, partner);
             continue;
@@ -128,9 +130,9 @@ static void post(struct entry *entry)
 }
 
 /* The data of a part and its partner has moved. */
-static void release(struct channel *channel, struct part *part)
+static void host_group_release(struct host_comm_channel *channel, struct host_part *part)
 {
-    struct part *other = part->partner;
+    struct host_part *other = part->partner;
     part->partner = NULL;
     assert(part->entry->unfinished > 0);
     part->entry->unfinished--;
@@ -146,27 +148,28 @@ static void release(struct channel *channel, struct part *part)
 }
 
 /* Move the data of the parts that have found their partner. Returns whether there were any. */
-static bool exchange(struct entry *entry)
+static bool host_group_exchange(struct entry *entry)
 {
     struct host_world *world = entry->stream->world;
     bool any = false;
     for (size_t i = 0; i < entry->op.group.count; i++) {
-        struct part *part = &entry->parts[i], *other = part->partner;
+        struct host_part *part = &entry->parts[i], *other = part->partner;
         if (!other)
             continue;
-        const struct part *send = part->what->send ? part : other;
-        const struct part *receive = part->what->send ? other : part;
+        const struct host_part *send = part->what->send ? part : other;
+        const struct host_part *receive = part->what->send ? other : part;
         any = true;
         world_unlock(world);
         size_t bytes = (size_t)send->what->bytes;
         bool here = send->entry || guest_has_bytes(guest_of_part(other), bytes, 0);
         if (here)
-            move_bytes(ref_address(receive->what->data), ref_address(send->what->data), bytes);
+            host_comm_move_bytes(ref_address(receive->what->data), ref_address(send->what->data),
+                                 bytes);
         pthread_mutex_lock(&world->lock);
         if (!here)
             stream_fail(entry->stream, STATUS_VIOLATED,
                         "the data that rank %d sends cannot be reached", send->from);
-        release(comm_of(entry)->channel, part);
+        host_group_release(host_comm_of(entry)->channel, part);
     }
     return any;
 }
@@ -175,7 +178,7 @@ static bool exchange(struct entry *entry)
 void comm_perform_group(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
-    struct channel *channel = comm_of(entry)->channel;
+    struct host_comm_channel *channel = host_comm_of(entry)->channel;
     entry->phase = PHASE_PEERS;
     entry->unfinished = entry->op.group.count;
     if (stream->world->link)
@@ -183,20 +186,20 @@ void comm_perform_group(struct entry *entry)
     post(entry);
     entry_started(entry);
     for (;;) {
-        while (exchange(entry))
+        while (host_group_exchange(entry))
             continue;
         if (entry->moving == 0 && (entry->unfinished == 0 || stream_failed(stream)))
             break;
         channel_wait(channel);
     }
-    take_back(channel, entry);
+    host_group_take_back(channel, entry);
 }
 
 /* ---- the other end in another process -------------------------------------------------------- */
 
-void comm_guest_sends(struct channel *channel, struct guest *guest)
+void comm_guest_sends(struct host_comm_channel *channel, struct guest *guest)
 {
-    struct part *receive = take_partner(channel, &guest->part);
+    struct host_part *receive = take_partner(channel, &guest->part);
     if (!receive)
         wait_for_partner(channel, &guest->part);
     else
@@ -206,10 +209,10 @@ void comm_guest_sends(struct channel *channel, struct guest *guest)
 
 /* Take a part out of `unmatched`: of ours (`rank` -1) or of a guest, by its number. NULL: it is not
    there. */
-static struct part *take_numbered(struct channel *channel, int rank, uint64_t id)
+static struct host_part *take_numbered(struct host_comm_channel *channel, int rank, uint64_t id)
 {
-    for (struct part **link = &channel->unmatched; *link; link = &(*link)->next) {
-        struct part *part = *link;
+    for (struct host_part **link = &channel->unmatched; *link; link = &(*link)->next) {
+        struct host_part *part = *link;
         if (part->id != id || (rank < 0 ? !part->entry : part->entry || part->from != rank))
             continue;
         *link = part->next;
@@ -220,16 +223,16 @@ static struct part *take_numbered(struct channel *channel, int rank, uint64_t id
     return NULL;
 }
 
-void comm_guest_withdraws(struct channel *channel, int rank, uint64_t id)
+void comm_guest_withdraws(struct host_comm_channel *channel, int rank, uint64_t id)
 {
-    struct part *part = take_numbered(channel, rank, id);
+    struct host_part *part = take_numbered(channel, rank, id);
     if (part)
         guest_free(guest_of_part(part));
 }
 
-void comm_sent(struct channel *channel, uint64_t id, const struct failure *failure)
+void comm_sent(struct host_comm_channel *channel, uint64_t id, const struct failure *failure)
 {
-    struct part *part = take_numbered(channel, -1, id);
+    struct host_part *part = take_numbered(channel, -1, id);
     if (!part)
         return; /* taken back meanwhile */
     if (failure)

@@ -29,8 +29,8 @@
 
 #include "gpu/net/rendezvous.h"
 
-struct early {
-    struct early *next;
+struct host_link_early {
+    struct host_link_early *next;
     int from;
     char data[];
 };
@@ -47,8 +47,8 @@ struct claim_page {
 struct host_link {
     struct host_world *world;
     struct rendezvous *rendezvous;
-    int32_t number;                   /* of the world among those of its rendezvous */
-    struct early *early, **early_end; /* under the world's lock, like next_id */
+    int32_t number;                             /* of the world among those of its rendezvous */
+    struct host_link_early *early, **early_end; /* under the world's lock, like next_id */
     uint64_t next_id;
     struct claim_page *claims;
 };
@@ -56,14 +56,14 @@ struct host_link {
 /* ---- telling --------------------------------------------------------------------------------- */
 
 /* One that does not wake is heard by a thread that is about to wait. */
-static bool tell(const struct host_link *link, int to, const struct message *message,
-                 const char *first, const char *second, bool wakes)
+static bool host_link_tell(const struct host_link *link, int to, const struct link_message *message,
+                           const char *first, const char *second, bool wakes)
 {
     size_t a = strlen(first) + 1, b = strlen(second) + 1, bytes = sizeof *message + a + b;
     char *packet = malloc(bytes);
     if (!packet)
         return false;
-    struct message numbered = *message;
+    struct link_message numbered = *message;
     numbered.world = link->number;
     memcpy(packet, &numbered, sizeof numbered);
     memcpy(packet + sizeof *message, first, a);
@@ -74,23 +74,23 @@ static bool tell(const struct host_link *link, int to, const struct message *mes
     return told;
 }
 
-static int process_of(const struct host_link *link, int rank)
+static int host_link_process_of(const struct host_link *link, int rank)
 {
     return rank / link->world->base.config.local_ranks;
 }
 
 /* Every other process that has members; they ascend, so each process is met once. */
-static bool tell_members(const struct host_link *link, const struct channel *channel,
-                         const struct message *message, const char *first, const char *second,
+static bool tell_members(const struct host_link *link, const struct host_comm_channel *channel,
+                         const struct link_message *message, const char *first, const char *second,
                          bool wakes)
 {
     int count, here = rendezvous_rank(link->rendezvous);
     const int *members = comm_channel_members(channel, &count);
     bool all = true;
     for (int i = 0, last = -1; i < count; i++) {
-        int process = process_of(link, members[i]);
+        int process = host_link_process_of(link, members[i]);
         if (process != here && process != last)
-            all = tell(link, process, message, first, second, wakes) && all;
+            all = host_link_tell(link, process, message, first, second, wakes) && all;
         last = process;
     }
     return all;
@@ -110,102 +110,108 @@ static void untold(struct host_stream *stream)
                 stream->device->base.rank, stream->base.name);
 }
 
-static const char *text_of(const char *text)
+static const char *host_link_text_of(const char *text)
 {
     return text ? text : "";
 }
 
-void link_arrive(struct host_link *link, const struct channel *channel, uint64_t position,
+void link_arrive(struct host_link *link, const struct host_comm_channel *channel, uint64_t position,
                  const struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
-    struct message message = {.word = WORD_ARRIVE,
-                              .rank = entry->stream->device->base.rank,
-                              .kind = (int32_t)what->kind,
-                              .root = what->root,
-                              .number = (int32_t)what->number,
-                              .tagged = what->tag != NULL,
-                              .labelled = entry->op.label != NULL,
-                              .staged = what->staging.to_bytes > 0,
-                              .kept = comm_keeps_block(what),
-                              .channel = comm_channel_name(channel),
-                              .position = position,
-                              .bytes = what->bytes,
-                              .claim = comm_claim(channel),
-                              .send = far_of(what->send),
-                              .recv = far_of(what->recv)};
+    struct link_message message = {.word = WORD_ARRIVE,
+                                   .rank = entry->stream->device->base.rank,
+                                   .kind = (int32_t)what->kind,
+                                   .root = what->root,
+                                   .number = (int32_t)what->number,
+                                   .tagged = what->tag != NULL,
+                                   .labelled = entry->op.label != NULL,
+                                   .staged = what->staging.to_bytes > 0,
+                                   .kept = comm_keeps_block(what),
+                                   .channel = comm_channel_name(channel),
+                                   .position = position,
+                                   .bytes = what->bytes,
+                                   .claim = comm_claim(channel),
+                                   .send = far_of(what->send),
+                                   .recv = far_of(what->recv)};
     /* Else the last to arrive moves the data of all. */
     bool wakes = !comm_has_claim(channel) || comm_may_take(channel, what);
-    if (!tell_members(link, channel, &message, text_of(what->tag), text_of(entry->op.label), wakes))
+    if (!tell_members(link, channel, &message, host_link_text_of(what->tag),
+                      host_link_text_of(entry->op.label), wakes))
         untold(entry->stream);
 }
 
-void link_leave(struct host_link *link, const struct channel *channel, uint64_t position, int rank,
-                const struct failure *failure)
+void link_leave(struct host_link *link, const struct host_comm_channel *channel, uint64_t position,
+                int rank, const struct failure *failure)
 {
-    struct message message = {.word = WORD_LEAVE,
-                              .rank = rank,
-                              .status = (int32_t)failure->status,
-                              .channel = comm_channel_name(channel),
-                              .position = position};
+    struct link_message message = {.word = WORD_LEAVE,
+                                   .rank = rank,
+                                   .status = (int32_t)failure->status,
+                                   .channel = comm_channel_name(channel),
+                                   .position = position};
     (void)tell_members(link, channel, &message, failure->text, "", true);
 }
 
-void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position)
+void link_delivered(struct host_link *link, const struct host_comm_channel *channel,
+                    uint64_t position)
 {
-    struct message message = {
+    struct link_message message = {
         .word = WORD_DELIVERED, .channel = comm_channel_name(channel), .position = position};
     (void)tell_members(link, channel, &message, "", "", true);
 }
 
-void link_took(struct host_link *link, const struct channel *channel, uint64_t position, int rank)
+void link_took(struct host_link *link, const struct host_comm_channel *channel, uint64_t position,
+               int rank)
 {
-    struct message message = {.word = WORD_TOOK,
-                              .rank = rank,
-                              .channel = comm_channel_name(channel),
-                              .position = position};
+    struct link_message message = {.word = WORD_TOOK,
+                                   .rank = rank,
+                                   .channel = comm_channel_name(channel),
+                                   .position = position};
     (void)tell_members(link, channel, &message, "", "", true);
 }
 
-void link_send(struct host_link *link, const struct channel *channel, const struct part *part)
+void link_send(struct host_link *link, const struct host_comm_channel *channel,
+               const struct host_part *part)
 {
-    struct message message = {.word = WORD_SEND,
-                              .rank = part->from,
-                              .peer = part->to,
-                              .tagged = part->what->tag != NULL,
-                              .channel = comm_channel_name(channel),
-                              .position = part->id,
-                              .bytes = part->what->bytes,
-                              .send = far_of(part->what->data)};
-    if (!tell(link, process_of(link, part->to), &message, text_of(part->what->tag), "", true))
+    struct link_message message = {.word = WORD_SEND,
+                                   .rank = part->from,
+                                   .peer = part->to,
+                                   .tagged = part->what->tag != NULL,
+                                   .channel = comm_channel_name(channel),
+                                   .position = part->id,
+                                   .bytes = part->what->bytes,
+                                   .send = far_of(part->what->data)};
+    if (!host_link_tell(link, host_link_process_of(link, part->to), &message,
+                        host_link_text_of(part->what->tag), "", true))
         untold(part->entry->stream);
 }
 
-void link_withdraw(struct host_link *link, const struct channel *channel, const struct part *part)
+void link_withdraw(struct host_link *link, const struct host_comm_channel *channel,
+                   const struct host_part *part)
 {
-    struct message message = {.word = WORD_WITHDRAW,
-                              .rank = part->from,
-                              .channel = comm_channel_name(channel),
-                              .position = part->id};
-    (void)tell(link, process_of(link, part->to), &message, "", "", true);
+    struct link_message message = {.word = WORD_WITHDRAW,
+                                   .rank = part->from,
+                                   .channel = comm_channel_name(channel),
+                                   .position = part->id};
+    (void)host_link_tell(link, host_link_process_of(link, part->to), &message, "", "", true);
 }
 
-void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
-                   const struct failure *failure)
+void link_received(struct host_link *link, const struct host_comm_channel *channel,
+                   const struct host_part *part, const struct failure *failure)
 {
-    struct message message = {.word = failure ? WORD_UNFIT : WORD_RECEIVED,
-                              .rank = part->to,
-                              .status = failure ? (int32_t)failure->status : 0,
-                              .channel = comm_channel_name(channel),
-                              .position = part->id};
-    (void)tell(link, process_of(link, part->from), &message, failure ? failure->text : "", "",
-               true);
+    struct link_message message = {.word = failure ? WORD_UNFIT : WORD_RECEIVED,
+                                   .rank = part->to,
+                                   .status = failure ? (int32_t)failure->status : 0,
+                                   .channel = comm_channel_name(channel),
+                                   .position = part->id};
+    (void)host_link_tell(link, host_link_process_of(link, part->from), &message,
+                         failure ? failure->text : "", "", true);
 }
 
 void link_abort(struct host_link *link, const char *why)
 {
-    struct message message = {.word = WORD_ABORT};
-    (void)tell(link, TO_ALL, &message, why, "", true);
+    struct link_message message = {.word = WORD_ABORT};
+    (void)host_link_tell(link, TO_ALL, &message, why, "", true);
 }
 
 void link_fail(struct host_link *link, const char *why)
@@ -217,14 +223,14 @@ void link_fail(struct host_link *link, const char *why)
 
 /* ---- desks ----------------------------------------------------------------------------------- */
 
-struct desk *link_open_desk(struct host_link *link, const struct channel *channel, int rank,
-                            int64_t *offset)
+struct desk *link_open_desk(struct host_link *link, const struct host_comm_channel *channel,
+                            int rank, int64_t *offset)
 {
     struct diag diag;
     diag_init(&diag);
     struct desk *desk = rendezvous_alloc(link->rendezvous, sizeof *desk, offset, &diag);
     diag_fini(&diag);
-    const struct message message = {
+    const struct link_message message = {
         .word = WORD_DESK, .rank = rank, .channel = comm_channel_name(channel), .claim = *offset};
     if (!desk)
         link_fail(link, "no memory for small collectives");
@@ -238,12 +244,12 @@ void link_close_desk(struct host_link *link, struct desk *desk, int64_t offset)
     rendezvous_free_late(link->rendezvous, desk, sizeof *desk, offset);
 }
 
-void link_rouse(struct host_link *link, const struct channel *channel)
+void link_rouse(struct host_link *link, const struct host_comm_channel *channel)
 {
     int count, here = rendezvous_rank(link->rendezvous);
     const int *members = comm_channel_members(channel, &count);
     for (int i = 0, last = -1; i < count; i++) {
-        int process = process_of(link, members[i]);
+        int process = host_link_process_of(link, members[i]);
         if (process != here && process != last)
             rendezvous_rouse(link->rendezvous, process);
         last = process;
@@ -252,7 +258,7 @@ void link_rouse(struct host_link *link, const struct channel *channel)
 
 bool link_is_here(const struct host_link *link, int rank)
 {
-    return process_of(link, rank) == rendezvous_rank(link->rendezvous);
+    return host_link_process_of(link, rank) == rendezvous_rank(link->rendezvous);
 }
 
 /* ---- guests ---------------------------------------------------------------------------------- */
@@ -266,8 +272,8 @@ void guest_free(struct guest *guest)
     free(guest);
 }
 
-static bool bring(const struct host_link *link, struct far_ref from, struct device_buffer *buffer,
-                  struct device_ref *to)
+static bool host_link_bring(const struct host_link *link, struct far_ref from,
+                            struct device_buffer *buffer, struct device_ref *to)
 {
     *to = (struct device_ref){NULL, 0};
     if (from.buffer_bytes <= 0)
@@ -280,7 +286,7 @@ static bool bring(const struct host_link *link, struct far_ref from, struct devi
 }
 
 /* Does the buffer have so many bytes there? Offset and size are what another process says. */
-static bool has_bytes(struct device_ref ref, size_t bytes)
+static bool host_link_has_bytes(struct device_ref ref, size_t bytes)
 {
     return bytes == 0 || (ref.buffer && ref.offset <= ref.buffer->bytes &&
                           bytes <= ref.buffer->bytes - ref.offset);
@@ -288,12 +294,12 @@ static bool has_bytes(struct device_ref ref, size_t bytes)
 
 bool guest_has_bytes(const struct guest *guest, size_t send_bytes, size_t recv_bytes)
 {
-    return has_bytes(guest->op.collective.send, send_bytes) &&
-           has_bytes(guest->op.collective.recv, recv_bytes);
+    return host_link_has_bytes(guest->op.collective.send, send_bytes) &&
+           host_link_has_bytes(guest->op.collective.recv, recv_bytes);
 }
 
 /* NULL: no memory, or its data cannot be reached. */
-static struct guest *guest_new(const struct host_link *link, const struct message *message,
+static struct guest *guest_new(const struct host_link *link, const struct link_message *message,
                                const char *tag, const char *label)
 {
     struct guest *guest = calloc(1, sizeof *guest);
@@ -305,8 +311,8 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
     guest->tag = message->tagged ? strdup(tag) : NULL;
     guest->label = message->labelled ? strdup(label) : NULL;
     if ((message->tagged && !guest->tag) || (message->labelled && !guest->label) ||
-        !bring(link, message->send, &guest->send, &send) ||
-        !bring(link, message->recv, &guest->recv, &recv)) {
+        !host_link_bring(link, message->send, &guest->send, &send) ||
+        !host_link_bring(link, message->recv, &guest->recv, &recv)) {
         guest_free(guest);
         return NULL;
     }
@@ -325,7 +331,7 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
                                       .tag = guest->tag,
                                       .bytes = message->bytes,
                                       .data = send};
-    guest->part = (struct part){
+    guest->part = (struct host_part){
         .what = &guest->what, .from = message->rank, .to = message->peer, .id = message->position};
     return guest;
 }
@@ -333,8 +339,8 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
 /* ---- hearing --------------------------------------------------------------------------------- */
 
 /* The first member's process tells where the claim is. Without it that process moves the data. */
-static void hear_claim(struct host_link *link, struct channel *channel,
-                       const struct message *message)
+static void hear_claim(struct host_link *link, struct host_comm_channel *channel,
+                       const struct link_message *message)
 {
     int count;
     const int64_t within = message->claim % CLAIM_BYTES;
@@ -346,8 +352,8 @@ static void hear_claim(struct host_link *link, struct channel *channel,
         comm_set_claim(channel, (_Atomic uint64_t *)(void *)(page + within), message->claim);
 }
 
-static void hear_guest(struct host_link *link, struct channel *channel,
-                       const struct message *message, const char *first, const char *second)
+static void hear_guest(struct host_link *link, struct host_comm_channel *channel,
+                       const struct link_message *message, const char *first, const char *second)
 {
     struct guest *guest = guest_new(link, message, first, second);
     if (!guest)
@@ -360,8 +366,8 @@ static void hear_guest(struct host_link *link, struct channel *channel,
     }
 }
 
-static void hear_desk(struct host_link *link, struct channel *channel,
-                      const struct message *message)
+static void hear_desk(struct host_link *link, struct host_comm_channel *channel,
+                      const struct link_message *message)
 {
     char *desk = rendezvous_map(link->rendezvous, message->claim, sizeof(struct desk));
     if (!desk || !desk_introduce(channel, message->rank, desk))
@@ -386,23 +392,24 @@ static void senseless(struct host_link *link, int from)
 }
 
 /* Is it about members of the channel, and of a process' own? */
-static bool is_sound(const struct host_link *link, const struct channel *channel, int from,
-                     const struct message *message)
+static bool is_sound(const struct host_link *link, const struct host_comm_channel *channel,
+                     int from, const struct link_message *message)
 {
     const bool fails = message->word == WORD_LEAVE || message->word == WORD_UNFIT;
     if (message->word < 0 || message->word >= WORDS)
         return false;
     if (message->word == WORD_DELIVERED)
         return true;
-    return comm_place_of(channel, message->rank) >= 0 && process_of(link, message->rank) == from &&
+    return comm_place_of(channel, message->rank) >= 0 &&
+           host_link_process_of(link, message->rank) == from &&
            (message->word != WORD_SEND || comm_place_of(channel, message->peer) >= 0) &&
            message->kind >= 0 && message->kind < KINDS && message->number >= 0 &&
            message->number < NUMBERS && message->bytes >= 0 && message->status < STATUSES &&
            message->status >= (fails ? 1 : 0);
 }
 
-static void hear_word(struct host_link *link, struct channel *channel, int from,
-                      const struct message *message, const char *first, const char *second)
+static void hear_word(struct host_link *link, struct host_comm_channel *channel, int from,
+                      const struct link_message *message, const char *first, const char *second)
 {
     if (!is_sound(link, channel, from, message)) {
         senseless(link, from);
@@ -427,7 +434,7 @@ static void hear_word(struct host_link *link, struct channel *channel, int from,
 
 static void keep_early(struct host_link *link, int from, const char *data, size_t bytes)
 {
-    struct early *early = malloc(sizeof *early + bytes);
+    struct host_link_early *early = malloc(sizeof *early + bytes);
     if (!early) {
         link_fail(link, "no memory for what another rank said");
         return;
@@ -440,19 +447,20 @@ static void keep_early(struct host_link *link, int from, const char *data, size_
 }
 
 /* A message is whole when both its texts end in it. */
-static bool is_whole(const char *data, size_t bytes)
+static bool host_link_is_whole(const char *data, size_t bytes)
 {
-    if (bytes < sizeof(struct message) + 2 || data[bytes - 1] != '\0')
+    if (bytes < sizeof(struct link_message) + 2 || data[bytes - 1] != '\0')
         return false;
-    return memchr(data + sizeof(struct message), '\0', bytes - sizeof(struct message) - 1);
+    return memchr(data + sizeof(struct link_message), '\0',
+                  bytes - sizeof(struct link_message) - 1);
 }
 
 static void hear(void *arg, int from, const void *data, size_t bytes)
 {
     struct host_link *link = arg;
     struct host_world *world = link->world;
-    struct message message;
-    if (!is_whole(data, bytes)) {
+    struct link_message message;
+    if (!host_link_is_whole(data, bytes)) {
         pthread_mutex_lock(&world->lock);
         senseless(link, from);
         world_unlock(world);
@@ -463,7 +471,7 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
         return;
     const char *first = (const char *)data + sizeof message, *second = first + strlen(first) + 1;
     pthread_mutex_lock(&world->lock);
-    struct channel *channel = comm_channel_find(world, message.channel);
+    struct host_comm_channel *channel = comm_channel_find(world, message.channel);
     if (message.word == WORD_ABORT)
         world_fail_all(world, first);
     else if (channel)
@@ -473,12 +481,12 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
     world_unlock(world);
 }
 
-void link_introduce(struct host_link *link, struct channel *channel)
+void link_introduce(struct host_link *link, struct host_comm_channel *channel)
 {
-    struct early **at = &link->early;
+    struct host_link_early **at = &link->early;
     while (*at) {
-        struct early *early = *at;
-        struct message message;
+        struct host_link_early *early = *at;
+        struct link_message message;
         memcpy(&message, early->data, sizeof message);
         if (message.channel != comm_channel_name(channel)) {
             at = &early->next;
@@ -561,7 +569,7 @@ static struct claim_page *page_for_claim(struct host_link *link)
     return page;
 }
 
-static void make_claim(struct host_link *link, struct channel *channel)
+static void make_claim(struct host_link *link, struct host_comm_channel *channel)
 {
     struct claim_page *page = page_for_claim(link);
     if (!page)
@@ -571,17 +579,17 @@ static void make_claim(struct host_link *link, struct channel *channel)
     comm_set_claim(channel, word, page->offset + (int64_t)((char *)word - (char *)page->words));
 }
 
-void link_settle_channel(struct host_link *link, struct channel *channel)
+void link_settle_channel(struct host_link *link, struct host_comm_channel *channel)
 {
     int count, here = rendezvous_rank(link->rendezvous);
     const int *members = comm_channel_members(channel, &count);
     bool alone = true;
     for (int i = 0; i < count; i++)
-        alone = alone && process_of(link, members[i]) == here;
+        alone = alone && host_link_process_of(link, members[i]) == here;
     if (alone)
         return;
     comm_set_near(channel);
-    if (process_of(link, members[0]) == here)
+    if (host_link_process_of(link, members[0]) == here)
         make_claim(link, channel);
 }
 
@@ -632,7 +640,7 @@ void link_close(struct host_link *link)
     comm_forget_channels(link->world);
     free_claims(link);
     while (link->early) {
-        struct early *early = link->early;
+        struct host_link_early *early = link->early;
         link->early = early->next;
         free(early);
     }

@@ -30,7 +30,7 @@ bool entry_waits(const struct entry *entry)
            !stream_failed(place->stream) && place->stream->device == entry->stream->device;
 }
 
-static bool is_ready(const struct host_stream *stream)
+static bool host_server_is_ready(const struct host_stream *stream)
 {
     const struct entry *head = stream->head;
     return head && !stream->served &&
@@ -56,9 +56,9 @@ void stream_kick(struct host_stream *stream)
     struct entry *head = stream->head;
     if (!head || stream->served)
         return;
-    if (!is_ready(stream) && head->meets)
+    if (!host_server_is_ready(stream) && head->meets)
         return; /* the last member that comes takes it out */
-    if (!is_ready(stream)) {
+    if (!host_server_is_ready(stream)) {
         struct host_stream *other = head->awaited.stream;
         assert(other && other != stream && other->device == stream->device);
         if (head->awaited.count < other->goal)
@@ -76,10 +76,10 @@ void stream_kick(struct host_stream *stream)
 /* `last` if it can go on, because its memory is near; else any. */
 static struct host_stream *find_ready(struct host_device *device, struct host_stream *last)
 {
-    if (last && is_ready(last))
+    if (last && host_server_is_ready(last))
         return last;
     for (struct host_stream *at = device->streams; at; at = at->next)
-        if (is_ready(at))
+        if (host_server_is_ready(at))
             return at;
     return NULL;
 }

@@ -96,7 +96,7 @@ enum status stream_report(const struct host_stream *stream, struct diag *diag)
 
 /* ---- turns, in a run that is forced into an order ---------------------------------------------- */
 
-static void await_turn(struct entry *entry, int agent)
+static void host_stream_await_turn(struct entry *entry, int agent)
 {
     struct gate *gate = entry->op.turn.gate;
     if (!gate)
@@ -114,7 +114,7 @@ void entry_started(struct entry *entry)
 
 /* ---- the three steps ------------------------------------------------------------------------- */
 
-static void admit(struct entry *entry)
+static void host_stream_admit(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
     struct host_device *device = stream->device;
@@ -170,7 +170,7 @@ static void stretch(struct entry *entry, int64_t end_ns)
     pthread_mutex_lock(&world->lock);
 }
 
-static void perform(struct entry *entry, int64_t start_ns)
+static void host_stream_perform(struct entry *entry, int64_t start_ns)
 {
     if (entry->injected) {
         char text[OP_TEXT];
@@ -195,15 +195,15 @@ static void perform(struct entry *entry, int64_t start_ns)
 }
 
 /* Admit, perform and stamp one entry of a stream that has not failed. */
-static void run(struct entry *entry)
+static void host_stream_run(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
     const int64_t latency_ns = stream->world->base.config.launch_latency_ns;
     if (latency_ns > 0 && device_op_is_work(&entry->op))
         stretch(entry, entry->pushed_ns + latency_ns);
     if (entry->op.turn.enters)
-        await_turn(entry, entry->op.turn.start);
-    admit(entry);
+        host_stream_await_turn(entry, entry->op.turn.start);
+    host_stream_admit(entry);
     if (stream_failed(stream))
         return;
     stream->device->slots->free -= entry->op.sm;
@@ -217,9 +217,9 @@ static void run(struct entry *entry)
     assert(stream->device->slots->free >= 0);
     if (!device_op_comm(&entry->op)) /* those have started when their peers can see it */
         entry_started(entry);
-    perform(entry, start_ns);
+    host_stream_perform(entry, start_ns);
     if (entry->op.turn.leaves)
-        await_turn(entry, entry->op.turn.finish);
+        host_stream_await_turn(entry, entry->op.turn.finish);
     stream->device->slots->free += entry->op.sm;
     if (entry->op.sm > 0)
         pthread_cond_broadcast(&stream->device->slots->released);
@@ -284,7 +284,7 @@ static void begin_meeting(struct entry *entry)
 }
 
 /* There is a new head, and a thread that looks or takes out what has met. */
-static void advance(struct host_stream *stream)
+static void host_stream_advance(struct host_stream *stream)
 {
     struct entry *head = stream->head;
     if (stream_failed(stream))
@@ -302,7 +302,7 @@ static void advance(struct host_stream *stream)
 }
 
 /* Take the head out of the FIFO: finished, or dropped because the stream has failed. */
-static void finish(struct host_stream *stream)
+static void host_stream_finish(struct host_stream *stream)
 {
     struct entry *entry = stream->head;
     assert(entry && !stream->served && stream->finished < stream->pushed);
@@ -321,7 +321,7 @@ static void finish(struct host_stream *stream)
     entry_retire(entry);
     stream_check(stream);
     if (stream->head)
-        advance(stream);
+        host_stream_advance(stream);
 }
 
 void stream_serve(struct host_stream *stream)
@@ -330,10 +330,10 @@ void stream_serve(struct host_stream *stream)
     if (stream->head->meets)
         comm_part(stream->head);
     else if (!stream_failed(stream))
-        run(stream->head);
+        host_stream_run(stream->head);
     stream->served = false;
     stream->device->looking++;
-    finish(stream);
+    host_stream_finish(stream);
     stream_settle(stream->world);
 }
 
@@ -357,7 +357,7 @@ static void finish_instants(struct host_stream *stream)
             stamp->start_ns = stamp->end_ns = device_now(&stream->world->base);
             stamp->started = stamp->valid = true;
         }
-        finish(stream);
+        host_stream_finish(stream);
     }
 }
 
@@ -377,7 +377,7 @@ void stream_settle(struct host_world *world)
             stamp->valid = true;
         }
         comm_part(stream->head);
-        finish(stream);
+        host_stream_finish(stream);
         finish_instants(stream);
         world->settled++;
         if (stream->head && !entry_waits(stream->head))
@@ -497,7 +497,7 @@ void host_stream_free(struct host_stream *stream)
 /* ---- push ------------------------------------------------------------------------------------ */
 
 /* The caller's parts may be gone when the group starts. */
-static bool copy_parts(struct entry *entry)
+static bool host_stream_copy_parts(struct entry *entry)
 {
     struct device_group *group = &entry->op.group;
     if (group->count == 0)
@@ -511,8 +511,8 @@ static bool copy_parts(struct entry *entry)
     return true;
 }
 
-static void fill(struct entry *entry, struct host_stream *stream, const struct device_op *op,
-                 struct stamp *stamp)
+static void host_stream_fill(struct entry *entry, struct host_stream *stream,
+                             const struct device_op *op, struct stamp *stamp)
 {
     *entry = (struct entry){.stream = stream, .op = *op, .stamp = stamp, .number = -1};
 }
@@ -522,8 +522,8 @@ struct entry *entry_new(struct host_stream *stream, const struct device_op *op, 
     struct entry *entry = malloc(sizeof *entry);
     if (!entry)
         return NULL;
-    fill(entry, stream, op, stamp);
-    if (op->kind == DEVICE_OP_GROUP && !copy_parts(entry)) {
+    host_stream_fill(entry, stream, op, stamp);
+    if (op->kind == DEVICE_OP_GROUP && !host_stream_copy_parts(entry)) {
         entry_free(entry);
         return NULL;
     }
@@ -531,20 +531,20 @@ struct entry *entry_new(struct host_stream *stream, const struct device_op *op, 
 }
 
 /* One that was used before, or a new one. With the lock held. */
-static struct entry *take_entry(struct host_stream *stream, const struct device_op *op,
-                                struct stamp *stamp)
+static struct entry *host_stream_take_entry(struct host_stream *stream, const struct device_op *op,
+                                            struct stamp *stamp)
 {
     struct entry *entry = stream->spare;
     if (!entry || op->kind == DEVICE_OP_GROUP)
         return entry_new(stream, op, stamp);
     stream->spare = entry->next;
     stream->spare_count--;
-    fill(entry, stream, op, stamp);
+    host_stream_fill(entry, stream, op, stamp);
     return entry;
 }
 
 /* Wait for room in the launch queue. */
-static enum status await_room(struct host_stream *stream, struct diag *diag)
+static enum status host_stream_await_room(struct host_stream *stream, struct diag *diag)
 {
     uint64_t limit = (uint64_t)stream->world->base.config.launch_queue;
     while (limit > 0 && stream->pushed - stream->finished >= limit && !stream_failed(stream))
@@ -552,7 +552,7 @@ static enum status await_room(struct host_stream *stream, struct diag *diag)
     return stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
 }
 
-static void append(struct entry *entry)
+static void host_stream_append(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
     bool numbered = entry->number >= 0; /* by a graph, and its stamp as well */
@@ -581,7 +581,7 @@ static void append(struct entry *entry)
 }
 
 /* Decisions of the host at the time of the call: turns, snapshots, the meaning of an event. */
-static enum status issue(struct entry *entry, struct diag *diag)
+static enum status host_stream_issue(struct entry *entry, struct diag *diag)
 {
     struct host_stream *stream = entry->stream;
     enum status status = STATUS_OK;
@@ -595,7 +595,7 @@ static enum status issue(struct entry *entry, struct diag *diag)
         ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
     if (entry->op.kind == DEVICE_OP_WAIT || entry->op.kind == DEVICE_OP_RECORD)
         event_check((const struct host_event *)entry->op.event);
-    append(entry);
+    host_stream_append(entry);
     stream_settle(stream->world); /* the entry is used again, perhaps */
     return STATUS_OK;
 }
@@ -603,9 +603,9 @@ static enum status issue(struct entry *entry, struct diag *diag)
 enum status entry_push(struct entry *entry, struct diag *diag)
 {
     struct host_stream *stream = entry->stream;
-    enum status status = await_room(stream, diag);
+    enum status status = host_stream_await_room(stream, diag);
     if (!status)
-        return issue(entry, diag);
+        return host_stream_issue(entry, diag);
     if (entry->op.kind == DEVICE_OP_RECORD) /* then the event stands for work that never finishes */
         ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
     return status;
@@ -634,7 +634,7 @@ static bool needs_no_entry(const struct host_stream *stream, const struct device
            (((const struct host_event *)op->event)->last.stream == stream || is_reached(op));
 }
 
-static void skip(struct host_stream *stream, const struct device_op *op)
+static void host_stream_skip(struct host_stream *stream, const struct device_op *op)
 {
     stream->device->pushes++;
     if (op->kind == DEVICE_OP_RECORD)
@@ -651,7 +651,8 @@ static bool takes_no_time(const struct host_stream *stream, const struct device_
 }
 
 /* Instead of a thread of the device, which is not woken for it. */
-static void pass(struct host_stream *stream, const struct device_op *op, struct stamp *stamp)
+static void host_stream_pass(struct host_stream *stream, const struct device_op *op,
+                             struct stamp *stamp)
 {
     int64_t number = stream->device->pushes++;
     assert(stream->pushed == stream->finished); /* it is idle */
@@ -668,7 +669,7 @@ static void pass(struct host_stream *stream, const struct device_op *op, struct 
     }
 }
 
-static bool blocks_host(const struct device_op *op)
+static bool host_stream_blocks_host(const struct device_op *op)
 {
     return op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
            (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
@@ -676,16 +677,16 @@ static bool blocks_host(const struct device_op *op)
 }
 
 /* With the lock held. */
-static enum status push(struct host_stream *stream, const struct device_op *op, struct stamp *stamp,
-                        struct diag *diag)
+static enum status host_stream_push(struct host_stream *stream, const struct device_op *op,
+                                    struct stamp *stamp, struct diag *diag)
 {
-    struct entry *entry = take_entry(stream, op, stamp);
+    struct entry *entry = host_stream_take_entry(stream, op, stamp);
     if (!entry)
         return diag_no_memory(diag);
     enum status status = entry_push(entry, diag);
     if (status)
         entry_free(entry);
-    else if (blocks_host(op))
+    else if (host_stream_blocks_host(op))
         status = host_await((struct place){stream, stream->pushed}, DEVICE_FOREVER, diag);
     return status;
 }
@@ -699,11 +700,11 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
     enum status status = STATUS_OK;
     pthread_mutex_lock(&stream->world->lock);
     if (needs_no_entry(stream, op, stamp))
-        skip(stream, op);
+        host_stream_skip(stream, op);
     else if (takes_no_time(stream, op))
-        pass(stream, op, stamp);
+        host_stream_pass(stream, op, stamp);
     else
-        status = push(stream, op, stamp, diag);
+        status = host_stream_push(stream, op, stamp, diag);
     world_unlock(stream->world);
     return status;
 }

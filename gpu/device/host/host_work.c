@@ -20,7 +20,7 @@ enum {
 };
 
 /* A part of c: rows x columns, from `depth` columns of a and rows of b; strides are row lengths. */
-struct block {
+struct host_work_block {
     int64_t rows, columns, depth, a_stride, b_stride, c_stride;
 };
 
@@ -68,7 +68,7 @@ static void copy_bytes(char *to, const char *from, size_t bytes, const atomic_bo
         memcpy(to + at, from + at, bytes - at < STOP_BYTES ? bytes - at : STOP_BYTES);
 }
 
-static void gather(const struct device_gather *gather, const atomic_bool *stop)
+static void host_work_gather(const struct device_gather *gather, const atomic_bool *stop)
 {
     size_t row = (size_t)gather->dim * (size_t)dtype_bytes(gather->dtype);
     const char *table = ref_address(gather->table);
@@ -100,7 +100,7 @@ static void dense(const struct device_dense *dense, const atomic_bool *stop)
     }
 }
 
-static void fill(const struct device_fill *fill)
+static void host_work_fill(const struct device_fill *fill)
 {
     float *single = (float *)(void *)ref_address(fill->out);
     double *twice = (double *)(void *)ref_address(fill->out);
@@ -150,14 +150,14 @@ void host_sum_two(float *restrict sum, const float *restrict x, const float *res
 void host_compute(const struct device_op *op, const atomic_bool *stop)
 {
     switch (op->kind) {
-    case DEVICE_OP_FILL: fill(&op->fill); break;
+    case DEVICE_OP_FILL: host_work_fill(&op->fill); break;
     case DEVICE_OP_GEMM:
         if (op->gemm.dtype == DTYPE_F32)
             gemm_f32(&op->gemm, stop);
         else
             gemm_f64(&op->gemm, stop);
         break;
-    case DEVICE_OP_GATHER: gather(&op->gather, stop); break;
+    case DEVICE_OP_GATHER: host_work_gather(&op->gather, stop); break;
     case DEVICE_OP_AXPY: axpy(&op->axpy, stop); break;
     case DEVICE_OP_DENSE: dense(&op->dense, stop); break;
     case DEVICE_OP_COPY:

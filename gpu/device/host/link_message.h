@@ -30,7 +30,7 @@ struct far_ref {
 };
 
 /* One mail: this, and two texts that end with 0 each: tag and label, or what failed. */
-struct message {
+struct link_message {
     int32_t word, rank, peer;
     int32_t kind, root, number, status, tagged, labelled, staged, kept;
     int32_t world;              /* of the rendezvous': mail of an earlier one may come late */

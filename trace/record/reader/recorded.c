@@ -12,7 +12,7 @@
 #include "base/sort.h"
 
 /* Ranks that are told have their order; others that of their process numbers. */
-static int by_rank(const void *left, const void *right)
+static int recorded_by_rank(const void *left, const void *right)
 {
     const struct tapes *a = &((const struct recorded_process *)left)->tapes,
                        *b = &((const struct recorded_process *)right)->tapes;
@@ -30,7 +30,7 @@ struct source {
     size_t count;
 };
 
-static enum status read_all(struct recorded_job *job, const struct source *source)
+static enum status recorded_read_all(struct recorded_job *job, const struct source *source)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < source->count; i++) {
@@ -40,14 +40,14 @@ static enum status read_all(struct recorded_job *job, const struct source *sourc
                                : tapes_read(source->files[i], job->arena, tapes, job->diag);
     }
     job->process_count = source->count;
-    SORT(job->processes, source->count, by_rank);
+    SORT(job->processes, source->count, recorded_by_rank);
     for (size_t i = 0; status == STATUS_OK && i < source->count; i++)
         status = recorded_walk(job, &job->processes[i]);
     return status;
 }
 
 /* A program may do what a plan has no words for. The parser of plans finds it. */
-static enum status refuse(const char *path, const struct diag *why, struct diag *diag)
+static enum status recorded_refuse(const char *path, const struct diag *why, struct diag *diag)
 {
     for (size_t i = 0; i < why->count; i++)
         if (why->messages[i].severity == SEVERITY_ERROR)
@@ -57,7 +57,8 @@ static enum status refuse(const char *path, const struct diag *why, struct diag 
     return diag_no_memory(diag);
 }
 
-static enum status check_words(const struct plan *plan, const char *path, struct diag *diag)
+static enum status recorded_check_words(const struct plan *plan, const char *path,
+                                        struct diag *diag)
 {
     struct plan again;
     struct diag why;
@@ -69,7 +70,7 @@ static enum status check_words(const struct plan *plan, const char *path, struct
     if (status == STATUS_OK)
         plan_fini(&again);
     else
-        status = refuse(path, &why, diag);
+        status = recorded_refuse(path, &why, diag);
     diag_fini(&why);
     free(text);
     return status;
@@ -78,23 +79,25 @@ static enum status check_words(const struct plan *plan, const char *path, struct
 static enum status read_threads(struct recorded_job *job, const struct source *source)
 {
     job->processes = ARENA_ARRAY(job->arena, source->count, struct recorded_process);
-    enum status status = job->processes ? read_all(job, source) : diag_no_memory(job->diag);
+    enum status status =
+        job->processes ? recorded_read_all(job, source) : diag_no_memory(job->diag);
     return status == STATUS_OK && !recorded_write(job) ? diag_no_memory(job->diag) : status;
 }
 
 /* What only the whole plan tells. */
-static enum status finish(struct recorded_job *job)
+static enum status recorded_finish(struct recorded_job *job)
 {
     const char *path = job->processes[0].tapes.path;
     if (job->plan->thread_count == 0)
         return diag_error(job->diag, STATUS_INPUT, "%s: no thread pushes work or waits for any",
                           path);
-    const enum status status = check_words(job->plan, path, job->diag);
+    const enum status status = recorded_check_words(job->plan, path, job->diag);
     return status == STATUS_OK && job->options->run ? recorded_run(job) : status;
 }
 
-static enum status make_plan(const struct source *source, const struct recorded_options *options,
-                             struct plan *out, struct diag *diag)
+static enum status recorded_make_plan(const struct source *source,
+                                      const struct recorded_options *options, struct plan *out,
+                                      struct diag *diag)
 {
     struct job threads;
     struct plan plan;
@@ -111,7 +114,7 @@ static enum status make_plan(const struct source *source, const struct recorded_
     job.plan = &plan;
     job.arena = &plan.arena;
     if (status == STATUS_OK)
-        status = finish(&job);
+        status = recorded_finish(&job);
     if (status == STATUS_OK)
         *out = plan;
     else
@@ -124,12 +127,12 @@ enum status recorded_plan(const char *const *paths, size_t count,
                           const struct recorded_options *options, struct plan *out,
                           struct diag *diag)
 {
-    return make_plan(&(struct source){paths, NULL, count}, options, out, diag);
+    return recorded_make_plan(&(struct source){paths, NULL, count}, options, out, diag);
 }
 
 enum status recorded_plan_of(struct bytes *const *files, size_t count,
                              const struct recorded_options *options, struct plan *out,
                              struct diag *diag)
 {
-    return make_plan(&(struct source){NULL, files, count}, options, out, diag);
+    return recorded_make_plan(&(struct source){NULL, files, count}, options, out, diag);
 }

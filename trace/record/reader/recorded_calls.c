@@ -42,7 +42,7 @@ static bool walk_append(const struct walk *walk, struct recorded_ops *ops,
 }
 
 /* A number for the parts of a block that an operation accesses; never 0. */
-static uint64_t part_of(const struct recorded_op *op, size_t block, uint64_t bytes)
+static uint64_t recorded_calls_part_of(const struct recorded_op *op, size_t block, uint64_t bytes)
 {
     uint64_t sum = 1;
     for (size_t i = 0; i < op->access_count; i++) {
@@ -56,13 +56,13 @@ static uint64_t part_of(const struct recorded_op *op, size_t block, uint64_t byt
 }
 
 /* Behind the first access of the host to a part of a block those to others are not seen. */
-static void note_parts(const struct walk *walk, const struct recorded_op *op)
+static void recorded_calls_note_parts(const struct walk *walk, const struct recorded_op *op)
 {
     for (size_t i = 0; i < op->access_count; i++) {
         struct recorded_block *block = &walk->process->blocks[op->accesses[i].block];
         if (block->memory != RECORDING_MEMORY_PINNED)
             continue;
-        const uint64_t part = part_of(op, op->accesses[i].block, block->bytes);
+        const uint64_t part = recorded_calls_part_of(op, op->accesses[i].block, block->bytes);
         block->in_parts = block->in_parts || (block->part != 0 && block->part != part);
         block->part = part;
     }
@@ -82,7 +82,7 @@ bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
 {
     if (stream) {
         note_unseen(walk, stream, op);
-        note_parts(walk, op);
+        recorded_calls_note_parts(walk, op);
     }
     if (stream && stream->capture >= 0)
         return walk_append(walk, &walk->process->graphs[stream->capture].ops, op);
@@ -102,7 +102,8 @@ bool walk_use_device(struct recorded_process *process, int device)
 
 /* ---- objects ---------------------------------------------------------------------------------- */
 
-static int intern(const struct walk *walk, struct names *names, const char *stem, size_t number)
+static int recorded_calls_intern(const struct walk *walk, struct names *names, const char *stem,
+                                 size_t number)
 {
     const char *name = arena_printf(walk->job->arena, "%s%zu", stem, number);
     return name ? names_intern(names, walk->job->arena, name) : -1;
@@ -134,8 +135,8 @@ static bool follow_copies(const struct walk *walk, struct recorded_stream *strea
 }
 
 /* Non-blocking streams have names of their own: a name is of one kind on all ranks. */
-static struct recorded_stream *add_stream(const struct walk *walk, uint64_t handle, int device,
-                                          uint64_t flags)
+static struct recorded_stream *recorded_calls_add_stream(const struct walk *walk, uint64_t handle,
+                                                         int device, uint64_t flags)
 {
     struct recorded_process *process = walk->process;
     const bool blocking = handle == RECORDED_LEGACY || !(flags & 1);
@@ -154,10 +155,12 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
                                        .synced_by = -1};
     struct names *names = &walk->job->plan->streams;
     stream->name =
-        handle == RECORDED_LEGACY       ? names_intern(names, walk->job->arena, "default")
-        : handle == RECORDED_PER_THREAD ? intern(walk, names, "default.thread", walk->number + 1)
-        : handle == RECORDED_PEER       ? names_intern(names, walk->job->arena, "peer_copies")
-                                  : intern(walk, names, blocking ? "blocking" : "stream", number);
+        handle == RECORDED_LEGACY ? names_intern(names, walk->job->arena, "default")
+        : handle == RECORDED_PER_THREAD
+            ? recorded_calls_intern(walk, names, "default.thread", walk->number + 1)
+        : handle == RECORDED_PEER
+            ? names_intern(names, walk->job->arena, "peer_copies")
+            : recorded_calls_intern(walk, names, blocking ? "blocking" : "stream", number);
     stream->thread = handle == RECORDED_PER_THREAD ? (int64_t)walk->number : -1;
     walk_use_device(process, device);
     return stream->name >= 0 && set_spec(walk, stream->name, handle == RECORDED_LEGACY, blocking) &&
@@ -166,7 +169,8 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
                : NULL;
 }
 
-static struct recorded_stream *find_stream(const struct walk *walk, uint64_t handle, int device)
+static struct recorded_stream *recorded_calls_find_stream(const struct walk *walk, uint64_t handle,
+                                                          int device)
 {
     struct recorded_process *process = walk->process;
     for (size_t i = process->stream_count; i-- > 0;) {
@@ -178,12 +182,12 @@ static struct recorded_stream *find_stream(const struct walk *walk, uint64_t han
              (handle != RECORDED_PER_THREAD || stream->thread == (int64_t)walk->number)))
             return stream;
     }
-    return add_stream(walk, handle, device, handle > RECORDED_PER_THREAD);
+    return recorded_calls_add_stream(walk, handle, device, handle > RECORDED_PER_THREAD);
 }
 
 struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle)
 {
-    return find_stream(walk, handle, walk->thread->device);
+    return recorded_calls_find_stream(walk, handle, walk->thread->device);
 }
 
 bool walk_is_legacy(const struct recorded_stream *stream)
@@ -193,7 +197,7 @@ bool walk_is_legacy(const struct recorded_stream *stream)
 
 struct recorded_stream *walk_peer_stream(const struct walk *walk, int device)
 {
-    return find_stream(walk, RECORDED_PEER, device);
+    return recorded_calls_find_stream(walk, RECORDED_PEER, device);
 }
 
 static bool end_stream(const struct walk *walk, uint64_t handle)
@@ -215,7 +219,8 @@ static struct recorded_event *add_event(const struct walk *walk, uint64_t handle
                                      .live = true,
                                      .capture = -1,
                                      .synced_by = -1};
-    event->name = intern(walk, &walk->job->plan->events, "event", process->event_count);
+    event->name =
+        recorded_calls_intern(walk, &walk->job->plan->events, "event", process->event_count);
     return event->name >= 0 ? event : NULL;
 }
 
@@ -276,8 +281,8 @@ static bool record_event(const struct walk *walk, struct recorded_event *event,
     return walk_note_record(walk, event, stream) && walk_add(walk, stream, &op);
 }
 
-static bool wait_for_event(const struct walk *walk, struct recorded_stream *stream,
-                           const struct recorded_event *event)
+static bool recorded_calls_wait_for_event(const struct walk *walk, struct recorded_stream *stream,
+                                          const struct recorded_event *event)
 {
     struct recorded_op op = walk_op(walk, OP_WAIT);
     op.device = stream->device;
@@ -310,7 +315,7 @@ static bool add_external(const struct walk *walk, const struct recorded_stream *
     return walk_add(walk, stream, &op);
 }
 
-static bool take_record(const struct walk *walk)
+static bool recorded_calls_take_record(const struct walk *walk)
 {
     struct recorded_event *event = walk_event(walk, walk->item->word[0]);
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
@@ -337,7 +342,7 @@ static bool take_wait(const struct walk *walk)
     if (event->capture >= 0 && !walk->process->graphs[event->capture].over)
         stream->capture = event->capture;
     walk_order_use(walk, &event->recorded);
-    return wait_for_event(walk, stream, event);
+    return recorded_calls_wait_for_event(walk, stream, event);
 }
 
 bool walk_join(const struct walk *walk, struct recorded_stream *stream,
@@ -347,7 +352,7 @@ bool walk_join(const struct walk *walk, struct recorded_stream *stream,
     if (!event)
         return false;
     event->live = false;
-    return record_event(walk, event, before) && wait_for_event(walk, stream, event);
+    return record_event(walk, event, before) && recorded_calls_wait_for_event(walk, stream, event);
 }
 
 /* The thread has waited for the same before: nothing new. */
@@ -379,7 +384,8 @@ static bool take_sync_event(const struct walk *walk)
     return event && walk_await_event(walk, event) && walk_observe_event(walk, event, true);
 }
 
-static bool sync_stream(const struct walk *walk, const struct recorded_stream *stream)
+static bool recorded_calls_sync_stream(const struct walk *walk,
+                                       const struct recorded_stream *stream)
 {
     struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_STREAM;
@@ -392,14 +398,14 @@ static bool sync_stream(const struct walk *walk, const struct recorded_stream *s
 
 bool walk_sync_stream(const struct walk *walk, struct recorded_stream *stream)
 {
-    return sync_stream(walk, stream) && walk_observe_stream(walk, stream, true);
+    return recorded_calls_sync_stream(walk, stream) && walk_observe_stream(walk, stream, true);
 }
 
 bool walk_await_stream(const struct walk *walk, struct recorded_stream *stream)
 {
     return stream->pushes == 0 ||
            known_already(walk, stream->pushes, &stream->synced, &stream->synced_by) ||
-           sync_stream(walk, stream);
+           recorded_calls_sync_stream(walk, stream);
 }
 
 static bool take_sync_stream(const struct walk *walk)
@@ -428,7 +434,7 @@ bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct r
 
 /* ---- kernels and host functions --------------------------------------------------------------- */
 
-static const char *find_text(const struct recorded_process *process, uint64_t number)
+static const char *recorded_calls_find_text(const struct recorded_process *process, uint64_t number)
 {
     for (size_t i = process->text_count; i-- > 0;)
         if (process->texts[i].number == number)
@@ -491,7 +497,8 @@ static bool take_kernel(const struct walk *walk)
     if (!ARENA_GROW(walk->job->arena, process->kernels, process->kernel_count, process->kernel_cap))
         return false;
     process->kernels[process->kernel_count++] = (struct recorded_kernel){
-        word[0], short_name(walk->job->arena, find_text(process, word[1])), word[2] != 0};
+        word[0], short_name(walk->job->arena, recorded_calls_find_text(process, word[1])),
+        word[2] != 0};
     return true;
 }
 
@@ -746,7 +753,8 @@ static bool take_device(const struct walk *walk)
 static bool take_unseen(const struct walk *walk)
 {
     walk->job->unseen = true;
-    return plan_add_unrecorded(walk->job->plan, find_text(walk->process, walk->item->word[0]),
+    return plan_add_unrecorded(walk->job->plan,
+                               recorded_calls_find_text(walk->process, walk->item->word[0]),
                                "the recorder does not see what it does");
 }
 
@@ -763,11 +771,12 @@ static bool take_item(const struct walk *walk)
     case RECORDING_END: return walk->process->ended = true;
     case RECORDING_UNSEEN: return take_unseen(walk);
     case RECORDING_DEVICE: return take_device(walk);
-    case RECORDING_STREAM: return add_stream(walk, word[0], walk->thread->device, word[1]) != NULL;
+    case RECORDING_STREAM:
+        return recorded_calls_add_stream(walk, word[0], walk->thread->device, word[1]) != NULL;
     case RECORDING_STREAM_END: return end_stream(walk, word[0]);
     case RECORDING_EVENT: return add_event(walk, word[0]) != NULL;
     case RECORDING_EVENT_END: return end_event(walk, word[0]);
-    case RECORDING_RECORD: return take_record(walk);
+    case RECORDING_RECORD: return recorded_calls_take_record(walk);
     case RECORDING_WAIT: return take_wait(walk);
     case RECORDING_SYNC_STREAM: return take_sync_stream(walk);
     case RECORDING_SYNC_EVENT: return take_sync_event(walk);

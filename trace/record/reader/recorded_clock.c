@@ -32,7 +32,7 @@ void recorded_clock_contradict(struct recorded_job *job, int64_t by_ns)
 
 /* ---- measured times -------------------------------------------------------------------------- */
 
-struct tie {
+struct recorded_clock_tie {
     uint64_t there_ns;
     int64_t here_ns;
 };
@@ -41,17 +41,17 @@ struct alias {
     uint64_t correlation, number;
 };
 
-struct reading {
+struct recorded_clock_reading {
     struct recorded_job *job;
     struct recorded_process *process;
-    struct tie *ties;
+    struct recorded_clock_tie *ties;
     struct alias *aliases;
     size_t tie_count, alias_count;
 };
 
 /* ---- the items -------------------------------------------------------------------------------- */
 
-static size_t count_items(const struct tapes *tapes, enum recording_kind kind)
+static size_t recorded_clock_count_items(const struct tapes *tapes, enum recording_kind kind)
 {
     size_t count = 0;
     for (size_t t = 0; t < tapes->thread_count; t++)
@@ -60,13 +60,15 @@ static size_t count_items(const struct tapes *tapes, enum recording_kind kind)
     return count;
 }
 
-static void read_time(struct reading *reading, const struct recording_item *item)
+static void recorded_clock_read_time(struct recorded_clock_reading *reading,
+                                     const struct recording_item *item)
 {
     struct recorded_times *times = &reading->process->times;
     const uint64_t *word = item->word;
     switch ((enum recording_kind)item->kind) {
     case RECORDING_CLOCK:
-        reading->ties[reading->tie_count++] = (struct tie){word[0], (int64_t)word[1]};
+        reading->ties[reading->tie_count++] =
+            (struct recorded_clock_tie){word[0], (int64_t)word[1]};
         break;
     case RECORDING_PUSHED_AS:
         reading->aliases[reading->alias_count++] = (struct alias){word[1], word[0]};
@@ -85,20 +87,21 @@ static void read_time(struct reading *reading, const struct recording_item *item
     }
 }
 
-static bool read_times(struct reading *reading)
+static bool recorded_clock_read_times(struct recorded_clock_reading *reading)
 {
     const struct tapes *tapes = &reading->process->tapes;
     struct arena *arena = reading->job->arena;
-    reading->ties = ARENA_ARRAY(arena, count_items(tapes, RECORDING_CLOCK) + 1, struct tie);
-    reading->aliases =
-        ARENA_ARRAY(arena, count_items(tapes, RECORDING_PUSHED_AS) + 1, struct alias);
-    reading->process->times.items =
-        ARENA_ARRAY(arena, count_items(tapes, RECORDING_DEVICE_OP) + 1, struct recorded_span);
+    reading->ties = ARENA_ARRAY(arena, recorded_clock_count_items(tapes, RECORDING_CLOCK) + 1,
+                                struct recorded_clock_tie);
+    reading->aliases = ARENA_ARRAY(
+        arena, recorded_clock_count_items(tapes, RECORDING_PUSHED_AS) + 1, struct alias);
+    reading->process->times.items = ARENA_ARRAY(
+        arena, recorded_clock_count_items(tapes, RECORDING_DEVICE_OP) + 1, struct recorded_span);
     if (!reading->ties || !reading->aliases || !reading->process->times.items)
         return false;
     for (size_t t = 0; t < tapes->thread_count; t++)
         for (size_t i = 0; i < tapes->threads[t].count; i++)
-            read_time(reading, tapes->threads[t].items[i]);
+            recorded_clock_read_time(reading, tapes->threads[t].items[i]);
     return true;
 }
 
@@ -111,7 +114,7 @@ static int by_correlation(const void *left, const void *right)
 }
 
 /* Correlations become numbers of calls; 0: that of no recorded call. */
-static void name_calls(struct reading *reading)
+static void name_calls(struct recorded_clock_reading *reading)
 {
     struct recorded_times *times = &reading->process->times;
     SORT(reading->aliases, reading->alias_count, by_correlation);
@@ -127,13 +130,14 @@ static void name_calls(struct reading *reading)
 
 /* ---- the clock -------------------------------------------------------------------------------- */
 
-static int by_time(const void *left, const void *right)
+static int recorded_clock_by_time(const void *left, const void *right)
 {
-    const struct tie *a = left, *b = right;
+    const struct recorded_clock_tie *a = left, *b = right;
     return (a->there_ns > b->there_ns) - (a->there_ns < b->there_ns);
 }
 
-static int64_t on_line(const struct tie *a, const struct tie *b, int64_t there_ns)
+static int64_t on_line(const struct recorded_clock_tie *a, const struct recorded_clock_tie *b,
+                       int64_t there_ns)
 {
     const double width = (double)(b->there_ns - a->there_ns);
     const double rate = width > 0 ? (double)(b->here_ns - a->here_ns) / width : 1;
@@ -141,9 +145,9 @@ static int64_t on_line(const struct tie *a, const struct tie *b, int64_t there_n
     return since > -2e18 && since < 2e18 ? a->here_ns + (int64_t)since : a->here_ns;
 }
 
-static int64_t to_host_anyhow(const struct reading *reading, int64_t there_ns)
+static int64_t to_host_anyhow(const struct recorded_clock_reading *reading, int64_t there_ns)
 {
-    const struct tie *first = reading->ties, *last = first + reading->tie_count - 1;
+    const struct recorded_clock_tie *first = reading->ties, *last = first + reading->tie_count - 1;
     const size_t low = SORT_FIRST(i, 0, reading->tie_count, (int64_t)first[i].there_ns > there_ns);
     if (low == 0)
         return on_line(first, last, there_ns);
@@ -153,14 +157,15 @@ static int64_t to_host_anyhow(const struct reading *reading, int64_t there_ns)
     return on_line(&first[low - 1], &first[low], there_ns);
 }
 
-static int64_t to_host(const struct reading *reading, int64_t there_ns)
+static int64_t to_host(const struct recorded_clock_reading *reading, int64_t there_ns)
 {
     const int64_t here_ns = to_host_anyhow(reading, there_ns);
     return here_ns < 0 ? 0 : here_ns > INT64_MAX / 2 ? INT64_MAX / 2 : here_ns;
 }
 
 /* Ties that let the host's clock go back while the device's goes on contradict each other: no time passes between them. */
-static void put_span_on_host(const struct reading *reading, struct recorded_span *span)
+static void put_span_on_host(const struct recorded_clock_reading *reading,
+                             struct recorded_span *span)
 {
     span->start_ns = to_host(reading, span->start_ns);
     span->end_ns = to_host(reading, span->end_ns);
@@ -170,12 +175,12 @@ static void put_span_on_host(const struct reading *reading, struct recorded_span
 }
 
 /* False: nothing ties the clocks, and times say nothing. */
-static bool put_on_host(struct reading *reading)
+static bool put_on_host(struct recorded_clock_reading *reading)
 {
     struct recorded_times *times = &reading->process->times;
     if (reading->tie_count == 0)
         return false;
-    SORT(reading->ties, reading->tie_count, by_time);
+    SORT(reading->ties, reading->tie_count, recorded_clock_by_time);
     for (size_t i = 0; i < reading->tie_count; i++)
         if (reading->ties[i].here_ns < 0 || reading->ties[i].here_ns > INT64_MAX / 4 ||
             reading->ties[i].there_ns > INT64_MAX / 2)
@@ -187,7 +192,7 @@ static bool put_on_host(struct reading *reading)
 
 /* ---- all -------------------------------------------------------------------------------------- */
 
-static int by_call(const void *left, const void *right)
+static int recorded_clock_by_call(const void *left, const void *right)
 {
     const struct recorded_span *a = left, *b = right;
     if (a->push != b->push)
@@ -199,14 +204,14 @@ static int by_call(const void *left, const void *right)
 
 bool recorded_times_read(struct recorded_job *job, struct recorded_process *process)
 {
-    struct reading reading = {.job = job, .process = process};
+    struct recorded_clock_reading reading = {.job = job, .process = process};
     struct recorded_times *times = &process->times;
-    if (!read_times(&reading))
+    if (!recorded_clock_read_times(&reading))
         return false;
     name_calls(&reading);
     if (!put_on_host(&reading))
         times->count = 0;
-    SORT(times->items, times->count, by_call);
+    SORT(times->items, times->count, recorded_clock_by_call);
     while (times->unasked < times->count && times->items[times->unasked].push == 0)
         times->unasked++;
     job->timed |= times->count > times->unasked;
@@ -355,7 +360,7 @@ int64_t recorded_clock_latency(struct recorded_job *job)
 /* ---- operations of several ranks -------------------------------------------------------------- */
 
 /* A rank's part in something: the n-th collective of a communicator, or the n-th message from one member to another. */
-struct part {
+struct recorded_clock_part {
     int comm, from, to; /* of a collective -1 */
     size_t process;     /* the side */
     int device;
@@ -364,8 +369,8 @@ struct part {
     struct recorded_op *op;
 };
 
-struct parts {
-    struct part *items;
+struct recorded_clock_parts {
+    struct recorded_clock_part *items;
     size_t count, cap;
 };
 
@@ -379,16 +384,17 @@ static int own_member(const struct recorded_job *job, int comm, size_t process, 
     return -1;
 }
 
-static bool add_part(struct recorded_job *job, struct parts *parts, size_t process,
-                     struct recorded_op *op, int comm, const struct p2p_part *message)
+static bool recorded_clock_add_part(struct recorded_job *job, struct recorded_clock_parts *parts,
+                                    size_t process, struct recorded_op *op, int comm,
+                                    const struct p2p_part *message)
 {
-    struct part part = {.comm = comm,
-                        .from = -1,
-                        .to = -1,
-                        .process = process,
-                        .device = message ? message->device : op->device,
-                        .begin_ns = op->begin_ns,
-                        .op = op};
+    struct recorded_clock_part part = {.comm = comm,
+                                       .from = -1,
+                                       .to = -1,
+                                       .process = process,
+                                       .device = message ? message->device : op->device,
+                                       .begin_ns = op->begin_ns,
+                                       .op = op};
     if (message && !message->is_collective) {
         const int own = own_member(job, comm, process, message->device);
         part.from = message->send ? own : message->peer;
@@ -400,7 +406,7 @@ static bool add_part(struct recorded_job *job, struct parts *parts, size_t proce
     return true;
 }
 
-static bool list_parts(struct recorded_job *job, struct parts *parts)
+static bool recorded_clock_list_parts(struct recorded_job *job, struct recorded_clock_parts *parts)
 {
     for (size_t p = 0; p < job->process_count; p++)
         for (size_t t = 0; t < job->processes[p].tapes.thread_count; t++) {
@@ -409,10 +415,12 @@ static bool list_parts(struct recorded_job *job, struct parts *parts)
                 struct recorded_op *op = &ops->items[i];
                 if (!op->device_time.known)
                     continue;
-                if (op->op.kind == OP_COLLECTIVE && !add_part(job, parts, p, op, op->op.comm, NULL))
+                if (op->op.kind == OP_COLLECTIVE &&
+                    !recorded_clock_add_part(job, parts, p, op, op->op.comm, NULL))
                     return false;
                 for (size_t k = 0; op->op.kind == OP_GROUP && k < op->op.part_count; k++)
-                    if (!add_part(job, parts, p, op, op->op.parts[k].comm, &op->op.parts[k]))
+                    if (!recorded_clock_add_part(job, parts, p, op, op->op.parts[k].comm,
+                                                 &op->op.parts[k]))
                         return false;
             }
         }
@@ -423,7 +431,7 @@ static bool list_parts(struct recorded_job *job, struct parts *parts)
     if (a->field != b->field)                                                                      \
     return a->field < b->field ? -1 : 1
 
-static int compare_channel(const struct part *a, const struct part *b)
+static int compare_channel(const struct recorded_clock_part *a, const struct recorded_clock_part *b)
 {
     COMPARE(comm);
     COMPARE(from);
@@ -431,14 +439,14 @@ static int compare_channel(const struct part *a, const struct part *b)
     return 0;
 }
 
-static bool is_same_side(const struct part *a, const struct part *b)
+static bool is_same_side(const struct recorded_clock_part *a, const struct recorded_clock_part *b)
 {
     return compare_channel(a, b) == 0 && a->process == b->process && a->device == b->device;
 }
 
 static int by_side(const void *left, const void *right)
 {
-    const struct part *a = left, *b = right;
+    const struct recorded_clock_part *a = left, *b = right;
     const int order = compare_channel(a, b);
     if (order != 0)
         return order;
@@ -448,9 +456,9 @@ static int by_side(const void *left, const void *right)
     return 0;
 }
 
-static int by_number(const void *left, const void *right)
+static int recorded_clock_by_number(const void *left, const void *right)
 {
-    const struct part *a = left, *b = right;
+    const struct recorded_clock_part *a = left, *b = right;
     const int order = compare_channel(a, b);
     if (order != 0)
         return order;
@@ -458,13 +466,13 @@ static int by_number(const void *left, const void *right)
     return 0;
 }
 
-static int64_t part_ns(const struct part *part)
+static int64_t part_ns(const struct recorded_clock_part *part)
 {
     return part->op->device_time.end_ns - part->op->device_time.start_ns;
 }
 
 /* A group lasts as long as the longest of what it takes part in. */
-static void parts_meet(struct part *parts, size_t count)
+static void parts_meet(struct recorded_clock_part *parts, size_t count)
 {
     int64_t least_ns = INT64_MAX;
     for (size_t i = 0; i < count; i++)
@@ -477,8 +485,8 @@ static void parts_meet(struct part *parts, size_t count)
 
 bool recorded_clock_meet(struct recorded_job *job)
 {
-    struct parts parts = {0};
-    if (!list_parts(job, &parts))
+    struct recorded_clock_parts parts = {0};
+    if (!recorded_clock_list_parts(job, &parts))
         return false;
     if (parts.count == 0)
         return true;
@@ -486,9 +494,10 @@ bool recorded_clock_meet(struct recorded_job *job)
     for (size_t i = 1; i < parts.count; i++)
         if (is_same_side(&parts.items[i - 1], &parts.items[i]))
             parts.items[i].number = parts.items[i - 1].number + 1;
-    SORT(parts.items, parts.count, by_number);
+    SORT(parts.items, parts.count, recorded_clock_by_number);
     for (size_t i = 0, end; i < parts.count; i = end) {
-        for (end = i + 1; end < parts.count && by_number(&parts.items[i], &parts.items[end]) == 0;)
+        for (end = i + 1; end < parts.count &&
+                          recorded_clock_by_number(&parts.items[i], &parts.items[end]) == 0;)
             end++;
         parts_meet(&parts.items[i], end - i);
     }

@@ -9,7 +9,7 @@
 
 /* ---- communicators ---------------------------------------------------------------------------- */
 
-static size_t find_comm(const struct recorded_job *job, uint64_t low, uint64_t high)
+static size_t recorded_comms_find_comm(const struct recorded_job *job, uint64_t low, uint64_t high)
 {
     size_t i = 0;
     while (i < job->comm_count && (job->comms[i].low != low || job->comms[i].high != high))
@@ -35,7 +35,7 @@ bool recorded_comm_add(struct recorded_job *job, size_t process, int device,
     struct recorded_process *of = &job->processes[process];
     const uint64_t *word = item->word;
     const int64_t rank = (int64_t)word[3], size = (int64_t)word[4];
-    const size_t index = find_comm(job, word[1], word[2]);
+    const size_t index = recorded_comms_find_comm(job, word[1], word[2]);
     if (size < 1 || size > PLAN_MAX_RANKS || rank < 0 || rank >= size)
         return true;
     if (index == job->comm_count && !new_comm(job, word[1], word[2], size))
@@ -70,7 +70,7 @@ int recorded_comm_rank(const struct recorded_job *job, int comm, int member)
     return recorded_rank(&job->processes[of->members[member].process], of->members[member].device);
 }
 
-static bool is_member(const struct comm *comm, int rank)
+static bool recorded_comms_is_member(const struct comm *comm, int rank)
 {
     for (size_t i = 0; i < comm->member_count; i++)
         if (comm->members[i] == rank)
@@ -78,7 +78,7 @@ static bool is_member(const struct comm *comm, int rank)
     return false;
 }
 
-static bool write_comm(struct recorded_job *job, size_t index)
+static bool recorded_comms_write_comm(struct recorded_job *job, size_t index)
 {
     struct plan *plan = job->plan;
     const struct recorded_comm *from = &job->comms[index];
@@ -87,7 +87,7 @@ static bool write_comm(struct recorded_job *job, size_t index)
     comm->members = ARENA_ARRAY(job->arena, (size_t)from->size, int);
     for (int64_t i = 0; comm->members && i < from->size; i++) {
         const int rank = recorded_comm_rank(job, (int)index, (int)i);
-        if (rank >= 0 && !is_member(comm, rank))
+        if (rank >= 0 && !recorded_comms_is_member(comm, rank))
             comm->members[comm->member_count++] = rank;
     }
     const size_t doubled = from->known - comm->member_count;
@@ -109,7 +109,7 @@ bool recorded_comm_write(struct recorded_job *job)
 {
     job->plan->comms = ARENA_ARRAY(job->arena, job->comm_count + 1, struct comm);
     for (size_t i = 0; job->plan->comms && i < job->comm_count; i++)
-        if (!write_comm(job, i))
+        if (!recorded_comms_write_comm(job, i))
             return false;
     return job->plan->comms != NULL;
 }
@@ -123,12 +123,12 @@ static const struct {
              {"int64", 8},   {"uint64", 8},   {"float16", 2},    {"float32", 4},
              {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
 
-static uint64_t bytes_of(uint64_t type)
+static uint64_t recorded_comms_bytes_of(uint64_t type)
 {
     return type < sizeof types / sizeof *types ? types[type].bytes : 1;
 }
 
-static const char *name_of(uint64_t type)
+static const char *recorded_comms_name_of(uint64_t type)
 {
     return type < sizeof types / sizeof *types ? types[type].name : "a type";
 }
@@ -137,11 +137,11 @@ static const char *name_of(uint64_t type)
 static uint64_t bytes_in(uint64_t count, uint64_t type)
 {
     const uint64_t most = UINT64_C(1) << 40;
-    return (count < most ? count : most) * bytes_of(type);
+    return (count < most ? count : most) * recorded_comms_bytes_of(type);
 }
 
 /* The data that a collective moves: of how many times its count each side is, with the whole communicator's. */
-struct shape {
+struct recorded_comms_shape {
     const char *name;
     enum collective_kind kind;
     bool reduces,
@@ -149,7 +149,7 @@ struct shape {
     bool sends_all, receives_all;
 };
 
-static const struct shape shapes[RECORDING_COLLECTIVES] = {
+static const struct recorded_comms_shape shapes[RECORDING_COLLECTIVES] = {
     [RECORDING_ALL_REDUCE] = {"all_reduce", COLLECTIVE_ALL_REDUCE, true, false, false, false},
     [RECORDING_BROADCAST] = {"broadcast", COLLECTIVE_BROADCAST, false, false, false, false},
     [RECORDING_REDUCE] = {"reduce", COLLECTIVE_ALL_REDUCE, true, true, false, false},
@@ -161,7 +161,7 @@ static const struct shape shapes[RECORDING_COLLECTIVES] = {
     [RECORDING_SCATTER] = {"scatter", COLLECTIVE_ALL_TO_ALL, false, true, true, false},
 };
 
-static struct p2p_part *add_part(struct recorded_job *job, struct recorded_op *op)
+static struct p2p_part *recorded_comms_add_part(struct recorded_job *job, struct recorded_op *op)
 {
     if (!ARENA_GROW(job->arena, op->op.parts, op->op.part_count, op->part_cap))
         return NULL;
@@ -170,10 +170,10 @@ static struct p2p_part *add_part(struct recorded_job *job, struct recorded_op *o
     return part;
 }
 
-static bool add_message(struct recorded_job *job, struct recorded_op *op, const char *tag,
-                        bool send, int peer, uint64_t bytes)
+static bool recorded_comms_add_message(struct recorded_job *job, struct recorded_op *op,
+                                       const char *tag, bool send, int peer, uint64_t bytes)
 {
-    struct p2p_part *part = add_part(job, op);
+    struct p2p_part *part = recorded_comms_add_part(job, op);
     if (!part || !tag)
         return false;
     part->tag = tag;
@@ -184,23 +184,24 @@ static bool add_message(struct recorded_job *job, struct recorded_op *op, const 
 }
 
 /* Messages with the root: to it, or from it where it scatters. */
-static bool add_rooted(struct recorded_job *job, struct recorded_op *op, const struct shape *shape,
-                       const char *tag, const struct recorded_comm_handle *comm, int root,
-                       uint64_t bytes)
+static bool add_rooted(struct recorded_job *job, struct recorded_op *op,
+                       const struct recorded_comms_shape *shape, const char *tag,
+                       const struct recorded_comm_handle *comm, int root, uint64_t bytes)
 {
     const bool scatters = shape->sends_all;
     if (comm->rank != root)
-        return add_message(job, op, tag, !scatters, root, bytes);
+        return recorded_comms_add_message(job, op, tag, !scatters, root, bytes);
     for (int i = 0; i < job->comms[comm->comm].size; i++)
-        if (i != root && !add_message(job, op, tag, scatters, i, bytes))
+        if (i != root && !recorded_comms_add_message(job, op, tag, scatters, i, bytes))
             return false;
     return true;
 }
 
 static bool add_collective(struct recorded_job *job, struct recorded_op *op,
-                           const struct shape *shape, const char *tag, int root, uint64_t bytes)
+                           const struct recorded_comms_shape *shape, const char *tag, int root,
+                           uint64_t bytes)
 {
-    struct p2p_part *part = add_part(job, op);
+    struct p2p_part *part = recorded_comms_add_part(job, op);
     if (!part || !tag)
         return false;
     part->is_collective = true;
@@ -227,16 +228,17 @@ static bool collective_op(struct recorded_job *job, struct recorded_process *pro
 {
     static const char *const sums[] = {"sum", "product", "max", "min", "average"};
     const uint64_t *word = item->word;
-    const struct shape *shape = &shapes[word[2] % RECORDING_COLLECTIVES];
+    const struct recorded_comms_shape *shape = &shapes[word[2] % RECORDING_COLLECTIVES];
     const uint64_t size = (uint64_t)job->comms[comm->comm].size;
     const uint64_t bytes = bytes_in(word[5], word[6]);
     const int root = (int)(word[8] & INT32_MAX);
     const bool rooted = shape->is_messages || shape->kind == COLLECTIVE_BROADCAST,
                at_root = comm->rank == root;
-    const char *tag = shape->reduces
-                          ? arena_printf(job->arena, "%s %s %s", shape->name, name_of(word[6]),
-                                         word[7] < 5 ? sums[word[7]] : "of its own")
-                          : arena_printf(job->arena, "%s %s", shape->name, name_of(word[6]));
+    const char *tag =
+        shape->reduces
+            ? arena_printf(job->arena, "%s %s %s", shape->name, recorded_comms_name_of(word[6]),
+                           word[7] < 5 ? sums[word[7]] : "of its own")
+            : arena_printf(job->arena, "%s %s", shape->name, recorded_comms_name_of(word[6]));
     const bool reads = shape->name[0] == 'g' || shape->reduces || !rooted || at_root;
     const bool writes = !(rooted && (shape->reduces || shape->name[0] == 'g')) || at_root;
     if (!(shape->is_messages ? add_rooted(job, op, shape, tag, comm, root, bytes)
@@ -254,8 +256,8 @@ static bool message_op(struct recorded_job *job, struct recorded_process *proces
 {
     const uint64_t *word = item->word;
     const uint64_t bytes = bytes_in(word[4], word[5]);
-    return add_message(job, op, name_of(word[5]), word[2] != 0, (int)(word[6] & INT32_MAX),
-                       bytes) &&
+    return recorded_comms_add_message(job, op, recorded_comms_name_of(word[5]), word[2] != 0,
+                                      (int)(word[6] & INT32_MAX), bytes) &&
            access_memory(job, process, op, word[3], bytes, word[2] == 0);
 }
 
@@ -287,8 +289,8 @@ bool walk_take_comm_end(const struct walk *walk)
     return true;
 }
 
-static bool add_parts(const struct walk *walk, struct recorded_op *group,
-                      const struct recorded_op *op, int stream)
+static bool recorded_comms_add_parts(const struct walk *walk, struct recorded_op *group,
+                                     const struct recorded_op *op, int stream)
 {
     const int before = (int)group->op.part_count;
     for (size_t i = 0; i < op->op.part_count; i++) {
@@ -309,7 +311,8 @@ static bool add_parts(const struct walk *walk, struct recorded_op *group,
     return true;
 }
 
-static struct recorded_stream *stream_of(const struct walk *walk, const struct p2p_part *part)
+static struct recorded_stream *recorded_comms_stream_of(const struct walk *walk,
+                                                        const struct p2p_part *part)
 {
     for (size_t i = 0; i < walk->process->stream_count; i++)
         if (walk->process->streams[i].name == part->stream &&
@@ -332,11 +335,11 @@ static struct p2p_part *first_alike(const struct recorded_op *group, size_t part
 static bool join_parts(const struct walk *walk, const struct recorded_op *group, bool behind)
 {
     for (size_t i = 0; i < group->op.part_count; i++) {
-        struct recorded_stream *own = stream_of(walk, &group->op.parts[i]),
-                               *first = stream_of(walk, first_alike(group, i));
+        struct recorded_stream *own = recorded_comms_stream_of(walk, &group->op.parts[i]),
+                               *first = recorded_comms_stream_of(walk, first_alike(group, i));
         bool joined = own == first;
         for (size_t k = 0; k < i && !joined; k++)
-            joined = stream_of(walk, &group->op.parts[k]) == own;
+            joined = recorded_comms_stream_of(walk, &group->op.parts[k]) == own;
         if (!joined && !walk_join(walk, behind ? own : first, behind ? first : own))
             return false;
     }
@@ -348,7 +351,7 @@ static bool join_parts(const struct walk *walk, const struct recorded_op *group,
 static bool note_room(const struct walk *walk, const struct p2p_part *part)
 {
     struct recorded_process *process = walk->process;
-    const struct recorded_stream *stream = stream_of(walk, part);
+    const struct recorded_stream *stream = recorded_comms_stream_of(walk, part);
     const size_t own = (size_t)(stream - process->streams);
     size_t found = process->room_count;
     if (walk->job->comms[part->comm].size < 2)
@@ -387,7 +390,7 @@ static void ungroup(struct recorded_op *group)
         group->accesses[i].part = -1;
 }
 
-static bool end_group(const struct walk *walk, struct recorded_op *group)
+static bool recorded_comms_end_group(const struct walk *walk, struct recorded_op *group)
 {
     if (group->op.part_count == 0)
         return true;
@@ -412,8 +415,9 @@ static bool end_group(const struct walk *walk, struct recorded_op *group)
         ungroup(&one);
     one.end_ns = walk_end_ns(walk);
     return recorded_clock_push(walk->job, walk->process, walk->thread->push,
-                               stream_of(walk, &first), &one) &&
-           walk_add(walk, stream_of(walk, &first), &one) && join_parts(walk, group, true);
+                               recorded_comms_stream_of(walk, &first), &one) &&
+           walk_add(walk, recorded_comms_stream_of(walk, &first), &one) &&
+           join_parts(walk, group, true);
 }
 
 bool walk_take_exchange(const struct walk *walk)
@@ -427,8 +431,9 @@ bool walk_take_exchange(const struct walk *walk)
         return false;
     if (walk->thread->depth == 0)
         *group = walk_op(walk, OP_GROUP);
-    return walk_count_push(walk, stream) && add_parts(walk, group, &op, stream->name) &&
-           (walk->thread->depth > 0 || end_group(walk, group));
+    return walk_count_push(walk, stream) &&
+           recorded_comms_add_parts(walk, group, &op, stream->name) &&
+           (walk->thread->depth > 0 || recorded_comms_end_group(walk, group));
 }
 
 bool walk_take_group(const struct walk *walk)
@@ -444,5 +449,5 @@ bool walk_take_group_end(const struct walk *walk)
         return true;
     if (walk->item->words > 0 && walk->item->word[0] != 0) /* ncclGroupSimulateEnd */
         return true;
-    return end_group(walk, &walk->thread->group);
+    return recorded_comms_end_group(walk, &walk->thread->group);
 }

@@ -159,12 +159,12 @@ static struct area join_rows(struct area area)
     return area;
 }
 
-static bool is_empty(const struct area *area)
+static bool recorded_copies_is_empty(const struct area *area)
 {
     return area->width == 0 || area->height == 0 || area->depth == 0;
 }
 
-static uint64_t reach(const struct area *area)
+static uint64_t recorded_copies_reach(const struct area *area)
 {
     return area->slice * (area->depth - 1) + area->pitch * (area->height - 1) + area->width;
 }
@@ -176,8 +176,8 @@ static bool access_area(const struct walk *walk, struct recorded_op *op, const s
     const struct area area = join_rows(*whole);
     if (area.height > MOST_RUNS || area.depth > MOST_RUNS || area.height * area.depth > MOST_RUNS) {
         walk->job->coarse_copies++;
-        return recorded_memory_access(walk->job, walk->process, op, area.address, reach(&area),
-                                      write, -1);
+        return recorded_memory_access(walk->job, walk->process, op, area.address,
+                                      recorded_copies_reach(&area), write, -1);
     }
     for (uint64_t z = 0; z < area.depth; z++)
         for (uint64_t y = 0; y < area.height; y++)
@@ -237,8 +237,8 @@ static enum host_wait host_wait(const struct walk *walk, const struct area *from
 }
 
 /* An asynchronous copy between the device and pageable memory "might be synchronous" (ibid.). */
-static bool may_wait(const struct walk *walk, uint64_t host_address, bool to_device,
-                     bool from_device, bool waits)
+static bool recorded_copies_may_wait(const struct walk *walk, uint64_t host_address, bool to_device,
+                                     bool from_device, bool waits)
 {
     return !waits && to_device != from_device && is_pageable(walk, host_address, false);
 }
@@ -249,8 +249,8 @@ static bool sync_before(const struct walk *walk, struct recorded_stream *stream)
     return stream->pushes == 0 || walk_sync_stream(walk, stream);
 }
 
-static bool copy(const struct walk *walk, uint64_t handle, const struct area *to,
-                 const struct area *from, uint64_t direction, bool waits)
+static bool recorded_copies_copy(const struct walk *walk, uint64_t handle, const struct area *to,
+                                 const struct area *from, uint64_t direction, bool waits)
 {
     struct recorded_stream *stream = walk_stream(walk, handle);
     struct recorded_op op = walk_op(walk, OP_COPY);
@@ -271,8 +271,8 @@ static bool copy(const struct walk *walk, uint64_t handle, const struct area *to
     op.op.direction = op.op.work.direction =
         to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
     const enum host_wait host = host_wait(walk, from, to_device, from_device, waits);
-    op.op.pageable = op.op.work.pageable =
-        may_wait(walk, to_device ? from->address : to->address, to_device, from_device, waits);
+    op.op.pageable = op.op.work.pageable = recorded_copies_may_wait(
+        walk, to_device ? from->address : to->address, to_device, from_device, waits);
     op.op.bytes = recorded_bytes(to->width * to->height * to->depth);
     if (to_device)
         recorded_memory_strange(walk->job, walk->process, to->address);
@@ -290,7 +290,7 @@ bool walk_take_copy(const struct walk *walk)
     const uint64_t *word = walk->item->word;
     const struct area to = {word[1], word[3], word[3], 1, 0, 1},
                       from = {word[2], word[3], word[3], 1, 0, 1};
-    return word[3] == 0 || copy(walk, word[0], &to, &from, word[4], word[5] != 0);
+    return word[3] == 0 || recorded_copies_copy(walk, word[0], &to, &from, word[4], word[5] != 0);
 }
 
 bool walk_take_copy_2d(const struct walk *walk)
@@ -300,12 +300,14 @@ bool walk_take_copy_2d(const struct walk *walk)
     const uint64_t depth = slices ? word[11] : 1;
     const struct area to = {word[1], word[2], word[5], word[6], slices ? word[9] : 0, depth},
                       from = {word[3], word[4], word[5], word[6], slices ? word[10] : 0, depth};
-    return is_empty(&to) || copy(walk, word[0], &to, &from, word[7], word[8] != 0);
+    return recorded_copies_is_empty(&to) ||
+           recorded_copies_copy(walk, word[0], &to, &from, word[7], word[8] != 0);
 }
 
 /* ---- batches ------------------------------------------------------------------------------------- */
 
-static bool overlap(uint64_t one, uint64_t bytes, uint64_t other, uint64_t other_bytes)
+static bool recorded_copies_overlap(uint64_t one, uint64_t bytes, uint64_t other,
+                                    uint64_t other_bytes)
 {
     return one < other + other_bytes && other < one + bytes;
 }
@@ -313,9 +315,9 @@ static bool overlap(uint64_t one, uint64_t bytes, uint64_t other, uint64_t other
 /* True if one of two copies writes what the other one reads or writes. */
 static bool depend(const uint64_t *one, const uint64_t *other)
 {
-    return overlap(one[0], one[2], other[0], other[2]) ||
-           overlap(one[0], one[2], other[1], other[2]) ||
-           overlap(one[1], one[2], other[0], other[2]);
+    return recorded_copies_overlap(one[0], one[2], other[0], other[2]) ||
+           recorded_copies_overlap(one[0], one[2], other[1], other[2]) ||
+           recorded_copies_overlap(one[1], one[2], other[0], other[2]);
 }
 
 static bool any_depend(const uint64_t *copies, size_t count)
@@ -327,7 +329,8 @@ static bool any_depend(const uint64_t *copies, size_t count)
     return false;
 }
 
-static bool add_copy(const struct walk *walk, struct recorded_op *op, const uint64_t *words)
+static bool recorded_copies_add_copy(const struct walk *walk, struct recorded_op *op,
+                                     const uint64_t *words)
 {
     const int to = device_of(walk, words[0]), from = device_of(walk, words[1]);
     if (words[2] == 0)
@@ -355,7 +358,7 @@ bool walk_take_copy_batch(const struct walk *walk)
          !walk_unmodelled(walk, "cudaMemcpyBatchAsync with copies that depend on each other")))
         return false;
     for (size_t i = 0; i < count; i++)
-        if (!add_copy(walk, &op, &copies[3 * i]))
+        if (!recorded_copies_add_copy(walk, &op, &copies[3 * i]))
             return false;
     op.op.work.direction = op.op.direction;
     return op.op.bytes == 0 || walk_push(walk, stream, &op);
@@ -370,7 +373,7 @@ bool walk_take_fill(const struct walk *walk)
     const struct area to = {
         word[1], word[2], word[3], word[4], slices ? word[5] : 0, slices ? word[6] : 1};
     op.op.name = "memset";
-    if (!stream || is_empty(&to))
+    if (!stream || recorded_copies_is_empty(&to))
         return stream != NULL;
     recorded_memory_strange(walk->job, walk->process, to.address);
     return access_area(walk, &op, &to, true) && walk_push(walk, stream, &op);

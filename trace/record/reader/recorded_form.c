@@ -26,18 +26,18 @@ int recorded_rank(const struct recorded_process *process, int device)
 /* ---- host functions --------------------------------------------------------------------------- */
 
 /* The thread that executed a host function. */
-struct body {
+struct recorded_form_body {
     uint64_t number;
     size_t thread, begin, end; /* its marks among the thread's operations */
     bool called;               /* by a callback that a thread pushed */
 };
 
 struct bodies {
-    struct body *items;
+    struct recorded_form_body *items;
     size_t count, cap;
 };
 
-static struct body *find_body(const struct bodies *bodies, uint64_t number)
+static struct recorded_form_body *find_body(const struct bodies *bodies, uint64_t number)
 {
     for (size_t i = 0; i < bodies->count; i++)
         if (bodies->items[i].number == number)
@@ -56,13 +56,15 @@ static bool list_bodies(struct recorded_job *job, const struct recorded_process 
                 continue;
             if (!ARENA_GROW(job->arena, out->items, out->count, out->cap))
                 return false;
-            out->items[out->count++] = (struct body){ops->items[i].host_call, t, begin, i, false};
+            out->items[out->count++] =
+                (struct recorded_form_body){ops->items[i].host_call, t, begin, i, false};
         }
     }
     for (size_t t = 0; t < process->tapes.thread_count; t++)
         for (size_t i = 0; i < process->threads[t].ops.count; i++) {
             const struct recorded_op *op = &process->threads[t].ops.items[i];
-            struct body *body = op->op.kind == OP_CALLBACK ? find_body(out, op->host_call) : NULL;
+            struct recorded_form_body *body =
+                op->op.kind == OP_CALLBACK ? find_body(out, op->host_call) : NULL;
             if (body)
                 body->called = true;
         }
@@ -81,7 +83,7 @@ static bool is_device_thread(const struct bodies *bodies, size_t thread)
 static bool is_in_body(const struct bodies *bodies, size_t thread, size_t place)
 {
     for (size_t i = 0; i < bodies->count; i++) {
-        const struct body *body = &bodies->items[i];
+        const struct recorded_form_body *body = &bodies->items[i];
         if (body->thread == thread && body->called && place >= body->begin && place <= body->end)
             return true;
     }
@@ -109,8 +111,9 @@ static size_t last_before(const struct recorded_process *process, const struct b
     return low > 0 ? low - 1 : SIZE_MAX;
 }
 
-static bool name_signal(struct recorded_job *job, const struct recorded_process *process,
-                        size_t thread, size_t place)
+static bool recorded_form_name_signal(struct recorded_job *job,
+                                      const struct recorded_process *process, size_t thread,
+                                      size_t place)
 {
     struct recorded_op *op = &process->threads[thread].ops.items[place];
     if (op->signal >= 0)
@@ -141,7 +144,7 @@ static bool order_thread(struct recorded_job *job, const struct recorded_process
             continue;
         known[of] = place + 1;
         op->after_thread = (int64_t)of;
-        if (!name_signal(job, process, of, place))
+        if (!recorded_form_name_signal(job, process, of, place))
             return false;
         op->op.object = process->threads[of].ops.items[place].signal;
         op->after_place = place;
@@ -154,7 +157,7 @@ static bool order_thread(struct recorded_job *job, const struct recorded_process
 /* ---- the thread's time ------------------------------------------------------------------------ */
 
 /* CPU time up to a moment of the host's clock. */
-static bool put_time(const struct writing *writing, int64_t until_ns)
+static bool recorded_form_put_time(const struct writing *writing, int64_t until_ns)
 {
     return !writing->job->timed || job_add_time(writing->job->out, writing->thread, until_ns, NULL);
 }
@@ -239,8 +242,8 @@ static bool put_callback(const struct writing *writing, const struct recorded_op
 
 /* A callback that says of its place in the stream that it is reached, or waits there for that of another one. A write that
    no stream waits for, of memory that nothing else uses, is left out. */
-static bool put_value(const struct writing *writing, const struct recorded_op *op,
-                      struct host_op *to)
+static bool recorded_form_put_value(const struct writing *writing, const struct recorded_op *op,
+                                    struct host_op *to)
 {
     const struct recorded_value *value = &writing->process->values[op->value - 1];
     struct job_thread body = {.host.rank = writing->thread->host.rank};
@@ -257,8 +260,8 @@ static bool put_value(const struct writing *writing, const struct recorded_op *o
     return to->body_count == 0 || writing_put(writing, to);
 }
 
-static void set_times(const struct writing *writing, const struct recorded_op *op,
-                      struct host_op *to)
+static void recorded_form_set_times(const struct writing *writing, const struct recorded_op *op,
+                                    struct host_op *to)
 {
     if (!writing->job->timed || !op->device_time.pushes)
         return;
@@ -288,7 +291,7 @@ static bool put_placed(const struct writing *writing, const struct recorded_op *
 {
     const struct recorded_job *job = writing->job;
     if (op->value > 0)
-        return put_value(writing, op, to);
+        return recorded_form_put_value(writing, op, to);
     if (to->kind == OP_GROUP && !place_parts(writing, op, rank, to))
         return false;
     if (to->kind == OP_GROUP && to->part_count == 0)
@@ -317,7 +320,7 @@ static bool put_op(const struct writing *writing, const struct recorded_op *op)
     if (to.kind == OP_CALLBACK && !writing->bodies)
         return plan_add_unrecorded(writing->job->plan, "host functions in a graph",
                                    "a plan has none");
-    set_times(writing, op, &to);
+    recorded_form_set_times(writing, op, &to);
     set_ranks(writing, op, rank, &to);
     return (is_left_out || put_placed(writing, op, rank, &to)) &&
            put_flag(writing, OP_SIGNAL, op->signal);
@@ -327,13 +330,13 @@ static bool put_op(const struct writing *writing, const struct recorded_op *op)
 static bool put_callback(const struct writing *writing, const struct recorded_op *op,
                          struct host_op *to)
 {
-    const struct body *body = find_body(writing->bodies, op->host_call);
+    const struct recorded_form_body *body = find_body(writing->bodies, op->host_call);
     struct job_thread ops = {.host.rank = writing->thread->host.rank};
     const struct writing inside = {writing->job, writing->process, writing->bodies, &ops};
     if (body) {
         const struct recorded_op *items = writing->process->threads[body->thread].ops.items;
         ops.clock_ns = items[body->begin].begin_ns;
-        if (!put_time(&inside, items[body->end].begin_ns))
+        if (!recorded_form_put_time(&inside, items[body->end].begin_ns))
             return false;
         for (size_t i = body->begin; i <= body->end; i++) {
             const enum op_kind kind = items[i].op.kind;
@@ -359,8 +362,8 @@ static int home_of(const struct recorded_process *process, const struct recorded
     return process->first_rank;
 }
 
-static bool write_thread(struct recorded_job *job, struct recorded_process *process,
-                         const struct bodies *bodies, size_t index)
+static bool recorded_form_write_thread(struct recorded_job *job, struct recorded_process *process,
+                                       const struct bodies *bodies, size_t index)
 {
     struct recorded_thread *from = &process->threads[index];
     const struct recorded_ops *ops = &from->ops;
@@ -377,12 +380,13 @@ static bool write_thread(struct recorded_job *job, struct recorded_process *proc
     thread->clock_ns = job->begin_ns - process->tapes.wall_ns;
     for (size_t i = 0; i < ops->count; i++) {
         /* An await stands where the thread began to wait, so no time is in front of it. */
-        if ((ops->items[i].op.kind != OP_AWAIT && !put_time(&writing, ops->items[i].begin_ns)) ||
+        if ((ops->items[i].op.kind != OP_AWAIT &&
+             !recorded_form_put_time(&writing, ops->items[i].begin_ns)) ||
             !put_op(&writing, &ops->items[i]))
             return false;
         job_pass_time(thread, passed_ns(&writing, &ops->items[i]));
     }
-    if (ops->count > 0 && !put_time(&writing, ops->items[ops->count - 1].end_ns))
+    if (ops->count > 0 && !recorded_form_put_time(&writing, ops->items[ops->count - 1].end_ns))
         return false;
     if (thread->host.op_count > 0) {
         from->home = home;
@@ -442,12 +446,12 @@ static bool write_threads(struct recorded_job *job, struct recorded_process *pro
                           struct bodies *bodies)
 {
     for (size_t t = 0; t < process->tapes.thread_count; t++)
-        if (!is_device_thread(bodies, t) && !write_thread(job, process, bodies, t))
+        if (!is_device_thread(bodies, t) && !recorded_form_write_thread(job, process, bodies, t))
             return false;
     return true;
 }
 
-static bool write_processes(struct recorded_job *job)
+static bool recorded_form_write_processes(struct recorded_job *job)
 {
     struct bodies *bodies = arena_array(job->arena, job->process_count + 1, sizeof *bodies);
     bool good = bodies != NULL;
@@ -476,7 +480,7 @@ static void find_begin(struct recorded_job *job)
 }
 
 /* A process without a device is a rank all the same. */
-static void number_ranks(struct recorded_job *job)
+static void recorded_form_number_ranks(struct recorded_job *job)
 {
     int rank = 0;
     for (size_t i = 0; i < job->process_count; i++) {
@@ -488,7 +492,7 @@ static void number_ranks(struct recorded_job *job)
     job->plan->ranks = rank;
 }
 
-static void note_streams(const struct host_op *ops, size_t count, bool *used)
+static void recorded_form_note_streams(const struct host_op *ops, size_t count, bool *used)
 {
     for (size_t i = 0; i < count; i++) {
         if (ops[i].stream >= 0)
@@ -510,9 +514,10 @@ static bool drop_specs(struct recorded_job *job)
         return false;
     memset(used, 0, count * sizeof *used);
     for (size_t i = 0; i < job->out->thread_count; i++)
-        note_streams(job->out->threads[i]->host.ops, job->out->threads[i]->host.op_count, used);
+        recorded_form_note_streams(job->out->threads[i]->host.ops,
+                                   job->out->threads[i]->host.op_count, used);
     for (size_t i = 0; i < plan->graph_count; i++)
-        note_streams(plan->graphs[i].ops, plan->graphs[i].op_count, used);
+        recorded_form_note_streams(plan->graphs[i].ops, plan->graphs[i].op_count, used);
     for (size_t i = 0; i < plan->stream_spec_count; i++)
         if (used[plan->stream_specs[i].stream])
             plan->stream_specs[kept++] = plan->stream_specs[i];
@@ -551,7 +556,7 @@ static const char *about_queries(const struct recorded_job *job)
                         waits == 1 ? "y was" : "ies were");
 }
 
-static const char *about(const struct recorded_job *job)
+static const char *recorded_form_about(const struct recorded_job *job)
 {
     const size_t measured = job->pushes - job->untimed_pushes;
     const char *times = job->timed ? arena_printf(job->arena,
@@ -695,7 +700,7 @@ static bool say_unseen(struct recorded_job *job)
 bool recorded_write(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
-    number_ranks(job);
+    recorded_form_number_ranks(job);
     for (size_t i = 0; i < job->process_count; i++)
         if (!recorded_values_pair(job, &job->processes[i]))
             return false;
@@ -708,8 +713,8 @@ bool recorded_write(struct recorded_job *job)
     plan->machine.launch_latency_ns = recorded_clock_latency(job);
     plan->machine.launch_order_implicit = job->options->launch_order;
     plan->name = arena_strdup(job->arena, job->options->name);
-    plan->about = about(job);
+    plan->about = recorded_form_about(job);
     if (!plan->name || !plan->about || !recorded_comm_write(job))
         return false;
-    return write_processes(job) && drop_specs(job) && say_unseen(job);
+    return recorded_form_write_processes(job) && drop_specs(job) && say_unseen(job);
 }

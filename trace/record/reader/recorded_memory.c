@@ -16,7 +16,7 @@
 #include "base/sort.h"
 
 /* The number of live allocations that begin at or before an address. */
-static size_t count_before(const struct recorded_process *process, uint64_t address)
+static size_t recorded_memory_count_before(const struct recorded_process *process, uint64_t address)
 {
     return SORT_FIRST(i, 0, process->live_count,
                       process->blocks[process->by_address[i]].address > address);
@@ -24,7 +24,7 @@ static size_t count_before(const struct recorded_process *process, uint64_t addr
 
 size_t recorded_memory_find(const struct recorded_process *process, uint64_t address)
 {
-    const size_t place = count_before(process, address);
+    const size_t place = recorded_memory_count_before(process, address);
     if (place == 0)
         return SIZE_MAX;
     const size_t block = process->by_address[place - 1];
@@ -34,7 +34,7 @@ size_t recorded_memory_find(const struct recorded_process *process, uint64_t add
 
 void recorded_memory_end(struct recorded_process *process, size_t block)
 {
-    const size_t place = count_before(process, process->blocks[block].address);
+    const size_t place = recorded_memory_count_before(process, process->blocks[block].address);
     process->blocks[block].live = false;
     if (place == 0 || process->by_address[place - 1] != block)
         return;
@@ -73,7 +73,7 @@ bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *pr
                                                     .device = device,
                                                     .live = true,
                                                     .name = name};
-    const size_t place = count_before(process, address);
+    const size_t place = recorded_memory_count_before(process, address);
     memmove(&process->by_address[place + 1], &process->by_address[place],
             (process->live_count - place) * sizeof *process->by_address);
     process->by_address[place] = *out;

@@ -34,7 +34,7 @@
 
 /* ---- host functions ------------------------------------------------------------------------------ */
 
-static int by_number(const void *left, const void *right)
+static int recorded_order_by_number(const void *left, const void *right)
 {
     const struct recorded_host_call *a = left, *b = right;
     return compare_u64(a->number, b->number);
@@ -55,7 +55,7 @@ static bool list_host_calls(struct recorded_job *job, struct recorded_process *p
                 (struct recorded_host_call){tape->items[i]->word[1], {t, i + 1}};
         }
     }
-    SORT(process->host_calls, process->host_call_count, by_number);
+    SORT(process->host_calls, process->host_call_count, recorded_order_by_number);
     return true;
 }
 
@@ -136,9 +136,10 @@ bool walk_order_host(const struct walk *walk)
     const struct recorded_process *process = walk->process;
     const struct recorded_host_call key = {.number = walk->item->word[0]};
     const struct recorded_host_call *found =
-        process->host_call_count == 0 ? NULL
-                                      : bsearch(&key, process->host_calls, process->host_call_count,
-                                                sizeof *process->host_calls, by_number);
+        process->host_call_count == 0
+            ? NULL
+            : bsearch(&key, process->host_calls, process->host_call_count,
+                      sizeof *process->host_calls, recorded_order_by_number);
     return !found || walk_order_follow(walk, found->call.thread, found->call.place);
 }
 
@@ -161,7 +162,8 @@ struct recorded_use walk_order_here(const struct walk *walk)
                : (struct recorded_use){.thread = walk->number, .place = walk->thread->place};
 }
 
-static bool overlap(const struct recorded_access *one, const struct recorded_access *other)
+static bool recorded_order_overlap(const struct recorded_access *one,
+                                   const struct recorded_access *other)
 {
     const uint64_t one_end = one->to ? one->to : one->from + 1,
                    other_end = other->to ? other->to : other->from + 1;
@@ -171,9 +173,9 @@ static bool overlap(const struct recorded_access *one, const struct recorded_acc
 static void order_access(const struct walk *walk, const struct recorded_access *access)
 {
     struct recorded_block *block = &walk->process->blocks[access->block];
-    if (overlap(access, &block->last_write))
+    if (recorded_order_overlap(access, &block->last_write))
         walk_order_use(walk, &block->writer);
-    else if (access->write && overlap(access, &block->last_read))
+    else if (access->write && recorded_order_overlap(access, &block->last_read))
         walk_order_use(walk, &block->reader);
     *(access->write ? &block->last_write : &block->last_read) = *access;
     *(access->write ? &block->writer : &block->reader) = walk_order_here(walk);
@@ -250,13 +252,14 @@ static void frontier_drop_ended(const struct recorded_process *process,
     list->count = kept;
 }
 
-static size_t stream_index(const struct walk *walk, const struct recorded_stream *stream)
+static size_t recorded_order_stream_index(const struct walk *walk,
+                                          const struct recorded_stream *stream)
 {
     return (size_t)(stream - walk->process->streams);
 }
 
 /* True if all work of the stream so far comes in front of the item, in every run. */
-static bool is_ordered(const struct walk *walk, const struct recorded_stream *stream)
+static bool recorded_order_is_ordered(const struct walk *walk, const struct recorded_stream *stream)
 {
     return stream->capture < 0 && !stream->unordered && walk_order_is_behind(walk, &stream->used);
 }
@@ -267,7 +270,7 @@ bool walk_frontier_push(const struct walk *walk, struct recorded_stream *stream)
     for (size_t i = 0; stream->blocking && stream->capture < 0 && i < process->stream_count; i++) {
         const struct recorded_stream *other = &process->streams[i];
         if (other != stream && other->device == stream->device && other->pushes > 0 &&
-            recorded_comes_before(other, stream) && is_ordered(walk, other) &&
+            recorded_comes_before(other, stream) && recorded_order_is_ordered(walk, other) &&
             !frontier_add_all(walk, &stream->frontier, i, other->pushes, &other->frontier))
             return false;
     }
@@ -277,7 +280,7 @@ bool walk_frontier_push(const struct walk *walk, struct recorded_stream *stream)
 bool walk_frontier_record(const struct walk *walk, struct recorded_event *event,
                           struct recorded_stream *stream)
 {
-    event->stream = stream_index(walk, stream);
+    event->stream = recorded_order_stream_index(walk, stream);
     event->pushes = event->implied = stream->pushes;
     event->frontier.count = 0;
     if (stream->unordered || stream->capture >= 0)
@@ -363,8 +366,9 @@ static bool observe_all(const struct walk *walk, size_t stream, uint64_t pushes,
 bool walk_order_observe_stream(const struct walk *walk, struct recorded_stream *stream,
                                bool by_wait)
 {
-    return !is_ordered(walk, stream) || observe_all(walk, stream_index(walk, stream),
-                                                    stream->pushes, &stream->frontier, by_wait);
+    return !recorded_order_is_ordered(walk, stream) ||
+           observe_all(walk, recorded_order_stream_index(walk, stream), stream->pushes,
+                       &stream->frontier, by_wait);
 }
 
 bool walk_order_observe_event(const struct walk *walk, struct recorded_event *event, bool by_wait)

@@ -45,7 +45,7 @@ static void end_loop(const struct walk *walk, struct recorded_poller *poller)
     poller->not_ready = false;
 }
 
-static void give_up(const struct walk *walk, struct recorded_pollers *pollers)
+static void recorded_queries_give_up(const struct walk *walk, struct recorded_pollers *pollers)
 {
     struct recorded_poller *poller = find_poller(walk, pollers);
     if (poller)
@@ -57,14 +57,14 @@ static void give_up(const struct walk *walk, struct recorded_pollers *pollers)
 bool walk_observe_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
 {
     if (by_wait)
-        give_up(walk, &stream->pollers);
+        recorded_queries_give_up(walk, &stream->pollers);
     return walk_order_observe_stream(walk, stream, by_wait);
 }
 
 bool walk_observe_event(const struct walk *walk, struct recorded_event *event, bool by_wait)
 {
     if (by_wait)
-        give_up(walk, &event->pollers);
+        recorded_queries_give_up(walk, &event->pollers);
     return walk_order_observe_event(walk, event, by_wait);
 }
 
@@ -78,7 +78,7 @@ bool walk_observe_device(const struct walk *walk, int device)
     return true;
 }
 
-static bool is_empty(const struct recorded_event *event)
+static bool recorded_queries_is_empty(const struct recorded_event *event)
 {
     return event->records == 0 || event->capture >= 0;
 }
@@ -87,7 +87,7 @@ static bool is_empty(const struct recorded_event *event)
 static bool is_certain_event(const struct walk *walk, const struct recorded_event *event,
                              bool by_wait)
 {
-    return is_empty(event) ||
+    return recorded_queries_is_empty(event) ||
            (!by_wait && event->synced_by == (int64_t)walk->number &&
             event->synced == event->records && walk_order_is_behind(walk, &event->recorded)) ||
            walk_has_observed_record(walk, event, by_wait);
@@ -157,7 +157,7 @@ bool walk_count_push(const struct walk *walk, struct recorded_stream *stream)
 {
     use_stream(walk, stream);
     check_certain(walk, &stream->certain);
-    give_up(walk, &stream->pollers);
+    recorded_queries_give_up(walk, &stream->pollers);
     stream->pushes++;
     return walk_frontier_push(walk, stream);
 }

@@ -13,7 +13,7 @@
 enum { WORDS = 320 };
 
 /* A thread, or the operations of a graph, under way. */
-struct telling {
+struct recorded_run_telling {
     struct recorded_job *job;
     const struct recorded_process *process;
     struct trace *trace;
@@ -40,7 +40,8 @@ static size_t count_first(const struct recorded_op *group, bool collectives)
 }
 
 /* NULL: no memory. */
-static const char *collectives_name(const struct telling *telling, const struct recorded_op *group)
+static const char *collectives_name(const struct recorded_run_telling *telling,
+                                    const struct recorded_op *group)
 {
     const bool single = count_first(group, true) == 1;
     const char *name = "";
@@ -55,7 +56,8 @@ static const char *collectives_name(const struct telling *telling, const struct 
     return name;
 }
 
-static const char *messages_name(const struct telling *telling, const struct recorded_op *group)
+static const char *messages_name(const struct recorded_run_telling *telling,
+                                 const struct recorded_op *group)
 {
     char name[WORDS];
     for (size_t i = 0; i < group->op.part_count; i++) {
@@ -71,21 +73,23 @@ static const char *messages_name(const struct telling *telling, const struct rec
 }
 
 /* As the plan's prediction names it, beside which the run is shown. NULL: no memory. */
-static const char *name_of(const struct telling *telling, const struct recorded_op *op)
+static const char *recorded_run_name_of(const struct recorded_run_telling *telling,
+                                        const struct recorded_op *op)
 {
     if (op->op.kind != OP_GROUP || op->op.part_count == 0)
         return op->op.name ? op->op.name : op_key(op->op.kind);
     return count_first(op, true) > 0 ? collectives_name(telling, op) : messages_name(telling, op);
 }
 
-static int agent_of(const struct telling *telling, int rank, enum trace_agent_kind kind,
-                    const char *name, int position)
+static int recorded_run_agent_of(const struct recorded_run_telling *telling, int rank,
+                                 enum trace_agent_kind kind, const char *name, int position)
 {
     const int found = trace_find_agent(telling->trace, rank, kind, name);
     return found >= 0 ? found : trace_add_agent(telling->trace, rank, kind, name, position);
 }
 
-static int add_span(const struct telling *telling, int agent, struct trace_span span)
+static int recorded_run_add_span(const struct recorded_run_telling *telling, int agent,
+                                 struct trace_span span)
 {
     span.agent = agent;
     span.iteration = -1;
@@ -97,49 +101,52 @@ static int add_span(const struct telling *telling, int agent, struct trace_span 
 /* ---- devices ---------------------------------------------------------------------------------- */
 
 /* In a graph a stream is one of the graph, as in the machine. */
-static int stream_agent(const struct telling *telling, const struct recorded_op *op)
+static int stream_agent(const struct recorded_run_telling *telling, const struct recorded_op *op)
 {
     const char *stream = telling->job->plan->streams.items[op->op.stream];
     char name[WORDS];
     if (telling->graph)
         snprintf(name, sizeof name, "%s.%s", telling->graph, stream);
-    return agent_of(telling, recorded_rank(telling->process, op->device), TRACE_STREAM,
-                    telling->graph ? name : stream, op->op.stream);
+    return recorded_run_agent_of(telling, recorded_rank(telling->process, op->device), TRACE_STREAM,
+                                 telling->graph ? name : stream, op->op.stream);
 }
 
-static bool add_peer_wait(const struct telling *telling, const struct recorded_op *op,
-                          const char *name, int64_t from_ns, int64_t to_ns)
+static bool recorded_run_add_peer_wait(const struct recorded_run_telling *telling,
+                                       const struct recorded_op *op, const char *name,
+                                       int64_t from_ns, int64_t to_ns)
 {
     char text[WORDS];
     if (to_ns <= from_ns)
         return true;
     snprintf(text, sizeof text, "other ranks in %s (by the least time over the ranks)", name);
-    return add_span(telling, stream_agent(telling, op),
-                    (struct trace_span){
-                        .kind = SPAN_WAIT, .start_ns = from_ns, .end_ns = to_ns, .cause = text}) >=
-           0;
+    return recorded_run_add_span(
+               telling, stream_agent(telling, op),
+               (struct trace_span){
+                   .kind = SPAN_WAIT, .start_ns = from_ns, .end_ns = to_ns, .cause = text}) >= 0;
 }
 
 /* `launch`: the span of the call; -1: none. */
-static bool add_work(const struct telling *telling, const struct recorded_op *op, int64_t start_ns,
-                     int64_t end_ns, int launch)
+static bool recorded_run_add_work(const struct recorded_run_telling *telling,
+                                  const struct recorded_op *op, int64_t start_ns, int64_t end_ns,
+                                  int launch)
 {
     const int64_t meets_ns = op->device_time.meets_ns;
     const int64_t begin_ns =
         meets_ns > 0 && meets_ns < end_ns - start_ns ? end_ns - meets_ns : start_ns;
-    const char *name = name_of(telling, op);
+    const char *name = recorded_run_name_of(telling, op);
     if (!name)
         return false;
-    const int span =
-        add_span(telling, stream_agent(telling, op),
-                 (struct trace_span){
-                     .kind = SPAN_DEVICE, .task = name, .start_ns = begin_ns, .end_ns = end_ns});
-    return span >= 0 && add_peer_wait(telling, op, name, start_ns, begin_ns) &&
+    const int span = recorded_run_add_span(
+        telling, stream_agent(telling, op),
+        (struct trace_span){
+            .kind = SPAN_DEVICE, .task = name, .start_ns = begin_ns, .end_ns = end_ns});
+    return span >= 0 && recorded_run_add_peer_wait(telling, op, name, start_ns, begin_ns) &&
            (launch < 0 || trace_add_edge(telling->trace, launch, span, EDGE_LAUNCH) >= 0);
 }
 
 /* The operations of the graph that is launched, where as many were measured; else the launch is one operation. */
-static bool add_graph(const struct telling *telling, const struct recorded_op *op, int launch)
+static bool add_graph(const struct recorded_run_telling *telling, const struct recorded_op *op,
+                      int launch)
 {
     const struct recorded_process *process = telling->process;
     const struct recorded_graph *graph = NULL;
@@ -152,14 +159,15 @@ static bool add_graph(const struct telling *telling, const struct recorded_op *o
     for (size_t i = 0; graph && i < graph->ops.count; i++)
         pushes += graph->ops.items[i].device_time.pushes;
     if (pushes != count)
-        return add_work(telling, op, op->device_time.start_ns, op->device_time.end_ns, launch);
-    struct telling inside = *telling;
+        return recorded_run_add_work(telling, op, op->device_time.start_ns, op->device_time.end_ns,
+                                     launch);
+    struct recorded_run_telling inside = *telling;
     inside.graph = op->op.name;
     for (size_t i = 0; i < graph->ops.count; i++) {
         const struct recorded_op *node = &graph->ops.items[i];
         if (!node->device_time.pushes)
             continue;
-        if (!add_work(&inside, node, spans[at].start_ns, spans[at].end_ns, launch))
+        if (!recorded_run_add_work(&inside, node, spans[at].start_ns, spans[at].end_ns, launch))
             return false;
         at++;
     }
@@ -168,47 +176,50 @@ static bool add_graph(const struct telling *telling, const struct recorded_op *o
 
 /* ---- threads ---------------------------------------------------------------------------------- */
 
-static int add_call(const struct telling *telling, const struct recorded_op *op, int thread)
+static int recorded_run_add_call(const struct recorded_run_telling *telling,
+                                 const struct recorded_op *op, int thread)
 {
     const bool waits = op->op.kind == OP_SYNC;
-    const int agent = agent_of(telling, telling->home, TRACE_THREAD, telling->name, thread);
-    const char *name = waits ? NULL : name_of(telling, op);
+    const int agent =
+        recorded_run_agent_of(telling, telling->home, TRACE_THREAD, telling->name, thread);
+    const char *name = waits ? NULL : recorded_run_name_of(telling, op);
     if (!waits && !name)
         return -1;
-    return add_span(telling, agent,
-                    (struct trace_span){.kind = waits ? SPAN_WAIT : SPAN_HOST,
-                                        .task = name,
-                                        .start_ns = op->begin_ns,
-                                        .end_ns = op->end_ns,
-                                        .cause = waits ? "device" : NULL});
+    return recorded_run_add_span(telling, agent,
+                                 (struct trace_span){.kind = waits ? SPAN_WAIT : SPAN_HOST,
+                                                     .task = name,
+                                                     .start_ns = op->begin_ns,
+                                                     .end_ns = op->end_ns,
+                                                     .cause = waits ? "device" : NULL});
 }
 
-static bool add_op(const struct telling *telling, const struct recorded_op *op, int thread)
+static bool recorded_run_add_op(const struct recorded_run_telling *telling,
+                                const struct recorded_op *op, int thread)
 {
     const struct recorded_device_time *time = &op->device_time;
     int call = -1;
     if (!time->pushes && op->op.kind != OP_SYNC)
         return true;
-    if (telling->name && (call = add_call(telling, op, thread)) < 0)
+    if (telling->name && (call = recorded_run_add_call(telling, op, thread)) < 0)
         return false;
     if (!time->known)
         return true;
     return op->op.is_graph ? add_graph(telling, op, call)
-                           : add_work(telling, op, time->start_ns, time->end_ns, call);
+                           : recorded_run_add_work(telling, op, time->start_ns, time->end_ns, call);
 }
 
 static bool add_process(struct recorded_job *job, const struct recorded_process *process)
 {
-    struct telling telling = {.job = job,
-                              .process = process,
-                              .trace = job->options->run,
-                              .shift_ns = process->tapes.wall_ns - job->begin_ns};
+    struct recorded_run_telling telling = {.job = job,
+                                           .process = process,
+                                           .trace = job->options->run,
+                                           .shift_ns = process->tapes.wall_ns - job->begin_ns};
     for (size_t t = 0; t < process->tapes.thread_count; t++) {
         const struct recorded_thread *thread = &process->threads[t];
         telling.home = thread->home;
         telling.name = thread->name;
         for (size_t i = 0; i < thread->ops.count; i++)
-            if (!add_op(&telling, &thread->ops.items[i], (int)t))
+            if (!recorded_run_add_op(&telling, &thread->ops.items[i], (int)t))
                 return false;
     }
     return true;
@@ -216,7 +227,7 @@ static bool add_process(struct recorded_job *job, const struct recorded_process 
 
 /* ---- the run ---------------------------------------------------------------------------------- */
 
-static enum status add_info(struct recorded_job *job)
+static enum status recorded_run_add_info(struct recorded_job *job)
 {
     struct trace *trace = job->options->run;
     int64_t start_ns;
@@ -253,5 +264,5 @@ enum status recorded_run(struct recorded_job *job)
     for (size_t i = 0; i < job->process_count; i++)
         if (!add_process(job, &job->processes[i]))
             return diag_no_memory(job->diag);
-    return add_info(job);
+    return recorded_run_add_info(job);
 }

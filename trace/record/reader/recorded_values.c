@@ -17,7 +17,7 @@
 
 enum { AT_LEAST = 0, KIND = 7, NO_BARRIER = 1 }; /* flags of waits and writes */
 
-static const char *name_of(bool writes)
+static const char *recorded_values_name_of(bool writes)
 {
     return writes ? "cuStreamWriteValue" : "cuStreamWaitValue";
 }
@@ -40,8 +40,8 @@ bool walk_take_value(const struct walk *walk, bool writes)
     if (!stream)
         return false;
     if (stream->capture >= 0)
-        return walk_unmodelled(walk,
-                               arena_printf(walk->job->arena, "%s in a capture", name_of(writes)));
+        return walk_unmodelled(walk, arena_printf(walk->job->arena, "%s in a capture",
+                                                  recorded_values_name_of(writes)));
     const struct recorded_value value = {.writes = writes,
                                          .address = word[1],
                                          .bytes = word[2],
@@ -60,7 +60,7 @@ bool walk_take_value(const struct walk *walk, bool writes)
 
 /* ---- pairs --------------------------------------------------------------------------------------- */
 
-static int by_place(const void *left, const void *right)
+static int recorded_values_by_place(const void *left, const void *right)
 {
     const struct recorded_value *a = *(struct recorded_value *const *)left,
                                 *b = *(struct recorded_value *const *)right;
@@ -70,13 +70,13 @@ static int by_place(const void *left, const void *right)
 }
 
 /* The uses of one place. */
-struct place {
+struct recorded_values_place {
     struct recorded_value **items;
     size_t count;
 };
 
 /* A wait for at least a value compares the signed difference: that of numbers without the first bit is clear. */
-static bool is_small(const struct recorded_value *value)
+static bool recorded_values_is_small(const struct recorded_value *value)
 {
     return (value->bytes == 4 && value->value <= INT32_MAX) ||
            (value->bytes == 8 && value->value <= INT64_MAX);
@@ -90,12 +90,13 @@ static bool value_follows(const struct recorded_process *process,
            (!before || (before->stream == write->stream && before->value < write->value));
 }
 
-static bool values_grow(const struct recorded_process *process, const struct place *place)
+static bool values_grow(const struct recorded_process *process,
+                        const struct recorded_values_place *place)
 {
     const struct recorded_value *before = NULL;
     for (size_t i = 0; i < place->count; i++) {
         const struct recorded_value *at = place->items[i];
-        if (!is_small(at) || at->bytes != place->items[0]->bytes ||
+        if (!recorded_values_is_small(at) || at->bytes != place->items[0]->bytes ||
             (at->writes && !value_follows(process, at, before)))
             return false;
         before = at->writes ? at : before;
@@ -104,7 +105,7 @@ static bool values_grow(const struct recorded_process *process, const struct pla
 }
 
 /* NULL: none ends it. A wait for 0 ends where there is any value. */
-static struct recorded_value *find_write(const struct place *place,
+static struct recorded_value *find_write(const struct recorded_values_place *place,
                                          const struct recorded_value *wait)
 {
     if ((wait->flags & KIND) != AT_LEAST || wait->value == 0)
@@ -115,8 +116,9 @@ static struct recorded_value *find_write(const struct place *place,
     return NULL;
 }
 
-static bool name_signal(struct recorded_job *job, const struct recorded_process *process,
-                        struct recorded_value *write)
+static bool recorded_values_name_signal(struct recorded_job *job,
+                                        const struct recorded_process *process,
+                                        struct recorded_value *write)
 {
     const char *name = arena_printf(job->arena, "r%d.value%zu", process->first_rank,
                                     (size_t)(write - process->values) + 1);
@@ -126,7 +128,7 @@ static bool name_signal(struct recorded_job *job, const struct recorded_process 
 }
 
 static bool values_pair(struct recorded_job *job, struct recorded_process *process,
-                        const struct place *place)
+                        const struct recorded_values_place *place)
 {
     const struct walk walk = {.job = job, .process = process};
     const bool good = values_grow(process, place);
@@ -136,7 +138,8 @@ static bool values_pair(struct recorded_job *job, struct recorded_process *proce
         struct recorded_value *write = good && !wait->writes ? find_write(place, wait) : NULL;
         if (wait->writes)
             continue;
-        if (write ? !name_signal(job, process, write) : !walk_unmodelled(&walk, name_of(false)))
+        if (write ? !recorded_values_name_signal(job, process, write)
+                  : !walk_unmodelled(&walk, recorded_values_name_of(false)))
             return false;
         wait->signal = write ? write->signal : -1;
         awaited = awaited || write;
@@ -153,11 +156,11 @@ bool recorded_values_pair(struct recorded_job *job, struct recorded_process *pro
         return false;
     for (size_t i = 0; i < count; i++)
         all[i] = &process->values[i];
-    SORT(all, count, by_place);
+    SORT(all, count, recorded_values_by_place);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && all[end]->address == all[i]->address;)
             end++;
-        if (!values_pair(job, process, &(struct place){all + i, end - i}))
+        if (!values_pair(job, process, &(struct recorded_values_place){all + i, end - i}))
             return false;
     }
     return true;

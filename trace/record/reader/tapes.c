@@ -7,14 +7,14 @@
 #include "trace/job/bytes.h"
 #include "base/array.h"
 
-struct reading {
+struct tapes_reading {
     struct arena *arena;
     struct tapes *tapes;
     struct diag *diag;
     const char *path;
 };
 
-static enum status damaged(const struct reading *reading, const char *what)
+static enum status damaged(const struct tapes_reading *reading, const char *what)
 {
     return diag_error(reading->diag, STATUS_INPUT, "%s: the recording is damaged: %s",
                       reading->path, what);
@@ -31,7 +31,8 @@ static size_t least_words(unsigned kind)
     return least[kind];
 }
 
-static enum status find_thread(struct reading *reading, uint32_t number, struct tape_thread **out)
+static enum status find_thread(struct tapes_reading *reading, uint32_t number,
+                               struct tape_thread **out)
 {
     struct tapes *tapes = reading->tapes;
     if (number == 0 || number > 1000000)
@@ -56,7 +57,7 @@ static void take_process(struct tapes *tapes, const struct recording_item *item)
     tapes->touches = item->words > 4 && item->word[4] != 0;
 }
 
-static enum status add_items(struct reading *reading, const struct recording_chunk *chunk,
+static enum status add_items(struct tapes_reading *reading, const struct recording_chunk *chunk,
                              struct tape_thread *thread)
 {
     const char *at = (const char *)(chunk + 1), *end = at + chunk->used;
@@ -79,7 +80,8 @@ static enum status add_items(struct reading *reading, const struct recording_chu
     return STATUS_OK;
 }
 
-static enum status add_chunk(struct reading *reading, const struct recording_chunk *chunk)
+static enum status tapes_add_chunk(struct tapes_reading *reading,
+                                   const struct recording_chunk *chunk)
 {
     struct tape_thread *thread = NULL;
     if (memcmp(chunk->magic, RECORDING_MAGIC, sizeof chunk->magic) != 0)
@@ -101,7 +103,7 @@ static bool is_unused(const struct recording_chunk *chunk)
 }
 
 /* The next chunk of the file; NULL with STATUS_OK at its end. */
-static enum status read_chunk(struct reading *reading, struct bytes *bytes,
+static enum status read_chunk(struct tapes_reading *reading, struct bytes *bytes,
                               struct recording_chunk **out)
 {
     char *buffer = arena_alloc(reading->arena, RECORDING_CHUNK);
@@ -126,14 +128,14 @@ static enum status read_chunk(struct reading *reading, struct bytes *bytes,
 enum status tapes_read(struct bytes *bytes, struct arena *arena, struct tapes *out,
                        struct diag *diag)
 {
-    struct reading reading = {arena, out, diag, bytes_name(bytes)};
+    struct tapes_reading reading = {arena, out, diag, bytes_name(bytes)};
     struct recording_chunk *chunk = NULL;
     enum status status;
     *out = (struct tapes){.path = bytes_name(bytes), .rank = -1};
     do {
         status = read_chunk(&reading, bytes, &chunk);
         if (status == STATUS_OK && chunk && !is_unused(chunk))
-            status = add_chunk(&reading, chunk);
+            status = tapes_add_chunk(&reading, chunk);
     } while (status == STATUS_OK && chunk);
     return status == STATUS_OK && out->thread_count == 0 ? damaged(&reading, "it is empty")
                                                          : status;

@@ -19,7 +19,7 @@ struct attributes {
     unsigned flags;
 };
 
-struct batch {
+struct batches_batch {
     const handle *to, *from;
     const size_t *bytes;
     size_t count;
@@ -27,7 +27,7 @@ struct batch {
     size_t attribute_count;
 };
 
-static bool is_in_order(const struct batch *batch)
+static bool is_in_order(const struct batches_batch *batch)
 {
     for (size_t i = 0; i < batch->attribute_count; i++)
         if (batch->attributes[i].order != IN_STREAM_ORDER)
@@ -35,7 +35,8 @@ static bool is_in_order(const struct batch *batch)
     return true;
 }
 
-static void end_batch(const struct call *call, int result, word stream, const struct batch *batch)
+static void end_batch(const struct tape_call *call, int result, word stream,
+                      const struct batches_batch *batch)
 {
     word words[MOST];
     if (result == 0 && (batch->count > MOST_COPIES || !is_in_order(batch))) {
@@ -78,8 +79,8 @@ static bool has_failed_index(void)
         REAL(name, (const handle *, const handle *, const size_t *, size_t,                        \
                     const struct attributes *, const size_t *, size_t, handle, handle))            \
         const word none = none_is;                                                                 \
-        const struct batch batch = {to, from, bytes, count, attributes, attribute_count};          \
-        const struct call call = tape_begin(RECORDING_COPY_BATCH);                                 \
+        const struct batches_batch batch = {to, from, bytes, count, attributes, attribute_count};  \
+        const struct tape_call call = tape_begin(RECORDING_COPY_BATCH);                            \
         const int result = real(to, from, bytes, count, attributes, first, attribute_count, h, i); \
         const handle stream = has_index ? i : h;                                                   \
         end_batch(&call, result, ON(stream), &batch);                                              \

@@ -9,23 +9,23 @@
 struct position {
     size_t x, y, z;
 };
-struct pitched {
+struct boxes_pitched {
     char *address;
     size_t pitch, width, height;
 };
-struct extent {
+struct boxes_extent {
     size_t width, height, depth;
 };
 
-struct place {
+struct boxes_place {
     word address, pitch, slice; /* bytes from row to row, and from slice to slice */
 };
 
 enum { HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, BY_ADDRESS }; /* as cudaMemcpyKind */
 
-static void end_copy(const struct call *call, word stream, const struct place *to,
-                     const struct place *from, const struct extent *size, word direction,
-                     bool waits)
+static void end_copy(const struct tape_call *call, word stream, const struct boxes_place *to,
+                     const struct boxes_place *from, const struct boxes_extent *size,
+                     word direction, bool waits)
 {
     calls_end(call, RECORDING_COPY_2D,
               WORDS(stream, to->address, to->pitch, from->address, from->pitch, size->width,
@@ -35,42 +35,42 @@ static void end_copy(const struct call *call, word stream, const struct place *t
 /* ---- the runtime ------------------------------------------------------------------------------- */
 
 /* cudaMemcpy3DParms and cudaMemcpy3DPeerParms */
-struct end {
+struct boxes_end {
     handle array;
     struct position at;
-    struct pitched memory;
+    struct boxes_pitched memory;
 };
 struct box_copy {
-    struct end from, to;
-    struct extent size;
+    struct boxes_end from, to;
+    struct boxes_extent size;
     int direction;
 };
 struct end_on_device {
-    struct end end;
+    struct boxes_end end;
     int device;
 };
 struct peer_copy {
     struct end_on_device from, to;
-    struct extent size;
+    struct boxes_extent size;
 };
 
-static struct place place_of(const struct end *end)
+static struct boxes_place boxes_place_of(const struct boxes_end *end)
 {
     const size_t slice = end->memory.pitch * end->memory.height;
-    return (struct place){WORD_OF(end->memory.address) + end->at.z * slice +
-                              end->at.y * end->memory.pitch + end->at.x,
-                          end->memory.pitch, slice};
+    return (struct boxes_place){WORD_OF(end->memory.address) + end->at.z * slice +
+                                    end->at.y * end->memory.pitch + end->at.x,
+                                end->memory.pitch, slice};
 }
 
-static void end_box(const struct call *call, int result, const char *name, word stream,
-                    const struct end *to, const struct end *from, const struct extent *size,
-                    word direction, bool waits)
+static void end_box(const struct tape_call *call, int result, const char *name, word stream,
+                    const struct boxes_end *to, const struct boxes_end *from,
+                    const struct boxes_extent *size, word direction, bool waits)
 {
     if (result != 0 || to->array || from->array) {
         calls_end_unmodelled(call, result, name);
         return;
     }
-    const struct place first = place_of(to), second = place_of(from);
+    const struct boxes_place first = boxes_place_of(to), second = boxes_place_of(from);
     end_copy(call, stream, &first, &second, size, direction, waits);
 }
 
@@ -79,7 +79,7 @@ static void end_box(const struct call *call, int result, const char *name, word 
     int name(const struct box_copy *copy)                                                          \
     {                                                                                              \
         REAL(name, (const struct box_copy *))                                                      \
-        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
         const int result = real(copy);                                                             \
         end_box(&call, result, #name, none_is, &copy->to, &copy->from, &copy->size,                \
                 (word)copy->direction, true);                                                      \
@@ -94,7 +94,7 @@ COPY_BOX(cudaMemcpy3D_ptds, PER_THREAD)
     {                                                                                              \
         REAL(name, (const struct box_copy *, handle))                                              \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
         const int result = real(copy, stream);                                                     \
         end_box(&call, result, #name, ON(stream), &copy->to, &copy->from, &copy->size,             \
                 (word)copy->direction, false);                                                     \
@@ -108,7 +108,7 @@ COPY_BOX_ASYNC(cudaMemcpy3DAsync_ptsz, PER_THREAD)
     int name(const struct peer_copy *copy)                                                         \
     {                                                                                              \
         REAL(name, (const struct peer_copy *))                                                     \
-        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
         const int result = real(copy);                                                             \
         end_box(&call, result, #name, none_is, &copy->to.end, &copy->from.end, &copy->size,        \
                 BY_ADDRESS, false);                                                                \
@@ -123,7 +123,7 @@ COPY_PEER_BOX(cudaMemcpy3DPeer_ptds, PER_THREAD)
     {                                                                                              \
         REAL(name, (const struct peer_copy *, handle))                                             \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
         const int result = real(copy, stream);                                                     \
         end_box(&call, result, #name, ON(stream), &copy->to.end, &copy->from.end, &copy->size,     \
                 BY_ADDRESS, false);                                                                \
@@ -149,10 +149,11 @@ ON_STREAM(cudaMemset2DAsync,
           (handle to, size_t pitch, int value, size_t width, size_t height, handle stream),
           (to, pitch, value, width, height, stream), FILL, ON(stream), WORD_OF(to), pitch, width,
           height)
-ON_DEFAULT(cudaMemset3D, (struct pitched to, int value, struct extent size), (to, value, size),
-           FILL, none, WORD_OF(to.address), to.pitch, size.width, size.height, to.pitch *to.height,
-           size.depth)
-ON_STREAM(cudaMemset3DAsync, (struct pitched to, int value, struct extent size, handle stream),
+ON_DEFAULT(cudaMemset3D, (struct boxes_pitched to, int value, struct boxes_extent size),
+           (to, value, size), FILL, none, WORD_OF(to.address), to.pitch, size.width, size.height,
+           to.pitch *to.height, size.depth)
+ON_STREAM(cudaMemset3DAsync,
+          (struct boxes_pitched to, int value, struct boxes_extent size, handle stream),
           (to, value, size, stream), FILL, ON(stream), WORD_OF(to.address), to.pitch, size.width,
           size.height, to.pitch *to.height, size.depth)
 
@@ -183,10 +184,10 @@ struct driver_end {
 };
 struct driver_copy {
     struct driver_end from, to;
-    struct extent size;
+    struct boxes_extent size;
 };
 
-static struct driver_end end_of(const struct rectangle_end *end)
+static struct driver_end boxes_end_of(const struct rectangle_end *end)
 {
     return (struct driver_end){.x = end->x,
                                .y = end->y,
@@ -197,15 +198,15 @@ static struct driver_end end_of(const struct rectangle_end *end)
                                .pitch = end->pitch};
 }
 
-static struct place place_in(const struct driver_end *end)
+static struct boxes_place boxes_place_in(const struct driver_end *end)
 {
     const word slice = end->pitch * end->height;
-    return (struct place){(end->type == TYPE_HOST ? WORD_OF(end->host) : end->device) +
-                              end->z * slice + end->y * end->pitch + end->x,
-                          end->pitch, slice};
+    return (struct boxes_place){(end->type == TYPE_HOST ? WORD_OF(end->host) : end->device) +
+                                    end->z * slice + end->y * end->pitch + end->x,
+                                end->pitch, slice};
 }
 
-static word direction_of(const struct driver_copy *copy)
+static word boxes_direction_of(const struct driver_copy *copy)
 {
     if (copy->from.type == TYPE_UNIFIED || copy->to.type == TYPE_UNIFIED)
         return BY_ADDRESS;
@@ -214,22 +215,22 @@ static word direction_of(const struct driver_copy *copy)
     return copy->to.type == TYPE_HOST ? TO_HOST : ON_DEVICE;
 }
 
-static void end_driver_box(const struct call *call, int result, const char *name, word stream,
+static void end_driver_box(const struct tape_call *call, int result, const char *name, word stream,
                            const struct driver_copy *copy, bool waits)
 {
     if (result != 0 || copy->from.type == TYPE_ARRAY || copy->to.type == TYPE_ARRAY) {
         calls_end_unmodelled(call, result, name);
         return;
     }
-    const struct place to = place_in(&copy->to), from = place_in(&copy->from);
-    end_copy(call, stream, &to, &from, &copy->size, direction_of(copy), waits);
+    const struct boxes_place to = boxes_place_in(&copy->to), from = boxes_place_in(&copy->from);
+    end_copy(call, stream, &to, &from, &copy->size, boxes_direction_of(copy), waits);
 }
 
-static void end_rectangle(const struct call *call, int result, const char *name, word stream,
+static void end_rectangle(const struct tape_call *call, int result, const char *name, word stream,
                           const struct rectangle_copy *copy, bool waits)
 {
     const struct driver_copy box = {
-        end_of(&copy->from), end_of(&copy->to), {copy->width, copy->height, 1}};
+        boxes_end_of(&copy->from), boxes_end_of(&copy->to), {copy->width, copy->height, 1}};
     end_driver_box(call, result, name, stream, &box, waits);
 }
 
@@ -238,7 +239,7 @@ static void end_rectangle(const struct call *call, int result, const char *name,
     int name(const struct type *copy)                                                              \
     {                                                                                              \
         REAL(name, (const struct type *))                                                          \
-        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
         const int result = real(copy);                                                             \
         END(&call, result, #name, none_is, copy, waits);                                           \
         return result;                                                                             \
@@ -249,7 +250,7 @@ static void end_rectangle(const struct call *call, int result, const char *name,
     {                                                                                              \
         REAL(name, (const struct type *, handle))                                                  \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
         const int result = real(copy, stream);                                                     \
         END(&call, result, #name, ON(stream), copy, false);                                        \
         return result;                                                                             \

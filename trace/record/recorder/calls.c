@@ -11,7 +11,8 @@
 #include "threads.h"
 #include "touch.h"
 
-void calls_end(const struct call *call, enum recording_kind kind, size_t count, const word *words)
+void calls_end(const struct tape_call *call, enum recording_kind kind, size_t count,
+               const word *words)
 {
     tape_end(call, kind, count, words);
     if (!call->outer)
@@ -22,7 +23,7 @@ void calls_end(const struct call *call, enum recording_kind kind, size_t count, 
 
 enum { NOT_READY = 600 }; /* of runtime and driver */
 
-static void end_doubted(const struct call *call, enum recording_kind kind, size_t count,
+static void end_doubted(const struct tape_call *call, enum recording_kind kind, size_t count,
                         const word *words)
 {
     word no[MOST] = {0};
@@ -30,8 +31,8 @@ static void end_doubted(const struct call *call, enum recording_kind kind, size_
     tape_end_no(call, kind, count, no);
 }
 
-int calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
-                    const word *words)
+int calls_end_query(const struct tape_call *call, int result, enum recording_kind kind,
+                    size_t count, const word *words)
 {
     if (result == 0 && call->outer && doubt_answer(kind, count, words)) {
         end_doubted(call, kind, count, words);
@@ -46,7 +47,7 @@ int calls_end_query(const struct call *call, int result, enum recording_kind kin
     return result;
 }
 
-void calls_end_launch(const struct call *call, int result, word stream, const void *kernel,
+void calls_end_launch(const struct tape_call *call, int result, word stream, const void *kernel,
                       void **args, bool driver)
 {
     word words[MOST];
@@ -60,7 +61,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
 }
 
 /* The words of a text, with its end. */
-static size_t put_text(const char *text, word words[MOST])
+static size_t calls_put_text(const char *text, word words[MOST])
 {
     const size_t most = (MOST - 1) * sizeof *words, length = strlen(text);
     const size_t kept = length < most ? length : most;
@@ -70,22 +71,22 @@ static size_t put_text(const char *text, word words[MOST])
     return count;
 }
 
-void calls_end_unmodelled(const struct call *call, int result, const char *name)
+void calls_end_unmodelled(const struct tape_call *call, int result, const char *name)
 {
     word words[MOST];
     doubt_know_all();
     if (result == 0 && call->outer)
-        tape_end(call, RECORDING_UNMODELLED, put_text(name, words), words);
+        tape_end(call, RECORDING_UNMODELLED, calls_put_text(name, words), words);
     else
         tape_drop(call);
 }
 
-void calls_note_unmodelled(const struct call *call, const char *what)
+void calls_note_unmodelled(const struct tape_call *call, const char *what)
 {
     word words[MOST];
     doubt_know_all();
     if (call->outer)
-        tape_put(RECORDING_UNMODELLED, put_text(what, words), words);
+        tape_put(RECORDING_UNMODELLED, calls_put_text(what, words), words);
 }
 
 /* ---- launches with attributes ------------------------------------------------------------------- */
@@ -105,7 +106,7 @@ static const char *attribute_effect(const struct launch_attribute *attribute)
     }
 }
 
-void calls_note_attributes(const struct call *call, int result, const char *name,
+void calls_note_attributes(const struct tape_call *call, int result, const char *name,
                            const struct launch_attribute *list, size_t count)
 {
     char text[128];
@@ -179,7 +180,7 @@ void calls_host_keep(struct host_call *host, word stream, is_capturing **query, 
                      state != NOT_CAPTURED;
 }
 
-void calls_host_end(const struct call *call, int result, word stream, word number,
+void calls_host_end(const struct tape_call *call, int result, word stream, word number,
                     struct host_call *host)
 {
     if (result == 0 && host)

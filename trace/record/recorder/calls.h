@@ -16,8 +16,9 @@ typedef uint64_t word;
 enum { LEGACY = 1, PER_THREAD = 2, MOST = RECORDING_MAX_WORDS };
 
 /* calls.c: the call went well. A launch has the addresses of its arguments, `driver`: `kernel` is a CUfunction. */
-void calls_end(const struct call *call, enum recording_kind kind, size_t count, const word *words);
-void calls_end_launch(const struct call *call, int result, word stream, const void *kernel,
+void calls_end(const struct tape_call *call, enum recording_kind kind, size_t count,
+               const word *words);
+void calls_end_launch(const struct tape_call *call, int result, word stream, const void *kernel,
                       void **args, bool driver);
 
 /* Defines a function of CUDA or NCCL that calls the real one. A call that returns success becomes one item, of the
@@ -27,7 +28,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
-        const struct call call = tape_begin(RECORDING_##KIND);                                     \
+        const struct tape_call call = tape_begin(RECORDING_##KIND);                                \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
             calls_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                \
@@ -43,7 +44,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_##KIND);                                     \
+        const struct tape_call call = tape_begin(RECORDING_##KIND);                                \
         const int result = real ARGS;                                                              \
         (void)none;                                                                                \
         if (result == 0)                                                                           \
@@ -61,15 +62,15 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
 #define ON(stream) ((stream) ? WORD_OF(stream) : none)
 
 /* The end of a query: words[0] is 1 if the answer was yes. Returns what the program is told. */
-int calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
-                    const word *words);
+int calls_end_query(const struct tape_call *call, int result, enum recording_kind kind,
+                    size_t count, const word *words);
 #define QUERY(name, none_is, PARAMS, ARGS, KIND, ...)                                              \
     int name PARAMS;                                                                               \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_##KIND);                                     \
+        const struct tape_call call = tape_begin(RECORDING_##KIND);                                \
         const int result = real ARGS;                                                              \
         (void)none;                                                                                \
         return calls_end_query(&call, result, RECORDING_##KIND, WORDS(result == 0, __VA_ARGS__));  \
@@ -80,8 +81,8 @@ int calls_end_query(const struct call *call, int result, enum recording_kind kin
 #define QUERY_EVENT(name) QUERY(name, 0, (handle event), (event), QUERY_EVENT, WORD_OF(event))
 
 /* An item UNMODELLED: instead of the call's own, or beside that of a program's call which has gone well. */
-void calls_end_unmodelled(const struct call *call, int result, const char *name);
-void calls_note_unmodelled(const struct call *call, const char *what);
+void calls_end_unmodelled(const struct tape_call *call, int result, const char *name);
+void calls_note_unmodelled(const struct tape_call *call, const char *what);
 
 /* cudaLaunchAttribute and CUlaunchAttribute */
 struct launch_attribute {
@@ -89,7 +90,7 @@ struct launch_attribute {
     int value[17]; /* from the second on: 64 bytes */
 };
 /* A launch that its stream does not order as a launch, or that records an event, is told. */
-void calls_note_attributes(const struct call *call, int result, const char *name,
+void calls_note_attributes(const struct tape_call *call, int result, const char *name,
                            const struct launch_attribute *list, size_t count);
 
 /* calls.c: host functions. What is given to CUDA in place of the program's own; NULL: nothing is recorded. */
@@ -100,7 +101,7 @@ struct host_call *calls_host_begin(host_function *function, stream_callback *cal
 word calls_host_number(const struct host_call *host);
 void calls_host_function(void *host);
 void calls_host_callback(handle stream, int status, void *host);
-void calls_host_end(const struct call *call, int result, word stream, word number,
+void calls_host_end(const struct tape_call *call, int result, word stream, word number,
                     struct host_call *host);
 /* A stream is about to be captured. */
 void calls_note_capture(void);
@@ -118,7 +119,7 @@ void calls_host_keep(struct host_call *host, word stream, is_capturing **query, 
         static is_capturing *query;                                                                \
         struct host_call *host = calls_host_begin(function, NULL, arg);                            \
         const word number = calls_host_number(host);                                               \
-        const struct call call = tape_begin(RECORDING_HOST_CALL);                                  \
+        const struct tape_call call = tape_begin(RECORDING_HOST_CALL);                             \
         calls_host_keep(host, ON(stream), &query, #query_is);                                      \
         const int result =                                                                         \
             host ? real(stream, calls_host_function, host) : real(stream, function, arg);          \
@@ -133,7 +134,7 @@ void calls_host_keep(struct host_call *host, word stream, is_capturing **query, 
         const word none = none_is;                                                                 \
         struct host_call *host = calls_host_begin(NULL, callback, arg);                            \
         const word number = calls_host_number(host);                                               \
-        const struct call call = tape_begin(RECORDING_HOST_CALL);                                  \
+        const struct tape_call call = tape_begin(RECORDING_HOST_CALL);                             \
         const int result = host ? real(stream, calls_host_callback, host, flags)                   \
                                 : real(stream, callback, arg, flags);                              \
         calls_host_end(&call, result, ON(stream), number, host);                                   \
@@ -147,7 +148,7 @@ void calls_host_keep(struct host_call *host, word stream, is_capturing **query, 
         REAL(name, (handle, int))                                                                  \
         const word none = none_is;                                                                 \
         calls_note_capture();                                                                      \
-        const struct call call = tape_begin(RECORDING_CAPTURE);                                    \
+        const struct tape_call call = tape_begin(RECORDING_CAPTURE);                               \
         const int result = real(stream, mode);                                                     \
         if (result == 0)                                                                           \
             tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream)));                                 \
@@ -165,7 +166,7 @@ void calls_host_keep(struct host_call *host, word stream, is_capturing **query, 
         REAL(name, (handle, handle, const void *, const void *, size_t, int))                      \
         const word none = none_is;                                                                 \
         calls_note_capture();                                                                      \
-        const struct call call = tape_begin(RECORDING_CAPTURE);                                    \
+        const struct tape_call call = tape_begin(RECORDING_CAPTURE);                               \
         const int result = real(stream, graph, nodes, edges, count, mode);                         \
         if (result == 0)                                                                           \
             tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream), WORD_OF(graph), count));          \
@@ -180,7 +181,7 @@ void calls_host_keep(struct host_call *host, word stream, is_capturing **query, 
     {                                                                                              \
         REAL(name, (handle, handle *))                                                             \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_CAPTURE_END);                                \
+        const struct tape_call call = tape_begin(RECORDING_CAPTURE_END);                           \
         const int result = real(stream, out);                                                      \
         tape_end(&call, RECORDING_CAPTURE_END,                                                     \
                  WORDS(ON(stream), result == 0 ? WORD_OF(*out) : 0));                              \

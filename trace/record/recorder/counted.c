@@ -22,7 +22,7 @@ static struct counted {
 } table[TABLE];
 
 /* The last times that a thread let others go on; in pages of their own. */
-static _Alignas(PAGES) struct given {
+static _Alignas(PAGES) struct counted_given {
     atomic_ullong turn, place; /* from 1 on; tape_pack */
 } given[TABLE][KEPT];
 
@@ -42,7 +42,7 @@ static size_t first_place(const void *object)
     return (size_t)((uintptr_t)object * 0x9e3779b97f4a7c15U >> 50);
 }
 
-static struct counted *find(const void *object)
+static struct counted *counted_find(const void *object)
 {
     size_t at = first_place(object);
     for (int i = 0; i < PLACES; i++, at = (at + 1) % TABLE)
@@ -53,7 +53,7 @@ static struct counted *find(const void *object)
 
 static void clear(struct counted *counted)
 {
-    struct given *places = given[counted - table];
+    struct counted_given *places = given[counted - table];
     for (int i = 0; i < KEPT; i++)
         atomic_store(&places[i].turn, 0);
     atomic_store(&counted->value, 0);
@@ -67,7 +67,7 @@ static void clear(struct counted *counted)
 }
 
 /* NULL: there is no room. Two threads that begin an object at once find the same place in the end. */
-static struct counted *add(const void *object)
+static struct counted *counted_add(const void *object)
 {
     size_t at = first_place(object);
     for (int i = 0; i < PLACES; i++, at = (at + 1) % TABLE) {
@@ -77,7 +77,7 @@ static struct counted *add(const void *object)
                 return &table[at];
             continue;
         }
-        struct counted *found = find(object);
+        struct counted *found = counted_find(object);
         if (found == &table[at])
             return found;
         atomic_store(&table[at].object, NULL);
@@ -88,7 +88,7 @@ static struct counted *add(const void *object)
 
 void counted_end(const void *object)
 {
-    struct counted *counted = find(object);
+    struct counted *counted = counted_find(object);
     if (!counted)
         return;
     clear(counted);
@@ -97,18 +97,18 @@ void counted_end(const void *object)
 
 void counted_begin(const void *object, uint64_t value)
 {
-    struct counted *counted = find(object);
+    struct counted *counted = counted_find(object);
     if (counted)
         clear(counted);
     else
-        counted = add(object);
+        counted = counted_add(object);
     if (counted)
         atomic_store(&counted->value, value);
 }
 
 /* ---- several threads ----------------------------------------------------------------------------- */
 
-static uint32_t number_of(struct counted *counted)
+static uint32_t counted_number_of(struct counted *counted)
 {
     unsigned number = atomic_load(&counted->number);
     if (number == 0) {
@@ -128,7 +128,7 @@ static unsigned own_number(void)
 
 /* Notes that the thread lets others go on by the object, or goes on by it. `only` is the one thread that did so before;
    0: none. */
-static void note(struct counted *counted, atomic_uint *only)
+static void counted_note(struct counted *counted, atomic_uint *only)
 {
     unsigned before = 0;
     if (!atomic_compare_exchange_strong(only, &before, own_number()) && before != own)
@@ -136,98 +136,98 @@ static void note(struct counted *counted, atomic_uint *only)
 }
 
 /* The recording says once that there are several such threads; only a thread that may write does so. */
-static void tell(struct counted *counted)
+static void counted_tell(struct counted *counted)
 {
     if (atomic_load(&counted->several) && !threads_are_left_out() &&
         atomic_exchange(&counted->told, generation) != generation)
-        tape_put(RECORDING_SEVERAL, WORDS(number_of(counted)));
+        tape_put(RECORDING_SEVERAL, WORDS(counted_number_of(counted)));
 }
 
 /* ---- turns ---------------------------------------------------------------------------------------- */
 
 /* The place is there before the turn. */
-static void give(struct counted *counted)
+static void counted_give(struct counted *counted)
 {
     const uint64_t turn = atomic_fetch_add(&counted->given, 1) + 1;
-    struct given *to = &given[counted - table][turn % KEPT];
-    note(counted, &counted->giver);
+    struct counted_given *to = &given[counted - table][turn % KEPT];
+    counted_note(counted, &counted->giver);
     atomic_store(&to->turn, 0);
     atomic_store(&to->place, threads_are_left_out() ? 0 : tape_pack(tape_here()));
     atomic_store(&to->turn, turn);
-    tell(counted);
+    counted_tell(counted);
 }
 
 /* A turn that is not kept any more orders nothing. */
-static void follow(struct counted *counted, uint64_t turn, enum recording_way way)
+static void counted_follow(struct counted *counted, uint64_t turn, enum recording_way way)
 {
-    struct given *from = &given[counted - table][turn % KEPT];
+    struct counted_given *from = &given[counted - table][turn % KEPT];
     if (threads_are_left_out() || atomic_load(&from->turn) != turn)
         return;
     struct tape_place place = tape_unpack(atomic_load(&from->place));
     if (atomic_load(&from->turn) != turn)
         return;
-    place.object = number_of(counted);
+    place.object = counted_number_of(counted);
     place.way = way;
     tape_after(place);
 }
 
 void counted_post(const void *semaphore)
 {
-    struct counted *counted = find(semaphore);
+    struct counted *counted = counted_find(semaphore);
     if (counted)
-        give(counted);
+        counted_give(counted);
 }
 
 void counted_taken(const void *semaphore, enum recording_way way)
 {
-    struct counted *counted = find(semaphore);
+    struct counted *counted = counted_find(semaphore);
     if (!counted)
         return;
     const uint64_t turn = atomic_fetch_add(&counted->taken, 1) + 1;
     const uint64_t value = atomic_load(&counted->value);
-    note(counted, &counted->taker);
-    tell(counted);
+    counted_note(counted, &counted->taker);
+    counted_tell(counted);
     if (turn > value)
-        follow(counted, turn - value, way);
+        counted_follow(counted, turn - value, way);
 }
 
 void counted_signal(const void *condition)
 {
-    struct counted *counted = find(condition);
+    struct counted *counted = counted_find(condition);
     if (!counted)
-        counted = add(condition);
+        counted = counted_add(condition);
     if (counted)
-        give(counted);
+        counted_give(counted);
 }
 
 uint64_t counted_signals(const void *condition)
 {
-    struct counted *counted = find(condition);
+    struct counted *counted = counted_find(condition);
     if (!counted)
-        counted = add(condition);
+        counted = counted_add(condition);
     return counted ? atomic_load(&counted->given) : UINT64_MAX;
 }
 
 void counted_woken(const void *condition, uint64_t before, enum recording_way way)
 {
-    struct counted *counted = find(condition);
+    struct counted *counted = counted_find(condition);
     if (counted && before != UINT64_MAX)
-        follow(counted, before + 1, way);
+        counted_follow(counted, before + 1, way);
 }
 
 /* A thread is at most one round ahead of another one: the round after needs both. Where more threads come than a round
    has, which of them meet is luck. */
 struct counted_round counted_arrive(const void *barrier)
 {
-    struct counted *counted = find(barrier);
+    struct counted *counted = counted_find(barrier);
     const uint64_t count = counted ? atomic_load(&counted->value) : 0;
     if (count == 0)
         return (struct counted_round){0};
     const uint64_t bit = UINT64_C(1) << own_number() % 64;
     if ((uint64_t)__builtin_popcountll(atomic_fetch_or(&counted->taken, bit) | bit) > count)
         atomic_store(&counted->several, true);
-    tell(counted);
+    counted_tell(counted);
     return (struct counted_round){.key = (const char *)barrier +
                                          atomic_fetch_add(&counted->given, 1) / count % 2,
-                                  .object = number_of(counted)};
+                                  .object = counted_number_of(counted)};
 }

@@ -48,11 +48,11 @@ ELAPSED(cuEventElapsedTime_v2)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-struct pitched {
+struct cuda_pitched {
     void *address;
     size_t pitch, width, height;
 };
-struct extent {
+struct cuda_extent {
     size_t width, height, depth;
 };
 
@@ -60,7 +60,7 @@ CALL(cudaMalloc, (handle * out, size_t bytes), (out, bytes), ALLOC, WORD_OF(*out
      RECORDING_MEMORY_DEVICE)
 CALL(cudaMallocPitch, (handle * out, size_t *pitch, size_t width, size_t height),
      (out, pitch, width, height), ALLOC, WORD_OF(*out), *pitch *height, RECORDING_MEMORY_DEVICE)
-CALL(cudaMalloc3D, (struct pitched * out, struct extent extent), (out, extent), ALLOC,
+CALL(cudaMalloc3D, (struct cuda_pitched * out, struct cuda_extent extent), (out, extent), ALLOC,
      WORD_OF(out->address), out->pitch *extent.height *extent.depth, RECORDING_MEMORY_DEVICE)
 CALL(cudaMallocManaged, (handle * out, size_t bytes, unsigned flags), (out, bytes, flags), ALLOC,
      WORD_OF(*out), bytes, RECORDING_MEMORY_MANAGED)
@@ -82,7 +82,7 @@ CALL(cudaFreeHost, (handle address), (address), FREE, WORD_OF(address), RECORDIN
     int name(handle *out, handle address, unsigned flags)                                          \
     {                                                                                              \
         REAL(name, (handle *, handle, unsigned))                                                   \
-        const struct call call = tape_begin(RECORDING_UNMODELLED);                                 \
+        const struct tape_call call = tape_begin(RECORDING_UNMODELLED);                            \
         const int result = real(out, address, flags);                                              \
         if (result == 0 && *out != address)                                                        \
             calls_end_unmodelled(&call, result, #name " with another address");                    \
@@ -138,7 +138,7 @@ ON_STREAM(cudaMemsetAsync, (handle to, int value, size_t bytes, handle stream),
 
 /* ---- kernels ---------------------------------------------------------------------------------- */
 
-struct launch_config {
+struct cuda_launch_config {
     struct dim3 grid, block;
     size_t shared;
     handle stream;
@@ -154,7 +154,7 @@ struct launch_config {
     {                                                                                              \
         REAL(name, (const void *, struct dim3, struct dim3, void **, size_t, handle))              \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
+        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
         const int result = real(kernel, grid, block, args, shared, stream);                        \
         calls_end_launch(&call, result, ON(stream), kernel, args, false);                          \
         return result;                                                                             \
@@ -167,12 +167,12 @@ LAUNCH(__cudaLaunchKernel, LEGACY)
 LAUNCH(__cudaLaunchKernel_ptsz, PER_THREAD)
 
 #define LAUNCH_EX(name, none_is)                                                                   \
-    int name(const struct launch_config *config, const void *kernel, void **args);                 \
-    int name(const struct launch_config *config, const void *kernel, void **args)                  \
+    int name(const struct cuda_launch_config *config, const void *kernel, void **args);            \
+    int name(const struct cuda_launch_config *config, const void *kernel, void **args)             \
     {                                                                                              \
-        REAL(name, (const struct launch_config *, const void *, void **))                          \
+        REAL(name, (const struct cuda_launch_config *, const void *, void **))                     \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
+        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
         const int result = real(config, kernel, args);                                             \
         calls_end_launch(&call, result, ON(config->stream), kernel, args, false);                  \
         calls_note_attributes(&call, result, "cudaLaunchKernelExC", config->attributes,            \

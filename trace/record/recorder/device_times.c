@@ -27,7 +27,7 @@ static struct cupti cupti;
 static _Atomic int64_t next_tie_ns;
 static pid_t owner;
 
-static int64_t now_ns(void)
+static int64_t device_times_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -43,9 +43,9 @@ static void tie_clocks(void)
     int64_t middle_ns = 0, round_ns = INT64_MAX;
     for (int i = 0; i < TRIES && round_ns > SHORT_NS; i++) {
         uint64_t there_ns = 0;
-        const int64_t before_ns = now_ns();
+        const int64_t before_ns = device_times_now_ns();
         const bool good = cupti.GetTimestamp(&there_ns) == 0;
-        const int64_t took_ns = now_ns() - before_ns;
+        const int64_t took_ns = device_times_now_ns() - before_ns;
         if (!good || took_ns >= round_ns)
             continue;
         round_ns = took_ns;
@@ -59,7 +59,7 @@ static void tie_clocks(void)
 /* Buffers without unfinished work are taken then, too: a process that is killed loses only the others. */
 static void tie_again(void)
 {
-    const int64_t now = now_ns();
+    const int64_t now = device_times_now_ns();
     int64_t due_ns = atomic_load_explicit(&next_tie_ns, memory_order_relaxed);
     if (now < due_ns || !atomic_compare_exchange_strong(&next_tie_ns, &due_ns, now + TIE_NS))
         return;
@@ -82,7 +82,7 @@ static void put_operation(enum recording_operation what, uint32_t correlation, u
     tape_put(RECORDING_DEVICE_OP, WORDS(correlation, what, device, stream, start_ns, end_ns, node));
 }
 
-static void take_record(const struct cupti_record *record)
+static void device_times_take_record(const struct cupti_record *record)
 {
     const void *at = record;
     const struct cupti_kernel *kernel = at;
@@ -112,14 +112,15 @@ static void take_record(const struct cupti_record *record)
     }
 }
 
-static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+static void device_times_take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                                     size_t valid)
 {
     struct cupti_record *record = NULL;
     size_t dropped = 0;
     int result = valid > 0 ? 0 : CUPTI_NO_MORE_RECORDS;
     (void)bytes;
     while (result == 0 && (result = cupti.ActivityGetNextRecord(buffer, valid, &record)) == 0)
-        take_record(record);
+        device_times_take_record(record);
     free(buffer);
     if (result != CUPTI_NO_MORE_RECORDS)
         tape_put(RECORDING_LOST, 1, &(uint64_t){1});
@@ -141,7 +142,7 @@ static int look_for_loaded(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* The loader waits for the writer of a pipe. */
-static bool may_be_library(const char *path)
+static bool device_times_may_be_library(const char *path)
 {
     struct stat info;
     return !strchr(path, '/') || stat(path, &info) != 0 || S_ISREG(info.st_mode);
@@ -154,7 +155,7 @@ static void *open_library(char why[WHY])
                                         "/usr/local/cuda/lib64/libcupti.so"};
     const char *named = getenv("SWSIM_CUPTI");
     void *library = NULL;
-    if (named && *named && !may_be_library(named)) {
+    if (named && *named && !device_times_may_be_library(named)) {
         snprintf(why, WHY, "SWSIM_CUPTI: %s is no file", named);
         return NULL;
     }
@@ -172,7 +173,8 @@ static void *open_library(char why[WHY])
     return library;
 }
 
-static bool find_function(void *library, const char *name, void *function, char why[WHY])
+static bool device_times_find_function(void *library, const char *name, void *function,
+                                       char why[WHY])
 {
     char whole[NAME];
     snprintf(whole, sizeof whole, "cupti%s", name);
@@ -183,15 +185,15 @@ static bool find_function(void *library, const char *name, void *function, char 
     return found != NULL;
 }
 
-static bool find_functions(void *library, char why[WHY])
+static bool device_times_find_functions(void *library, char why[WHY])
 {
 #define X(name, PARAMS)                                                                            \
-    if (!find_function(library, #name, &cupti.name, why))                                          \
+    if (!device_times_find_function(library, #name, &cupti.name, why))                             \
         return false;
     CUPTI_LIST(X)
 #undef X
     char unused[WHY];
-#define X(name, PARAMS) (void)find_function(library, #name, &cupti.name, unused);
+#define X(name, PARAMS) (void)device_times_find_function(library, #name, &cupti.name, unused);
     CUPTI_OPTIONAL_LIST(X)
 #undef X
     return true;
@@ -259,11 +261,11 @@ static bool is_new_enough(char why[WHY])
 static bool start_cupti(char why[WHY])
 {
     void *library = open_library(why), *subscriber = NULL;
-    if (!library || !find_functions(library, why) || !is_new_enough(why) ||
+    if (!library || !device_times_find_functions(library, why) || !is_new_enough(why) ||
         !succeeds("Subscribe", cupti.Subscribe(&subscriber, no_callback, NULL), why))
         return false;
     if (succeeds("ActivityRegisterCallbacks",
-                 cupti.ActivityRegisterCallbacks(want_buffer, take_buffer), why) &&
+                 cupti.ActivityRegisterCallbacks(want_buffer, device_times_take_buffer), why) &&
         enable_all(why)) {
         leave_out_idle_calls();
         return true;
@@ -276,7 +278,7 @@ static char reason[WHY]; /* there are no times for it; empty: there are some */
 static atomic_bool is_told;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void begin(void)
+static void device_times_own_begin(void)
 {
     const char *wanted = getenv("SWSIM_RECORD_TIMES");
     owner = getpid();
@@ -305,7 +307,7 @@ static bool pushes(enum recording_kind kind)
 /* CUPTI may be opened only before CUDA is used: by the first call of any kind. */
 uint64_t device_times_begin(enum recording_kind kind)
 {
-    pthread_once(&once, begin);
+    pthread_once(&once, device_times_own_begin);
     if (atomic_load(&state) != RUNNING || owner != getpid() || !pushes(kind))
         return 0;
     const uint64_t number = tape_number();
@@ -334,7 +336,7 @@ void device_times_close(void)
     int running = RUNNING;
     if (owner != getpid() || !atomic_compare_exchange_strong(&state, &running, ENDING))
         return;
-    const struct call call = tape_begin(RECORDING_NONE);
+    const struct tape_call call = tape_begin(RECORDING_NONE);
     tie_clocks();
     (void)cupti.ActivityFlushAll(CUPTI_FORCED);
     tape_drop(&call);

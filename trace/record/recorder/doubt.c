@@ -7,7 +7,7 @@
 
 enum { TABLE = 1 << 14, PLACES = 8 };
 
-static struct event {
+static struct doubt_event {
     atomic_ullong handle;  /* 0: a free place */
     atomic_ullong record;  /* the number of its last one */
     atomic_ullong doubted; /* that of which the program was told no */
@@ -16,13 +16,13 @@ static struct event {
 static atomic_ullong records, known; /* all up to this one may be known to be done */
 static bool wanted;
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void doubt_begin(void)
 {
     const char *asked = getenv("SWSIM_RECORD_ASK_TWICE");
     wanted = asked && *asked;
 }
 
-static struct event *find(uint64_t handle, bool add)
+static struct doubt_event *doubt_find(uint64_t handle, bool add)
 {
     size_t at = (size_t)(handle * 0x9e3779b97f4a7c15U >> 50);
     for (int i = 0; i < PLACES; i++, at = (at + 1) % TABLE) {
@@ -50,7 +50,7 @@ void doubt_know_all(void)
 
 static void know_event(uint64_t handle)
 {
-    const struct event *event = find(handle, false);
+    const struct doubt_event *event = doubt_find(handle, false);
     if (event && !atomic_load(&event->by_graph))
         know(atomic_load(&event->record));
     else
@@ -59,16 +59,16 @@ static void know_event(uint64_t handle)
 
 static void see_record(uint64_t handle, bool external)
 {
-    struct event *event = find(handle, true);
+    struct doubt_event *event = doubt_find(handle, true);
     if (event && external)
         atomic_store(&event->by_graph, true);
     if (event)
         atomic_store(&event->record, atomic_fetch_add(&records, 1) + 1);
 }
 
-static void forget(uint64_t handle)
+static void doubt_forget(uint64_t handle)
 {
-    struct event *event = find(handle, false);
+    struct doubt_event *event = doubt_find(handle, false);
     if (!event)
         return;
     atomic_store(&event->record, 0);
@@ -83,7 +83,7 @@ void doubt_see(enum recording_kind kind, size_t count, const uint64_t *words)
         return;
     switch (kind) {
     case RECORDING_RECORD: see_record(words[0], (words[2] & 1) != 0); break;
-    case RECORDING_EVENT_END: forget(words[0]); break;
+    case RECORDING_EVENT_END: doubt_forget(words[0]); break;
     case RECORDING_SYNC_EVENT: know_event(words[0]); break;
     case RECORDING_SYNC_STREAM:
     case RECORDING_SYNC_DEVICE:
@@ -107,7 +107,7 @@ bool doubt_answer(enum recording_kind kind, size_t count, const uint64_t *words)
     }
     bool doubts = false;
     for (size_t i = 1; i < count; i++) {
-        struct event *event = find(words[i], false);
+        struct doubt_event *event = doubt_find(words[i], false);
         const uint64_t record =
             event && !atomic_load(&event->by_graph) ? atomic_load(&event->record) : 0;
         if (record > atomic_load(&known) && atomic_exchange(&event->doubted, record) != record)

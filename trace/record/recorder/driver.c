@@ -14,7 +14,7 @@
 #include "symbols.h"
 
 /* A call that makes another context current may change the thread's device. */
-static void note_device(const struct call *call)
+static void note_device(const struct tape_call *call)
 {
     static int (*ask)(int *), (*ask_runtime)(int *);
     int device = 0;
@@ -30,7 +30,7 @@ static void note_device(const struct call *call)
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
-        const struct call call = tape_begin(RECORDING_DEVICE);                                     \
+        const struct tape_call call = tape_begin(RECORDING_DEVICE);                                \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
             note_device(&call);                                                                    \
@@ -53,7 +53,7 @@ int cuCtxSynchronize_v2(handle context)
     REAL(cuCtxSynchronize_v2, (handle))
     static int (*ask)(handle *);
     handle current = NULL;
-    const struct call call = tape_begin(RECORDING_SYNC_DEVICE);
+    const struct tape_call call = tape_begin(RECORDING_SYNC_DEVICE);
     const int result = real(context);
     if (result == 0 && real_find(&ask, "cuCtxGetCurrent") && ask(&current) == 0 &&
         (!context || context == current))
@@ -106,7 +106,8 @@ struct memory_operation {
 };
 enum { WAIT_32 = 1, WRITE_32 = 2, FLUSH = 3, WAIT_64 = 4, WRITE_64 = 5, BARRIER = 6 };
 
-static void note_operation(const struct call *call, word stream, const struct memory_operation *op)
+static void note_operation(const struct tape_call *call, word stream,
+                           const struct memory_operation *op)
 {
     const bool is_short = op->kind == WAIT_32 || op->kind == WRITE_32;
     const word value = is_short ? (uint32_t)op->value : op->value;
@@ -131,7 +132,7 @@ static void note_operation(const struct call *call, word stream, const struct me
     {                                                                                              \
         REAL(name, (handle, unsigned, const struct memory_operation *, unsigned))                  \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_WRITE_VALUE);                                \
+        const struct tape_call call = tape_begin(RECORDING_WRITE_VALUE);                           \
         const int result = real(stream, count, list, flags);                                       \
         for (unsigned i = 0; result == 0 && call.outer && i < count; i++)                          \
             note_operation(&call, ON(stream), &list[i]);                                           \
@@ -261,7 +262,7 @@ CALL(cuModuleGetGlobal_v2, (word * out, size_t *bytes, handle module, const char
      (out, bytes, module, name), ALLOC, out ? *out : 0, bytes ? *bytes : 0, RECORDING_MEMORY_DEVICE)
 
 /* Arguments that are packed are not looked into. */
-static void end_launch(const struct call *call, int result, word stream, handle function,
+static void end_launch(const struct tape_call *call, int result, word stream, handle function,
                        void **args, void **packed)
 {
     if (result == 0 && packed && !args)
@@ -281,7 +282,7 @@ typedef unsigned dimension;
         REAL(name, (handle, dimension, dimension, dimension, dimension, dimension, dimension,      \
                     unsigned, handle, void **, void **))                                           \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
+        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
         const int result = real(function, gx, gy, gz, bx, by, bz, shared, stream, args, packed);   \
         end_launch(&call, result, ON(stream), function, args, packed);                             \
         return result;                                                                             \
@@ -298,7 +299,7 @@ LAUNCH(cuLaunchKernel_ptsz, PER_THREAD)
         REAL(name, (handle, dimension, dimension, dimension, dimension, dimension, dimension,      \
                     unsigned, handle, void **))                                                    \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
+        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
         const int result = real(function, gx, gy, gz, bx, by, bz, shared, stream, args);           \
         calls_end_launch(&call, result, ON(stream), function, args, true);                         \
         return result;                                                                             \
@@ -306,7 +307,7 @@ LAUNCH(cuLaunchKernel_ptsz, PER_THREAD)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, LEGACY)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, PER_THREAD)
 
-struct launch_config {
+struct driver_launch_config {
     dimension grid[3], block[3];
     unsigned shared;
     handle stream;
@@ -315,12 +316,14 @@ struct launch_config {
 };
 
 #define LAUNCH_EX(name, none_is)                                                                   \
-    int name(const struct launch_config *config, handle function, void **args, void **packed);     \
-    int name(const struct launch_config *config, handle function, void **args, void **packed)      \
+    int name(const struct driver_launch_config *config, handle function, void **args,              \
+             void **packed);                                                                       \
+    int name(const struct driver_launch_config *config, handle function, void **args,              \
+             void **packed)                                                                        \
     {                                                                                              \
-        REAL(name, (const struct launch_config *, handle, void **, void **))                       \
+        REAL(name, (const struct driver_launch_config *, handle, void **, void **))                \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
+        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
         const int result = real(config, function, args, packed);                                   \
         end_launch(&call, result, ON(config->stream), function, args, packed);                     \
         calls_note_attributes(&call, result, "cuLaunchKernelEx", config->attributes,               \
@@ -399,7 +402,7 @@ static const char *find_version(const char *name, int version)
     return whole;
 }
 
-static bool give(const char *whole, void **out, const void *caller)
+static bool driver_give(const char *whole, void **out, const void *caller)
 {
     *out = symbols_ours(whole, *out, caller);
     return symbols_is_ours(*out);
@@ -409,7 +412,7 @@ static bool give_known(const char *known, void **out, const void *caller, bool p
 {
     char whole[128];
     snprintf(whole, sizeof whole, "%s_ptsz", known);
-    return (per_thread && give(whole, out, caller)) || give(known, out, caller);
+    return (per_thread && driver_give(whole, out, caller)) || driver_give(known, out, caller);
 }
 
 /* The driver is asked for "cuMemAlloc" and gives cuMemAlloc_v2. */
@@ -425,7 +428,7 @@ static void give_ours(const char *name, void **out, const void *caller, int vers
         if (strlen(name) + strlen(suffixes[i]) >= sizeof whole)
             return;
         strcat(strcpy(whole, name), suffixes[i]);
-        if (give(whole, out, caller))
+        if (driver_give(whole, out, caller))
             return;
     }
     symbols_note_unknown(name, *out, caller);

@@ -18,7 +18,7 @@
     {                                                                                              \
         REAL(name, (word, word, word, word, word, word, word, word, word, word, word, word, word,  \
                     word, word, word))                                                             \
-        const struct call call = tape_begin(RECORDING_UNMODELLED);                                 \
+        const struct tape_call call = tape_begin(RECORDING_UNMODELLED);                            \
         const int result = real(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);                   \
         calls_end_unmodelled(&call, result, #name);                                                \
         return result;                                                                             \
@@ -895,12 +895,12 @@ static const char *const harmless[] = {"__cudaGetProcAddress",
                                        "ncclTeamWorld",
                                        "ncclWinGetUserPtr"};
 
-static int compare(const void *name, const void *entry)
+static int functions_compare(const void *name, const void *entry)
 {
     return strcmp(name, *(const char *const *)entry);
 }
 
-static bool cut(char *name, const char *end)
+static bool functions_cut(char *name, const char *end)
 {
     const size_t length = strlen(name), size = strlen(end);
     if (length <= size || strcmp(name + length - size, end) != 0)
@@ -915,12 +915,12 @@ bool functions_harmless(const char *name)
     if (strlen(name) >= sizeof base)
         return false;
     strcpy(base, name);
-    if (!cut(base, "_ptsz"))
-        cut(base, "_ptds");
-    if (!cut(base, "_v2") && !cut(base, "_v3"))
-        cut(base, "_v4");
-    return bsearch(base, harmless, sizeof harmless / sizeof *harmless, sizeof *harmless, compare) !=
-           NULL;
+    if (!functions_cut(base, "_ptsz"))
+        functions_cut(base, "_ptds");
+    if (!functions_cut(base, "_v2") && !functions_cut(base, "_v3"))
+        functions_cut(base, "_v4");
+    return bsearch(base, harmless, sizeof harmless / sizeof *harmless, sizeof *harmless,
+                   functions_compare) != NULL;
 }
 
 bool functions_is_name(const char *name)

@@ -17,7 +17,7 @@ static const struct {
               {"SLURM_PROCID", "SLURM_NTASKS"}};
 
 /* A whole number below `end`. */
-static bool read_number(const char *text, uint64_t end, uint64_t *out)
+static bool launched_read_number(const char *text, uint64_t end, uint64_t *out)
 {
     uint64_t number = 0;
     const char *at = text;
@@ -28,13 +28,13 @@ static bool read_number(const char *text, uint64_t end, uint64_t *out)
 }
 
 /* The job of row i, whose rank is set. */
-static struct launched take_row(size_t i, const char *number)
+static struct launched launched_take_row(size_t i, const char *number)
 {
     const char *of = getenv(places[i].size);
     uint64_t rank, size = 0;
-    if (of && *of && !read_number(of, MOST, &size))
+    if (of && *of && !launched_read_number(of, MOST, &size))
         return (struct launched){.odd = places[i].size};
-    if (!read_number(number, size ? size : MOST, &rank))
+    if (!launched_read_number(number, size ? size : MOST, &rank))
         return (struct launched){.odd = places[i].rank};
     return (struct launched){.rank = rank + 1, .size = size};
 }
@@ -44,7 +44,7 @@ struct launched launched_as(void)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *number = getenv(places[i].rank);
         if (number && *number)
-            return take_row(i, number);
+            return launched_take_row(i, number);
     }
     return (struct launched){0};
 }

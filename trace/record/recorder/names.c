@@ -25,32 +25,32 @@ struct kernel {
     } arguments[MAX_ARGUMENTS];
 };
 
-struct entry {
-    struct entry *next;
+struct names_entry {
+    struct names_entry *next;
     const void *handle;
     struct kernel *kernel;
 };
-static struct entry *_Atomic table[BUCKETS];
+static struct names_entry *_Atomic table[BUCKETS];
 
-static struct entry *_Atomic *bucket(const void *handle)
+static struct names_entry *_Atomic *bucket(const void *handle)
 {
     return &table[((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15U >> 52];
 }
 
-static struct kernel *find(const void *handle)
+static struct kernel *names_own_find(const void *handle)
 {
-    struct entry *at = atomic_load_explicit(bucket(handle), memory_order_acquire);
+    struct names_entry *at = atomic_load_explicit(bucket(handle), memory_order_acquire);
     while (at && at->handle != handle)
         at = at->next;
     return at ? at->kernel : NULL;
 }
 
-static void add(const void *handle, struct kernel *kernel)
+static void names_add(const void *handle, struct kernel *kernel)
 {
-    struct entry *entry = malloc(sizeof *entry);
+    struct names_entry *entry = malloc(sizeof *entry);
     if (!entry)
         return;
-    *entry = (struct entry){atomic_load(bucket(handle)), handle, kernel};
+    *entry = (struct names_entry){atomic_load(bucket(handle)), handle, kernel};
     while (!atomic_compare_exchange_weak(bucket(handle), &entry->next, entry))
         ;
 }
@@ -61,21 +61,21 @@ static struct kernel *new_kernel(const void *function, const char *mangled)
     if (!kernel)
         return NULL;
     kernel->mangled = mangled ? strdup(mangled) : NULL;
-    add(function, kernel);
+    names_add(function, kernel);
     return kernel;
 }
 
 void names_register(const void *function, const char *mangled)
 {
-    if (!find(function))
+    if (!names_own_find(function))
         new_kernel(function, mangled);
 }
 
 void names_alias(const void *handle, const void *function)
 {
-    struct kernel *kernel = find(function);
-    if (kernel && !find(handle))
-        add(handle, kernel);
+    struct kernel *kernel = names_own_find(function);
+    if (kernel && !names_own_find(handle))
+        names_add(handle, kernel);
 }
 
 /* ---- types ------------------------------------------------------------------------------------ */
@@ -101,13 +101,13 @@ static const char *end_of_type(const char *at)
     return at;
 }
 
-static bool ends_with(const char *text, size_t length, const char *end)
+static bool names_ends_with(const char *text, size_t length, const char *end)
 {
     const size_t size = strlen(end);
     return length >= size && memcmp(text + length - size, end, size) == 0;
 }
 
-static bool is_number(const char *type, size_t length)
+static bool names_is_number(const char *type, size_t length)
 {
     static const char *const names[] = {"char",      "signed char",   "unsigned char",      "short",
                                         "int",       "unsigned int",  "unsigned short",     "long",
@@ -119,17 +119,18 @@ static bool is_number(const char *type, size_t length)
     return false;
 }
 
-static enum argument_kind kind_of(const char *type, size_t length)
+static enum argument_kind names_kind_of(const char *type, size_t length)
 {
     static const char *const ends[] = {" __restrict__", " restrict", " const"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (ends_with(type, length, ends[i]))
+        if (names_ends_with(type, length, ends[i]))
             length -= strlen(ends[i]);
-    if (ends_with(type, length, "*"))
-        return ends_with(type, length, " const*") || ends_with(type, length, " const volatile*")
+    if (names_ends_with(type, length, "*"))
+        return names_ends_with(type, length, " const*") ||
+                       names_ends_with(type, length, " const volatile*")
                    ? ARGUMENT_READ
                    : ARGUMENT_WRITTEN;
-    return is_number(type, length) ? ARGUMENT_OTHER : ARGUMENT_STRUCT;
+    return names_is_number(type, length) ? ARGUMENT_OTHER : ARGUMENT_STRUCT;
 }
 
 /* The arguments in parentheses: the last ones of the name. */
@@ -153,7 +154,7 @@ static void read_types(struct kernel *kernel, const char *text)
         return;
     for (at++; *at && kernel->count < MAX_ARGUMENTS; kernel->count++) {
         const char *end = end_of_type(at);
-        kernel->arguments[kernel->count].kind = kind_of(at, (size_t)(end - at));
+        kernel->arguments[kernel->count].kind = names_kind_of(at, (size_t)(end - at));
         kernel->arguments[kernel->count].bytes =
             kernel->arguments[kernel->count].kind == ARGUMENT_STRUCT ? 0 : 8;
         if (*end != ',') {
@@ -223,7 +224,7 @@ static const char *ask_name(const void *function, bool driver)
 }
 
 /* At its first launch; two threads that do so find the same. */
-static void describe(struct kernel *kernel, const void *function, bool driver)
+static void names_describe(struct kernel *kernel, const void *function, bool driver)
 {
     struct kernel described = {.mangled = kernel->mangled};
     if (!described.mangled)
@@ -255,13 +256,13 @@ static bool may_be_address(uint64_t word)
 
 size_t names_launch(const void *handle, void **args, bool driver, uint64_t *words, size_t most)
 {
-    struct kernel *kernel = find(handle);
+    struct kernel *kernel = names_own_find(handle);
     if (!kernel)
         kernel = new_kernel(handle, NULL);
     if (!kernel)
         return 0;
     if (!atomic_load_explicit(&kernel->described, memory_order_acquire))
-        describe(kernel, handle, driver);
+        names_describe(kernel, handle, driver);
     size_t count = 0;
     words[count++] = kernel->number;
     for (int i = 0; args && i < kernel->count; i++) {

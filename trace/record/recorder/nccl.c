@@ -24,13 +24,13 @@ struct identity {
 };
 
 /* Of the live communicators; a place whose handle is NULL is free. */
-static struct place {
+static struct nccl_place {
     _Atomic(handle) comm;
     struct identity id;
     atomic_uint splits, shrinks;
 } places[MAX_COMMS];
 
-static struct place *find_place(handle comm)
+static struct nccl_place *nccl_find_place(handle comm)
 {
     for (size_t i = 0; i < MAX_COMMS; i++)
         if (atomic_load_explicit(&places[i].comm, memory_order_acquire) == comm)
@@ -38,7 +38,7 @@ static struct place *find_place(handle comm)
     return NULL;
 }
 
-static word mix(word hash, word value)
+static word nccl_mix(word hash, word value)
 {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
     return hash ^ hash >> 29;
@@ -50,13 +50,13 @@ static struct identity identity_of(const struct unique_id *id)
     for (size_t i = 0; i < sizeof id->bytes; i += 8) {
         word part;
         memcpy(&part, id->bytes + i, sizeof part);
-        out.low = mix(out.low, part);
-        out.high = mix(out.high + i, part);
+        out.low = nccl_mix(out.low, part);
+        out.high = nccl_mix(out.high + i, part);
     }
     return out;
 }
 
-static void keep(handle comm, struct identity id)
+static void nccl_keep(handle comm, struct identity id)
 {
     for (size_t i = 0; i < MAX_COMMS; i++) {
         handle none = NULL;
@@ -71,8 +71,8 @@ static void keep(handle comm, struct identity id)
 
 /* ---- communicators ---------------------------------------------------------------------------- */
 
-static void end_comm(const struct call *call, int result, handle comm, struct identity id, int rank,
-                     int size)
+static void end_comm(const struct tape_call *call, int result, handle comm, struct identity id,
+                     int rank, int size)
 {
     if (result != 0 && result != 7) { /* ncclInProgress: the call is not blocking */
         tape_drop(call);
@@ -80,7 +80,7 @@ static void end_comm(const struct call *call, int result, handle comm, struct id
     }
     doubt_know_all();
     if (call->outer)
-        keep(comm, id);
+        nccl_keep(comm, id);
     tape_end(call, RECORDING_COMM, WORDS(WORD_OF(comm), id.low, id.high, (word)rank, (word)size));
 }
 
@@ -88,7 +88,7 @@ int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank);
 int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank)
 {
     REAL(ncclCommInitRank, (handle *, int, struct unique_id, int))
-    const struct call call = tape_begin(RECORDING_COMM);
+    const struct tape_call call = tape_begin(RECORDING_COMM);
     const int result = real(out, size, id, rank);
     end_comm(&call, result, *out, identity_of(&id), rank, size);
     return result;
@@ -98,7 +98,7 @@ int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank,
 int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank, void *config)
 {
     REAL(ncclCommInitRankConfig, (handle *, int, struct unique_id, int, void *))
-    const struct call call = tape_begin(RECORDING_COMM);
+    const struct tape_call call = tape_begin(RECORDING_COMM);
     const int result = real(out, size, id, rank, config);
     end_comm(&call, result, *out, identity_of(&id), rank, size);
     return result;
@@ -111,7 +111,7 @@ int ncclCommInitRankScalable(handle *out, int size, int rank, int count, struct 
                              void *config)
 {
     REAL(ncclCommInitRankScalable, (handle *, int, int, int, struct unique_id *, void *))
-    const struct call call = tape_begin(RECORDING_COMM);
+    const struct tape_call call = tape_begin(RECORDING_COMM);
     const int result = real(out, size, rank, count, ids, config);
     end_comm(&call, result, *out, count > 0 ? identity_of(&ids[0]) : (struct identity){0}, rank,
              size);
@@ -123,14 +123,14 @@ int ncclCommInitAll(handle *out, int count, const int *devices);
 int ncclCommInitAll(handle *out, int count, const int *devices)
 {
     REAL(ncclCommInitAll, (handle *, int, const int *))
-    const struct call call = tape_begin(RECORDING_COMM);
+    const struct tape_call call = tape_begin(RECORDING_COMM);
     const int result = real(out, count, devices);
     if (result == 0 && call.outer) {
         const struct identity id = {tape_number(), WORD_OF(out) ^ (word)call.at_ns};
         for (int i = 0; i < count; i++) {
             tape_put(RECORDING_DEVICE, 1, &(word){(word)(devices ? devices[i] : i)});
             tape_put(RECORDING_COMM, WORDS(WORD_OF(out[i]), id.low, id.high, (word)i, (word)count));
-            keep(out[i], id);
+            nccl_keep(out[i], id);
         }
     }
     int device = 0;
@@ -143,7 +143,7 @@ int ncclCommInitAll(handle *out, int count, const int *devices)
 
 /* ---- communicators made of others --------------------------------------------------------------- */
 
-static int ask(handle comm, const char *name)
+static int nccl_ask(handle comm, const char *name)
 {
     int (*real)(handle, int *) = NULL, out = 0;
     return real_find(&real, name) && real(comm, &out) == 0 ? out : 0;
@@ -151,14 +151,14 @@ static int ask(handle comm, const char *name)
 
 /* NCCL writes the handle when the communicator is made: at the end of a group, or when the one that it is made of is no
    longer in progress. */
-static struct pending {
+static struct nccl_pending {
     _Atomic(handle *) out; /* where; NULL: a free place */
     handle parent;
     uint64_t thread;
     struct identity id;
 } pending[MAX_PENDING];
 
-static bool remember(handle *out, handle parent, struct identity id)
+static bool nccl_remember(handle *out, handle parent, struct identity id)
 {
     for (size_t i = 0; i < MAX_PENDING; i++) {
         handle *none = NULL;
@@ -172,18 +172,18 @@ static bool remember(handle *out, handle parent, struct identity id)
     return false;
 }
 
-static void put_comm(handle comm, struct identity id)
+static void nccl_put_comm(handle comm, struct identity id)
 {
-    keep(comm, id);
-    tape_put(RECORDING_COMM,
-             WORDS(WORD_OF(comm), id.low, id.high, (word)(unsigned)ask(comm, "ncclCommUserRank"),
-                   (word)(unsigned)ask(comm, "ncclCommCount")));
+    nccl_keep(comm, id);
+    tape_put(RECORDING_COMM, WORDS(WORD_OF(comm), id.low, id.high,
+                                   (word)(unsigned)nccl_ask(comm, "ncclCommUserRank"),
+                                   (word)(unsigned)nccl_ask(comm, "ncclCommCount")));
 }
 
 static __thread int groups __attribute__((tls_model("initial-exec"))); /* that are open */
 
 /* `parent` NULL: those of this thread. */
-static void settle(handle parent)
+static void nccl_settle(handle parent)
 {
     for (size_t i = 0; i < MAX_PENDING; i++) {
         handle *out = atomic_load(&pending[i].out);
@@ -191,13 +191,13 @@ static void settle(handle parent)
             (parent ? pending[i].parent != parent : pending[i].thread != tape_here().thread))
             continue;
         if (*out)
-            put_comm(*out, pending[i].id);
+            nccl_put_comm(*out, pending[i].id);
         atomic_store(&pending[i].out, NULL);
     }
 }
 
 /* A rank that gets none, as with NCCL_SPLIT_NOCOLOR, has NULL then. */
-static void end_made_of(const struct call *call, int result, handle parent, handle *out,
+static void end_made_of(const struct tape_call *call, int result, handle parent, handle *out,
                         struct identity id, bool is_known, const char *name)
 {
     if ((result != 0 && result != 7) || !call->outer) {
@@ -207,8 +207,8 @@ static void end_made_of(const struct call *call, int result, handle parent, hand
     if (!is_known)
         calls_note_unmodelled(call, name);
     else if (*out && result == 0)
-        put_comm(*out, id);
-    else if (!remember(out, parent, id))
+        nccl_put_comm(*out, id);
+    else if (!nccl_remember(out, parent, id))
         calls_note_unmodelled(call, name);
     tape_drop(call);
 }
@@ -217,11 +217,11 @@ int ncclCommSplit(handle comm, int color, int key, handle *out, void *config);
 int ncclCommSplit(handle comm, int color, int key, handle *out, void *config)
 {
     REAL(ncclCommSplit, (handle, int, int, handle *, void *))
-    const struct call call = tape_begin(RECORDING_COMM);
-    struct place *place = comm ? find_place(comm) : NULL;
+    const struct tape_call call = tape_begin(RECORDING_COMM);
+    struct nccl_place *place = comm ? nccl_find_place(comm) : NULL;
     struct identity id = place ? place->id : (struct identity){0};
-    id.low = mix(id.low, place ? atomic_fetch_add(&place->splits, 1) + 1 : 0);
-    id.high = mix(id.high, (word)(unsigned)color);
+    id.low = nccl_mix(id.low, place ? atomic_fetch_add(&place->splits, 1) + 1 : 0);
+    id.high = nccl_mix(id.high, (word)(unsigned)color);
     const int result = real(comm, color, key, out, config);
     if (color < 0) /* NCCL_SPLIT_NOCOLOR */
         tape_drop(&call);
@@ -237,12 +237,12 @@ int ncclCommShrink(handle comm, int *excluded, int count, handle *out, void *con
 {
     enum { SHRINK_ABORT = 1 };
     REAL(ncclCommShrink, (handle, int *, int, handle *, void *, int))
-    const struct call call = tape_begin(RECORDING_COMM);
-    struct place *place = comm ? find_place(comm) : NULL;
+    const struct tape_call call = tape_begin(RECORDING_COMM);
+    struct nccl_place *place = comm ? nccl_find_place(comm) : NULL;
     struct identity id = place ? place->id : (struct identity){0};
-    id.low = mix(id.low, place ? ~(word)atomic_fetch_add(&place->shrinks, 1) : 0);
+    id.low = nccl_mix(id.low, place ? ~(word)atomic_fetch_add(&place->shrinks, 1) : 0);
     for (int i = 0; i < count; i++)
-        id.high = mix(id.high, (word)(unsigned)excluded[i]);
+        id.high = nccl_mix(id.high, (word)(unsigned)excluded[i]);
     const int result = real(comm, excluded, count, out, config, flags);
     if (result == 0 && (flags & SHRINK_ABORT))
         calls_note_unmodelled(&call, "ncclCommShrink that ends operations");
@@ -255,10 +255,10 @@ int ncclCommGetAsyncError(handle comm, int *out);
 int ncclCommGetAsyncError(handle comm, int *out)
 {
     REAL(ncclCommGetAsyncError, (handle, int *))
-    const struct call call = tape_begin(RECORDING_COMM);
+    const struct tape_call call = tape_begin(RECORDING_COMM);
     const int result = real(comm, out);
     if (result == 0 && *out == 0 && call.outer && comm)
-        settle(comm);
+        nccl_settle(comm);
     tape_drop(&call);
     return result;
 }
@@ -268,8 +268,8 @@ int ncclCommGetAsyncError(handle comm, int *out)
     int name(handle comm)                                                                          \
     {                                                                                              \
         REAL(name, (handle))                                                                       \
-        const struct call call = tape_begin(RECORDING_COMM_END);                                   \
-        struct place *place = call.outer && comm ? find_place(comm) : NULL;                        \
+        const struct tape_call call = tape_begin(RECORDING_COMM_END);                              \
+        struct nccl_place *place = call.outer && comm ? nccl_find_place(comm) : NULL;              \
         if (place)                                                                                 \
             atomic_store(&place->comm, NULL);                                                      \
         const int result = real(comm);                                                             \
@@ -289,7 +289,7 @@ int ncclMemAlloc(handle *out, size_t bytes);
 int ncclMemAlloc(handle *out, size_t bytes)
 {
     REAL(ncclMemAlloc, (handle *, size_t))
-    const struct call call = tape_begin(RECORDING_ALLOC);
+    const struct tape_call call = tape_begin(RECORDING_ALLOC);
     const int result = real(out, bytes);
     if (result == 0)
         tape_end(&call, RECORDING_ALLOC, WORDS(WORD_OF(*out), bytes, RECORDING_MEMORY_DEVICE));
@@ -302,7 +302,7 @@ int ncclMemFree(handle address);
 int ncclMemFree(handle address)
 {
     REAL(ncclMemFree, (handle))
-    const struct call call = tape_begin(RECORDING_FREE);
+    const struct tape_call call = tape_begin(RECORDING_FREE);
     const int result = real(address);
     if (result == 0)
         tape_end(&call, RECORDING_FREE, WORDS(WORD_OF(address), RECORDING_MEMORY_DEVICE));
@@ -325,7 +325,7 @@ static bool was_refused(int result)
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
-        const struct call call = tape_begin(RECORDING_##KIND);                                     \
+        const struct tape_call call = tape_begin(RECORDING_##KIND);                                \
         struct recording_item *item = tape_open(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));      \
         const int result = real ARGS;                                                              \
         tape_close(&call, item, !was_refused(result));                                             \
@@ -381,7 +381,7 @@ int ncclGroupStart(void);
 int ncclGroupStart(void)
 {
     REAL(ncclGroupStart, (void))
-    const struct call call = tape_begin(RECORDING_GROUP);
+    const struct tape_call call = tape_begin(RECORDING_GROUP);
     struct recording_item *item = tape_open(&call, RECORDING_GROUP, 0, &(word){0});
     const int result = real();
     groups += call.outer && result == 0;
@@ -389,11 +389,11 @@ int ncclGroupStart(void)
     return result;
 }
 
-static void end_group(const struct call *call, struct recording_item *item, int result)
+static void nccl_end_group(const struct tape_call *call, struct recording_item *item, int result)
 {
     groups -= call->outer && groups > 0;
     if (result == 0 && call->outer && groups == 0)
-        settle(NULL);
+        nccl_settle(NULL);
     tape_close(call, item, !was_refused(result));
 }
 
@@ -401,10 +401,10 @@ int ncclGroupEnd(void);
 int ncclGroupEnd(void)
 {
     REAL(ncclGroupEnd, (void))
-    const struct call call = tape_begin(RECORDING_GROUP_END);
+    const struct tape_call call = tape_begin(RECORDING_GROUP_END);
     struct recording_item *item = tape_open(&call, RECORDING_GROUP_END, 0, &(word){0});
     const int result = real();
-    end_group(&call, item, result);
+    nccl_end_group(&call, item, result);
     return result;
 }
 
@@ -412,10 +412,10 @@ int ncclGroupSimulateEnd(void *info);
 int ncclGroupSimulateEnd(void *info)
 {
     REAL(ncclGroupSimulateEnd, (void *))
-    const struct call call = tape_begin(RECORDING_GROUP_END);
+    const struct tape_call call = tape_begin(RECORDING_GROUP_END);
     struct recording_item *item = tape_open(&call, RECORDING_GROUP_END, WORDS(true));
     const int result = real(info);
-    end_group(&call, item, result);
+    nccl_end_group(&call, item, result);
     return result;
 }
 
@@ -427,7 +427,7 @@ int ncclRedOpCreatePreMulSum(int *out, void *scalar, int type, int residence, ha
 {
     enum { SCALAR_DEVICE = 0 };
     REAL(ncclRedOpCreatePreMulSum, (int *, void *, int, int, handle))
-    const struct call call = tape_begin(RECORDING_UNMODELLED);
+    const struct tape_call call = tape_begin(RECORDING_UNMODELLED);
     const int result = real(out, scalar, type, residence, comm);
     if (residence == SCALAR_DEVICE)
         calls_end_unmodelled(&call, result, "ncclRedOpCreatePreMulSum with a scalar of the device");

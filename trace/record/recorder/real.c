@@ -50,12 +50,12 @@ void real_remember(const char *name, void *function)
         ;
 }
 
-struct quest {
+struct real_quest {
     const char *name;
     void *found;
 };
 
-static bool is_cuda_library(const char *path)
+static bool real_is_cuda_library(const char *path)
 {
     static const char *const names[] = {"libcudart.so", "libcuda.so", "libnccl.so"};
     const char *base = strrchr(path, '/');
@@ -69,15 +69,15 @@ static bool is_cuda_library(const char *path)
 bool real_is_cuda(const void *address)
 {
     Dl_info info;
-    return dladdr(address, &info) && info.dli_fname && is_cuda_library(info.dli_fname);
+    return dladdr(address, &info) && info.dli_fname && real_is_cuda_library(info.dli_fname);
 }
 
 /* A library that only some other one has opened. */
 static int look_into(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct quest *quest = arg;
+    struct real_quest *quest = arg;
     (void)size;
-    if (!is_cuda_library(info->dlpi_name))
+    if (!real_is_cuda_library(info->dlpi_name))
         return 0;
     void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (!library)
@@ -92,7 +92,7 @@ bool real_find(void *function, const char *name)
     void *_Atomic *place = function;
     if (atomic_load_explicit(place, memory_order_relaxed))
         return true;
-    struct quest quest = {name, find_remembered(name)};
+    struct real_quest quest = {name, find_remembered(name)};
     if (!quest.found)
         quest.found = real_dlsym()(RTLD_NEXT, name);
     if (!quest.found)

@@ -55,7 +55,7 @@ static struct {
 } file = {.lock = ATOMIC_FLAG_INIT, .fd = -1};
 static const char *path; /* NULL: this process is not recorded */
 
-static int64_t now_ns(clockid_t clock)
+static int64_t tape_now_ns(clockid_t clock)
 {
     struct timespec now;
     clock_gettime(clock, &now);
@@ -74,12 +74,12 @@ static void mark_folder(void)
         close(fd);
 }
 
-static void fail(const char *what)
+static void tape_fail(const char *what)
 {
     char text[PATH_MAX + 200];
     const int length =
         snprintf(text, sizeof text, "swsim record: %s.%d: %s: %s; nothing more is recorded\n", path,
-                 (int)getpid(), what, words_of(errno));
+                 (int)getpid(), what, words_own_words_of(errno));
     if (!file.failed && write(STDERR_FILENO, text, (size_t)length) < 0)
         file.failed = true;
     if (!file.failed)
@@ -102,7 +102,7 @@ static int make_file(void)
 }
 
 /* The lock is held. Far from the numbers that programs expect their files to have. */
-static void open_file(void)
+static void tape_open_file(void)
 {
     const int fd = make_file();
     file.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);
@@ -112,25 +112,25 @@ static void open_file(void)
     else if (fd >= 0)
         file.fd = fd;
     else
-        fail("cannot be made");
+        tape_fail("cannot be made");
 }
 
 /* The lock is held. NULL: there is none. */
 static struct recording_chunk *map_chunk(void)
 {
     if (file.fd < 0 && !file.failed)
-        open_file();
+        tape_open_file();
     if (file.failed)
         return NULL;
     errno = posix_fallocate(file.fd, file.end, RECORDING_CHUNK);
     if (errno) {
-        fail("cannot be written");
+        tape_fail("cannot be written");
         return NULL;
     }
     void *chunk = mmap(NULL, RECORDING_CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
                        file.fd, file.end);
     if (chunk == MAP_FAILED) {
-        fail("cannot be mapped");
+        tape_fail("cannot be mapped");
         return NULL;
     }
     file.end += RECORDING_CHUNK;
@@ -185,7 +185,7 @@ static struct recording_item *write_item(enum recording_kind kind, int64_t at_ns
 }
 
 /* The first item of a thread. */
-static bool begin_thread(void)
+static bool tape_begin_thread(void)
 {
     if (tape.broken || !path)
         return false;
@@ -193,14 +193,14 @@ static bool begin_thread(void)
     if (!next_chunk())
         return false;
     pthread_setspecific(file.at_exit, &tape);
-    const int64_t now = now_ns(CLOCK_MONOTONIC);
+    const int64_t now = tape_now_ns(CLOCK_MONOTONIC);
     if (tape.thread == 1) {
         const struct launched job = launched_as();
         if (job.odd)
             tell_odd(job.odd);
         write_item(RECORDING_PROCESS, now, 0,
-                   WORDS((uint64_t)getpid(), job.rank, job.size, (uint64_t)now_ns(CLOCK_REALTIME),
-                         touch_on()));
+                   WORDS((uint64_t)getpid(), job.rank, job.size,
+                         (uint64_t)tape_now_ns(CLOCK_REALTIME), touch_on()));
     }
     write_item(RECORDING_THREAD, now, 0, WORDS((uint64_t)syscall(SYS_gettid)));
     for (int i = 0; i < KNOWN; i++)
@@ -213,29 +213,29 @@ static bool begin_thread(void)
 
 static bool ready(void)
 {
-    return tape.chunk || begin_thread();
+    return tape.chunk || tape_begin_thread();
 }
 
-struct call tape_begin(enum recording_kind kind)
+struct tape_call tape_begin(enum recording_kind kind)
 {
-    struct call call = {.outer = tape.depth++ == 0 && path && !threads_are_internal()};
+    struct tape_call call = {.outer = tape.depth++ == 0 && path && !threads_are_internal()};
     if (call.outer) {
         call.number = device_times_begin(kind);
-        call.at_ns = now_ns(CLOCK_MONOTONIC);
+        call.at_ns = tape_now_ns(CLOCK_MONOTONIC);
     }
     return call;
 }
 
-void tape_drop(const struct call *call)
+void tape_drop(const struct tape_call *call)
 {
     device_times_end(call->number);
     tape.depth--;
 }
 
-void tape_end(const struct call *call, enum recording_kind kind, size_t count,
+void tape_end(const struct tape_call *call, enum recording_kind kind, size_t count,
               const uint64_t *words)
 {
-    const int64_t took_ns = call->outer ? now_ns(CLOCK_MONOTONIC) - call->at_ns : 0;
+    const int64_t took_ns = call->outer ? tape_now_ns(CLOCK_MONOTONIC) - call->at_ns : 0;
     device_times_end(call->number);
     if (call->outer && ready()) {
         device_times_put(kind, call->number);
@@ -244,7 +244,7 @@ void tape_end(const struct call *call, enum recording_kind kind, size_t count,
     tape.depth--;
 }
 
-static bool is_told(enum recording_kind kind, uint64_t object)
+static bool tape_is_told(enum recording_kind kind, uint64_t object)
 {
     for (int i = 0; tape.noes.items == tape.items && i < tape.noes.count; i++)
         if (tape.noes.list[i].kind == kind && tape.noes.list[i].object == object)
@@ -252,10 +252,10 @@ static bool is_told(enum recording_kind kind, uint64_t object)
     return false;
 }
 
-void tape_end_no(const struct call *call, enum recording_kind kind, size_t count,
+void tape_end_no(const struct tape_call *call, enum recording_kind kind, size_t count,
                  const uint64_t *words)
 {
-    if (!call->outer || is_told(kind, words[1])) {
+    if (!call->outer || tape_is_told(kind, words[1])) {
         tape_drop(call);
         return;
     }
@@ -267,8 +267,8 @@ void tape_end_no(const struct call *call, enum recording_kind kind, size_t count
     tape.noes.items = tape.items;
 }
 
-struct recording_item *tape_open(const struct call *call, enum recording_kind kind, size_t count,
-                                 const uint64_t *words)
+struct recording_item *tape_open(const struct tape_call *call, enum recording_kind kind,
+                                 size_t count, const uint64_t *words)
 {
     if (!call->outer || !ready())
         return NULL;
@@ -276,9 +276,9 @@ struct recording_item *tape_open(const struct call *call, enum recording_kind ki
     return write_item(kind, call->at_ns, UINT32_MAX, count, words);
 }
 
-void tape_close(const struct call *call, struct recording_item *item, bool good)
+void tape_close(const struct tape_call *call, struct recording_item *item, bool good)
 {
-    const int64_t took_ns = item ? now_ns(CLOCK_MONOTONIC) - call->at_ns : 0;
+    const int64_t took_ns = item ? tape_now_ns(CLOCK_MONOTONIC) - call->at_ns : 0;
     if (item)
         item->took_ns = took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
     if (item && !good)
@@ -290,7 +290,7 @@ void tape_close(const struct call *call, struct recording_item *item, bool good)
 void tape_put(enum recording_kind kind, size_t count, const uint64_t *words)
 {
     if (ready())
-        write_item(kind, now_ns(CLOCK_MONOTONIC), 0, count, words);
+        write_item(kind, tape_now_ns(CLOCK_MONOTONIC), 0, count, words);
 }
 
 uint64_t tape_number(void)
@@ -342,7 +342,7 @@ void tape_after(struct tape_place place)
         return;
     *known = place;
     if (tape.chunk)
-        write_item(RECORDING_AFTER, now_ns(CLOCK_MONOTONIC), 0,
+        write_item(RECORDING_AFTER, tape_now_ns(CLOCK_MONOTONIC), 0,
                    WORDS(place.thread, place.count, (uint64_t)place.way, place.object));
     else
         ready(); /* its first items are all that it knows */
@@ -366,7 +366,7 @@ static void begin_child(void)
     threads_begin_child();
 }
 
-static void end_thread(void *at)
+static void tape_end_thread(void *at)
 {
     struct tape *mine = at;
     if (mine->chunk)
@@ -401,7 +401,7 @@ EXIT(_Exit)
 __attribute__((constructor)) static void begin_process(void)
 {
     const char *wanted = getenv("SWSIM_RECORD");
-    if (!wanted || !*wanted || pthread_key_create(&file.at_exit, end_thread))
+    if (!wanted || !*wanted || pthread_key_create(&file.at_exit, tape_end_thread))
         return;
     pthread_atfork(NULL, NULL, begin_child);
     at_quick_exit(end_process);

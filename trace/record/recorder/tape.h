@@ -17,27 +17,27 @@
 #include "recording.h"
 
 /* A call under way. */
-struct call {
+struct tape_call {
     int64_t at_ns;
     uint64_t number; /* of device_times.h */
     bool outer;      /* it is the program's own, on a thread of the program */
 };
 
 /* `kind`: of its item, if it goes well. */
-struct call tape_begin(enum recording_kind kind);
+struct tape_call tape_begin(enum recording_kind kind);
 /* The call went well: its item is written. */
-void tape_end(const struct call *call, enum recording_kind kind, size_t count,
+void tape_end(const struct tape_call *call, enum recording_kind kind, size_t count,
               const uint64_t *words);
 /* A query of the object words[1], whose answer was no: an item where it is news (recording.h). */
-void tape_end_no(const struct call *call, enum recording_kind kind, size_t count,
+void tape_end_no(const struct tape_call *call, enum recording_kind kind, size_t count,
                  const uint64_t *words);
 /* The call failed, or nobody needs to know. */
-void tape_drop(const struct call *call);
+void tape_drop(const struct tape_call *call);
 
 /* The same in two steps, for a call that may never return: what it is to be stands there from the beginning. */
-struct recording_item *tape_open(const struct call *call, enum recording_kind kind, size_t count,
-                                 const uint64_t *words);
-void tape_close(const struct call *call, struct recording_item *item, bool good);
+struct recording_item *tape_open(const struct tape_call *call, enum recording_kind kind,
+                                 size_t count, const uint64_t *words);
+void tape_close(const struct tape_call *call, struct recording_item *item, bool good);
 
 /* An item that is no call. */
 void tape_put(enum recording_kind kind, size_t count, const uint64_t *words);

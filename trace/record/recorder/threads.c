@@ -55,7 +55,7 @@ bool threads_are_left_out(void)
 }
 
 /* NULL: there is no room. */
-static struct left *find(const void *object)
+static struct left *threads_find(const void *object)
 {
     size_t at = (uintptr_t)object * 0x9e3779b97f4a7c15U >> 48;
     for (int tries = 0; tries < 8; tries++, at = (at + 1) % TABLE) {
@@ -79,12 +79,12 @@ static void leave_in_way(struct left *left, int way)
 }
 
 /* `alone`: what others have left there is of no more use. */
-static void leave(const void *object, bool alone)
+static void threads_leave(const void *object, bool alone)
 {
     const struct tape_place here = tape_here();
     if (here.count == 0 || threads_are_left_out())
         return;
-    struct left *left = find(object);
+    struct left *left = threads_find(object);
     if (!left)
         return;
     if (!alone) {
@@ -99,7 +99,7 @@ static void leave(const void *object, bool alone)
 /* `counted` as in struct tape_place */
 static void follow_by(const void *object, enum recording_way way, uint32_t counted)
 {
-    struct left *left = threads_are_left_out() ? NULL : find(object);
+    struct left *left = threads_are_left_out() ? NULL : threads_find(object);
     if (!left)
         return;
     unsigned long long used = atomic_load_explicit(&left->used, memory_order_acquire);
@@ -112,7 +112,7 @@ static void follow_by(const void *object, enum recording_way way, uint32_t count
     }
 }
 
-static void follow(const void *object)
+static void threads_follow(const void *object)
 {
     follow_by(object, RECORDING_WAITED, 0);
 }
@@ -131,16 +131,16 @@ static pthread_key_t at_exit;
 static void leave_thread(void *unused)
 {
     (void)unused;
-    leave((void *)(uintptr_t)pthread_self(), true);
+    threads_leave((void *)(uintptr_t)pthread_self(), true);
 }
 
-__attribute__((constructor)) static void make_key(void)
+__attribute__((constructor)) static void threads_make_key(void)
 {
     pthread_key_create(&at_exit, leave_thread);
 }
 
 /* In the new thread: what its creator has told it. */
-static struct start begin_thread(void *arg)
+static struct start threads_begin_thread(void *arg)
 {
     const struct start start = *(struct start *)arg;
     free(arg);
@@ -155,13 +155,13 @@ static struct start begin_thread(void *arg)
 
 static void *run_thread(void *arg)
 {
-    const struct start start = begin_thread(arg);
+    const struct start start = threads_begin_thread(arg);
     return start.function(start.arg);
 }
 
 static int run_c_thread(void *arg)
 {
-    const struct start start = begin_thread(arg);
+    const struct start start = threads_begin_thread(arg);
     return start.c_function(start.arg);
 }
 
@@ -238,7 +238,7 @@ static void run_first(void)
 {
     const void *flag = first.flag;
     first.function();
-    leave(flag, true);
+    threads_leave(flag, true);
 }
 
 int pthread_once(pthread_once_t *flag, void (*function)(void))
@@ -249,7 +249,7 @@ int pthread_once(pthread_once_t *flag, void (*function)(void))
     first.function = function;
     first.flag = flag;
     const int result = real(flag, run_first);
-    follow(flag);
+    threads_follow(flag);
     return result;
 }
 
@@ -265,7 +265,7 @@ void call_once(once_flag *flag, void (*function)(void))
     first.function = function;
     first.flag = flag;
     real(flag, run_first);
-    follow(flag);
+    threads_follow(flag);
 }
 
 /* ---- locks ------------------------------------------------------------------------------------ */
@@ -285,7 +285,7 @@ void call_once(once_flag *flag, void (*function)(void))
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
-        leave(object, alone);                                                                      \
+        threads_leave(object, alone);                                                              \
         return real ARGS;                                                                          \
     }
 
@@ -393,7 +393,7 @@ void cnd_destroy(cnd_t *condition)
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const uint64_t signals = counted_signals(condition);                                       \
-        leave(lock, true);                                                                         \
+        threads_leave(lock, true);                                                                 \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
             counted_woken(condition, signals, way);                                                \
@@ -415,7 +415,7 @@ WAITS(cnd_timedwait,
       (cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until),
       (condition, lock, until), RECORDING_IN_TIME)
 
-static bool is_shared(const pthread_barrierattr_t *attributes)
+static bool threads_is_shared(const pthread_barrierattr_t *attributes)
 {
     int shared = PTHREAD_PROCESS_PRIVATE;
     return attributes && pthread_barrierattr_getpshared(attributes, &shared) == 0 &&
@@ -425,7 +425,8 @@ static bool is_shared(const pthread_barrierattr_t *attributes)
 COUNTS(pthread_barrier_init,
        (pthread_barrier_t *restrict barrier, const pthread_barrierattr_t *restrict attributes,
         unsigned count),
-       (barrier, attributes, count), NOTHING, begin_shared(barrier, count, is_shared(attributes)))
+       (barrier, attributes, count), NOTHING,
+       begin_shared(barrier, count, threads_is_shared(attributes)))
 COUNTS(pthread_barrier_destroy, (pthread_barrier_t * barrier), (barrier), NOTHING,
        counted_end(barrier))
 
@@ -434,7 +435,7 @@ int pthread_barrier_wait(pthread_barrier_t *barrier)
     REAL(pthread_barrier_wait, (pthread_barrier_t *))
     const struct counted_round round = counted_arrive(barrier);
     if (round.key)
-        leave(round.key, false);
+        threads_leave(round.key, false);
     const int result = real(barrier);
     if (round.key)
         follow_by(round.key, RECORDING_WAITED, round.object);

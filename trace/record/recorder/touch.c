@@ -17,7 +17,7 @@
 enum { MAX_BLOCKS = 4096 };
 
 enum { OPEN, CLOSED, READ_ONLY }; /* what the protection of a block allows */
-static struct block {
+static struct touch_block {
     atomic_uintptr_t address; /* 0: a free place */
     atomic_size_t bytes;
     atomic_int closed;
@@ -26,7 +26,7 @@ static atomic_int block_end; /* no place from here on was ever used */
 static bool wanted;
 static struct sigaction before;
 
-static struct block *find(uintptr_t address)
+static struct touch_block *touch_find(uintptr_t address)
 {
     for (int i = 0; i < atomic_load(&block_end); i++) {
         const uintptr_t first = atomic_load(&blocks[i].address);
@@ -37,7 +37,7 @@ static struct block *find(uintptr_t address)
 }
 
 /* The pages of a block belong to it: pinned memory is pages. */
-static bool protect(const struct block *block, int how)
+static bool protect(const struct touch_block *block, int how)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t first = atomic_load(&block->address) / page * page;
@@ -58,7 +58,7 @@ static bool was_write(void *context, int closed)
 }
 
 /* Another fault goes where it would have gone. */
-static void pass_on(int number, siginfo_t *info, void *context)
+static void touch_pass_on(int number, siginfo_t *info, void *context)
 {
     if (before.sa_flags & SA_SIGINFO)
         before.sa_sigaction(number, info, context);
@@ -68,13 +68,13 @@ static void pass_on(int number, siginfo_t *info, void *context)
         sigaction(number, &before, NULL);
 }
 
-static void note(uint64_t address, enum recording_touch what)
+static void touch_note(uint64_t address, enum recording_touch what)
 {
     tape_put(RECORDING_TOUCH, WORDS(address, what, threads_are_several()));
 }
 
 /* A thread that has read may not yet write without a note. Another thread may have opened the block meanwhile. */
-static void open_for(struct block *block, bool write)
+static void touch_open_for(struct touch_block *block, bool write)
 {
     int closed = CLOSED;
     if (write)
@@ -87,23 +87,23 @@ static void open_for(struct block *block, bool write)
 /* An access of CUDA's own is none of the program's: what the program does afterwards is not seen then. */
 static void take_fault(int number, siginfo_t *info, void *context)
 {
-    struct block *block = find((uintptr_t)info->si_addr);
+    struct touch_block *block = touch_find((uintptr_t)info->si_addr);
     if (!block) {
-        pass_on(number, info, context);
+        touch_pass_on(number, info, context);
         return;
     }
     const int closed = atomic_load(&block->closed);
     const bool write = closed == OPEN || was_write(context, closed);
     const bool own = !tape_in_call() && !threads_are_internal();
-    open_for(block, write || !own);
+    touch_open_for(block, write || !own);
     if (closed != OPEN)
-        note(WORD_OF(info->si_addr), !own    ? RECORDING_TOUCH_UNSEEN
-                                     : write ? RECORDING_TOUCH_WRITE
-                                             : RECORDING_TOUCH_READ);
+        touch_note(WORD_OF(info->si_addr), !own    ? RECORDING_TOUCH_UNSEEN
+                                           : write ? RECORDING_TOUCH_WRITE
+                                                   : RECORDING_TOUCH_READ);
 }
 
 /* The place is taken by an address that no memory has, until its size is there. */
-static void add(uintptr_t address, size_t bytes)
+static void touch_add(uintptr_t address, size_t bytes)
 {
     for (int i = 0; i < MAX_BLOCKS; i++) {
         uintptr_t none = 0;
@@ -117,20 +117,20 @@ static void add(uintptr_t address, size_t bytes)
                 return;
         return;
     }
-    note(address, RECORDING_TOUCH_UNSEEN);
+    touch_note(address, RECORDING_TOUCH_UNSEEN);
 }
 
 /* Closed memory is not opened for reading. */
 static void close_block(uint64_t address, int how)
 {
-    struct block *block = find((uintptr_t)address);
+    struct touch_block *block = touch_find((uintptr_t)address);
     if (!block || atomic_load(&block->closed) == CLOSED)
         return;
     atomic_store(&block->closed, how);
     if (protect(block, how == CLOSED ? PROT_NONE : PROT_READ))
         return;
     atomic_store(&block->closed, OPEN);
-    note(address, RECORDING_TOUCH_UNSEEN);
+    touch_note(address, RECORDING_TOUCH_UNSEEN);
 }
 
 bool touch_on(void)
@@ -170,8 +170,8 @@ void touch_see(enum recording_kind kind, size_t count, const uint64_t *words)
     if (!wanted)
         return;
     if (kind == RECORDING_ALLOC && words[2] == RECORDING_MEMORY_PINNED && words[1] > 0)
-        add((uintptr_t)words[0], (size_t)words[1]);
-    struct block *freed = kind == RECORDING_FREE ? find((uintptr_t)words[0]) : NULL;
+        touch_add((uintptr_t)words[0], (size_t)words[1]);
+    struct touch_block *freed = kind == RECORDING_FREE ? touch_find((uintptr_t)words[0]) : NULL;
     if (freed)
         atomic_store(&freed->address, 0);
     close_used(kind, count, words);
@@ -187,7 +187,7 @@ void touch_begin_thread(void)
     pthread_sigmask(SIG_UNBLOCK, &fault, NULL);
 }
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void touch_begin(void)
 {
     const char *asked = getenv("SWSIM_RECORD_TOUCH");
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_NODEFER};

@@ -20,7 +20,7 @@ static bool begins_with(const char *text, const char *begin)
 }
 
 /* Those that are seen, or do no work of the program's. */
-static bool is_known(const char *base)
+static bool unseen_is_known(const char *base)
 {
     static const char *const names[] = {"libcudart.so", "libnccl.so", "libcupti.so",
                                         "libcuda.so",   "libnvidia",  "libnvToolsExt",
@@ -31,7 +31,7 @@ static bool is_known(const char *base)
     return false;
 }
 
-static bool is_cuda_library(const char *base)
+static bool unseen_is_cuda_library(const char *base)
 {
     static const char *const names[] = {"libcublas",   "libcudnn",    "libcufft",
                                         "libcusparse", "libcusolver", "libcurand",
@@ -53,7 +53,7 @@ static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
 }
 
 /* The address of a tag; NULL: the object has no such tag. */
-static const void *find(const struct dl_phdr_info *info, ElfW(Sxword) tag)
+static const void *unseen_find(const struct dl_phdr_info *info, ElfW(Sxword) tag)
 {
     for (const ElfW(Dyn) *at = dynamic_of(info); at && at->d_tag != DT_NULL; at++)
         if (at->d_tag == tag)
@@ -64,7 +64,7 @@ static const void *find(const struct dl_phdr_info *info, ElfW(Sxword) tag)
 /* True if the object asks for a library of this name. */
 static bool needs(const struct dl_phdr_info *info, const char *library)
 {
-    const char *strings = find(info, DT_STRTAB);
+    const char *strings = unseen_find(info, DT_STRTAB);
     for (const ElfW(Dyn) *at = dynamic_of(info); strings && at && at->d_tag != DT_NULL; at++)
         if (at->d_tag == DT_NEEDED && begins_with(strings + at->d_un.d_val, library))
             return true;
@@ -74,11 +74,11 @@ static bool needs(const struct dl_phdr_info *info, const char *library)
 /* Symbols that the object wants come first: behind them are those that a hash finds in it. */
 static size_t count_wanted(const struct dl_phdr_info *info)
 {
-    const uint32_t *gnu = find(info, DT_GNU_HASH), *old = find(info, DT_HASH);
+    const uint32_t *gnu = unseen_find(info, DT_GNU_HASH), *old = unseen_find(info, DT_HASH);
     return gnu ? gnu[1] : old ? old[1] : 0;
 }
 
-static void note(const char *name)
+static void unseen_own_note(const char *name)
 {
     tape_put(RECORDING_UNSEEN, WORDS(tape_text(name)));
 }
@@ -86,38 +86,38 @@ static void note(const char *name)
 /* Functions that the object may call, and of which nothing would be seen: they are newer than the recorder. */
 static void note_unknown(const struct dl_phdr_info *info)
 {
-    const ElfW(Sym) *symbols = find(info, DT_SYMTAB);
-    const char *strings = find(info, DT_STRTAB);
+    const ElfW(Sym) *symbols = unseen_find(info, DT_SYMTAB);
+    const char *strings = unseen_find(info, DT_STRTAB);
     const size_t count = symbols && strings ? count_wanted(info) : 0;
     for (size_t i = 1; i < count; i++) {
         const char *name = strings + symbols[i].st_name;
         void *function = NULL;
         if (symbols[i].st_shndx == SHN_UNDEF && !symbols_are_known(name) &&
             real_find(&function, name) && real_is_cuda(function))
-            note(name);
+            unseen_own_note(name);
     }
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+static int unseen_look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const char *base = strrchr(info->dlpi_name, '/');
     (void)size, (void)arg;
     base = base ? base + 1 : *info->dlpi_name ? info->dlpi_name : "the program";
-    if (begins_with(base, "linux-vdso") || is_known(base))
+    if (begins_with(base, "linux-vdso") || unseen_is_known(base))
         return 0;
-    if (!is_cuda_library(base))
+    if (!unseen_is_cuda_library(base))
         note_unknown(info);
     else if (!needs(info, "libcudart.so"))
-        note(base);
+        unseen_own_note(base);
     return 0;
 }
 
 void unseen_note(void)
 {
     const char *linked_in = getenv("SWSIM_RECORD_STATIC");
-    dl_iterate_phdr(look_at, NULL);
+    dl_iterate_phdr(unseen_look_at, NULL);
     if (linked_in && *linked_in)
-        note("CUDA's runtime in the program");
+        unseen_own_note("CUDA's runtime in the program");
     if (symbols_bound_deeply())
-        note("a library opened with RTLD_DEEPBIND");
+        unseen_own_note("a library opened with RTLD_DEEPBIND");
 }

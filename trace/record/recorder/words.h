@@ -7,7 +7,7 @@
 #include <locale.h>
 #include <string.h>
 
-static inline const char *words_of(int error)
+static inline const char *words_own_words_of(int error)
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a constant of the C library */
     return c ? strerror_l(error, c) : strerror(error);
