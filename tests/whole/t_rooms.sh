@@ -89,6 +89,20 @@ top_is_known()
     test -z "$strangers"
 }
 
+# A breakpoint, a backtrace and an index of the source mean one function, and one struct.
+names_are_unique()
+{
+    # shellcheck disable=SC2046
+    twice=$(cd "$srcdir" && find $(source_folders) -name '*.[ch]' -exec awk '
+        { gsub(/__attribute__\(\(.*\)\) ?/, "") }
+        /^static [^=;(]*[ *][a-z_0-9]+\(/ && !/;$/ { sub(/\(.*/, ""); sub(/.*[ *]/, ""); print "function " $0, FILENAME }
+        /^struct [a-z_0-9]+ \{/ { print "struct " $2, FILENAME }' {} + | sort -u | awk '
+        $1 " " $2 == last { print $1, $2 ": " file " and " $3 }
+        { last = $1 " " $2; file = $3 }')
+    printf '%s' "$twice"
+    test -z "$twice"
+}
+
 check "every room has a row" no_room_is_missing
 while read -r room allowed; do
     # shellcheck disable=SC2086
@@ -100,5 +114,6 @@ check "doc/files.md is current: make file-map" map_is_current
 check "each file says in its first sentence what it is" each_file_says_what_it_is
 check "doc/architecture.md names no file that is not there" no_file_is_gone
 check "no switch over enum op_kind has a default" no_operation_by_default
+check "each static function and each struct has a name of its own" names_are_unique
 if [ -e "$srcdir/.git" ]; then check "every file at the top of the clone is known" top_is_known; else skip "every file at the top is known: no git clone"; fi
 done_testing

@@ -693,7 +693,7 @@ static void check_object(const struct plan *plan, const struct host_op *op)
     }
 }
 
-static void check_part(const struct plan *plan, const struct p2p_part *part)
+static void job_check_part(const struct plan *plan, const struct p2p_part *part)
 {
     assert(part->tag && (part->is_collective || (part->peer >= 0 && part->peer < plan->ranks)));
     check_index(part->comm, plan->comm_count);
@@ -714,7 +714,7 @@ static void check_ops(const struct plan *plan, const struct host_op *ops, size_t
         check_buffers(plan, &op->reads);
         check_buffers(plan, &op->writes);
         for (size_t k = 0; k < op->part_count; k++)
-            check_part(plan, &op->parts[k]);
+            job_check_part(plan, &op->parts[k]);
         check_ops(plan, op->body, op->body_count);
     }
 }
