@@ -213,6 +213,17 @@ static void unwind(void *ring, int cap, size_t size, int first, int count)
     memset(bytes + (size_t)left * size, 0, (size_t)(first + count - left) * size);
 }
 
+/* The knowledge of queued instances is in their order always. */
+static void unwind_entries(const struct program *p, int32_t *c, int thread)
+{
+    int32_t *state = thread_cells(p, c, thread);
+    if (state[THREAD_FIRST] == 0)
+        return;
+    unwind(state + THREAD_CELLS, p->threads[thread].queue_cap, ENTRY_CELLS * sizeof *state,
+           state[THREAD_FIRST], state[THREAD_COUNT]);
+    state[THREAD_FIRST] = 0;
+}
+
 static void unwind_items(const struct program *p, int32_t *c, int stream)
 {
     int32_t *state = stream_cells(p, c, stream);
@@ -303,6 +314,9 @@ void machine_canonical(const struct program *p, struct state *state)
 {
     if (p->tasks)
         shift(p, state->cells);
+    for (int thread = 0; p->tasks && thread < p->thread_count; thread++)
+        if (p->threads[thread].kind == THREAD_WORKER)
+            unwind_entries(p, state->cells, thread);
     if (!is_renumbered(p, state->cells))
         renumber(p, state->cells);
 }

@@ -79,7 +79,7 @@ static void forget_queue(struct work_state *w, int thread)
         memset(entry_cells(w->p, w->c, thread, k), 0, ENTRY_CELLS * sizeof(int32_t));
         hb_clear(w, w->p->at.row_entries[thread] + k);
     }
-    state[THREAD_COUNT] = 0;
+    state[THREAD_COUNT] = state[THREAD_FIRST] = 0;
 }
 
 /* The driver ends, queues are cleared. Threads within a body go on until they are at a wait

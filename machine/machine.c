@@ -405,13 +405,15 @@ static void machine_check_collective(struct work_state *w, const struct op *op, 
             continue;
         const struct op *other = item_op(p, w->c, active, 0);
         int64_t other_iteration = item_cells(p, w->c, active, 0)[ITEM_ITER];
-        if (other->kind == OP_COLLECTIVE &&
-            !machine_same_collective(op, iteration, other, other_iteration))
-            report_mismatch(w, &(struct counterpart){.agent = program_stream_agent(p, active),
-                                                     .op = (int)(other - p->ops),
-                                                     .iteration = other_iteration,
-                                                     .part = -1,
-                                                     .other_part = -1});
+        if (other->kind != OP_COLLECTIVE)
+            continue;
+        if (machine_same_collective(op, iteration, other, other_iteration))
+            return; /* and so are the others that have started, or one of them has reported a mismatch */
+        report_mismatch(w, &(struct counterpart){.agent = program_stream_agent(p, active),
+                                                 .op = (int)(other - p->ops),
+                                                 .iteration = other_iteration,
+                                                 .part = -1,
+                                                 .other_part = -1});
     }
 }
 
@@ -1042,8 +1044,9 @@ static void machine_take(struct work_state *w, int thread)
     state[THREAD_TICKET] = first[ENTRY_TICKET];
     hb_join(w, at_thread(w, thread), p->at.row_entries[thread]);
     int count = --state[THREAD_COUNT];
-    memmove(first, first + ENTRY_CELLS, (size_t)count * ENTRY_CELLS * sizeof *first);
-    memset(first + count * ENTRY_CELLS, 0, ENTRY_CELLS * sizeof *first);
+    memset(first, 0, ENTRY_CELLS * sizeof *first);
+    const int next = state[THREAD_FIRST] + 1;
+    state[THREAD_FIRST] = count && next < p->threads[thread].queue_cap ? next : 0;
     hb_shift(w, p->at.row_entries[thread], count + 1);
     w->e->iteration = state[THREAD_ITER];
     w->e->op = p->bodies[state[THREAD_BODY]].first;

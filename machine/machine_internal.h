@@ -58,6 +58,7 @@ enum thread_cell {
     THREAD_BODY,   /* -1: idle */
     THREAD_TICKET, /* of the instance */
     THREAD_COUNT,  /* instances queued */
+    THREAD_FIRST,  /* the place of the oldest in the ring of instances; 0 if there is none */
     THREAD_CELLS
 };
 enum entry_cell { ENTRY_TASK, ENTRY_ITER, ENTRY_TICKET, ENTRY_CELLS };
@@ -120,9 +121,12 @@ static inline int32_t *thread_cells(const struct program *p, int32_t *c, int thr
 {
     return c + p->at.threads[thread];
 }
+/* The k-th oldest instance in the queue of a worker; or, k their number, the place of the next. */
 static inline int32_t *entry_cells(const struct program *p, int32_t *c, int thread, int k)
 {
-    return c + p->at.threads[thread] + THREAD_CELLS + k * ENTRY_CELLS;
+    int32_t *state = c + p->at.threads[thread];
+    int place = state[THREAD_FIRST] + k, cap = p->threads[thread].queue_cap;
+    return state + THREAD_CELLS + (place < cap ? place : place - cap) * ENTRY_CELLS;
 }
 static inline int32_t *stream_cells(const struct program *p, int32_t *c, int stream)
 {

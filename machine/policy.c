@@ -85,7 +85,7 @@ static void policy_deliver(struct policy *policy, int worker)
         policy->hand_out(policy->arg, worker, entry[ENTRY_TASK], entry[ENTRY_ITER],
                          entry[ENTRY_TICKET]);
     }
-    thread[THREAD_COUNT] = 0;
+    thread[THREAD_COUNT] = thread[THREAD_FIRST] = 0;
 }
 
 /* Of all workers of a rank, which stand behind its driver. */

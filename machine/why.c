@@ -89,13 +89,23 @@ static void why_sync(const struct program *p, int32_t *c, int thread, const stru
                 wait->agent = program_stream_agent(p, s);
 }
 
+/* The workers of a rank stand behind its driver; a host program has neither. */
+static int why_first_worker(const struct program *p, int rank)
+{
+    return p->tasks ? p->driver_thread[rank] + 1 : p->thread_count;
+}
+
+static bool why_is_worker_of(const struct program *p, int thread, int rank)
+{
+    return thread < p->thread_count && p->threads[thread].rank == rank &&
+           p->threads[thread].kind == THREAD_WORKER;
+}
+
 /* The worker with ticket `number` of a rank, of its instance or one in its queue. */
 static int ticket_holder(const struct program *p, int32_t *c, int rank, int64_t number,
                          struct wait *wait)
 {
-    for (int t = 0; t < p->thread_count; t++) {
-        if (p->threads[t].rank != rank || p->threads[t].kind != THREAD_WORKER)
-            continue;
+    for (int t = why_first_worker(p, rank); why_is_worker_of(p, t, rank); t++) {
         const int32_t *state = thread_cells(p, c, t);
         int body = state[THREAD_BODY];
         if (body >= 0 && p->ticket_position[body] >= 0 && state[THREAD_TICKET] == number) {
@@ -162,9 +172,8 @@ static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t
                           struct wait *wait)
 {
     wait->iteration = iteration;
-    for (int s = 0; s < p->stream_count; s++) {
-        if (p->streams[s].rank != rank)
-            continue;
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+        const int s = p->rank_streams[i];
         for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++)
             if (item_cells(p, c, s, k)[ITEM_ITER] == iteration) {
                 wait->agent = program_stream_agent(p, s);
@@ -172,9 +181,7 @@ static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t
                 return;
             }
     }
-    for (int t = 0; t < p->thread_count; t++) {
-        if (p->threads[t].rank != rank || p->threads[t].kind != THREAD_WORKER)
-            continue;
+    for (int t = why_first_worker(p, rank); why_is_worker_of(p, t, rank); t++) {
         const int32_t *state = thread_cells(p, c, t);
         if (state[THREAD_BODY] >= 0 && state[THREAD_ITER] == iteration) {
             wait->agent = program_thread_agent(p, t);

@@ -48,6 +48,6 @@ bench json "MB/s" ARGS="$dir/trace.json.gz"
 bench large '1F1B, .*predict .*passes' ARGS=2x4
 bench load 'tasks' ARGS=tasks
 bench overhead 'tasks' ARGS=--iterations=100 ITERATIONS=4 ROUNDS=1
-bench plans 'events ' PLANS="$plan" ITERATIONS=50 ROUNDS=1
+bench plans 'two-phase ' PLANS="$plan" ITERATIONS=50 ROUNDS=1
 with spin spin '^base +1 ' SWSIM_BENCH_ROWS=base SWSIM_BENCH_RUNS=1
 done_testing
