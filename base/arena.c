@@ -208,29 +208,3 @@ void *arena_moved(struct arena *arena, void *old, size_t old_bytes, size_t new_b
         free_block(arena, old, old_bytes);
     return moved;
 }
-
-bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap)
-        return true;
-    size_t grown_cap = *cap ? 2 * *cap : 8;
-    void *grown = arena_array(arena, grown_cap, size);
-    if (!grown)
-        return false;
-    if (count)
-        memcpy(grown, *array, count * size);
-    *array = grown;
-    *cap = grown_cap;
-    return true;
-}
-
-bool arena_regrow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size)
-{
-    const void *old = *array;
-    size_t old_bytes = *cap * size;
-    if (!arena_grow(arena, array, count, cap, size))
-        return false;
-    if (*array != old && old_bytes)
-        free_block(arena, old, old_bytes);
-    return true;
-}

@@ -35,12 +35,6 @@ char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Room for one more element in an arena-backed array: grows by doubling (the old copy stays in the
-   arena until its end). Returns false when memory is exhausted, the array then unchanged. */
-bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size);
-/* The same, but the old copy is freed if it is large: no pointer into the array may be kept. */
-bool arena_regrow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size);
-
 /* A block of memory at another place that has more room: what base/array.h is made of. The first `old_bytes` are those of
    `old`, the rest is zero. With `frees` the old block is freed where it is large. NULL as arena_alloc; also for 0 new bytes, which
    stand for a size that overflowed. */

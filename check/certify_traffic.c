@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text_stream.h"
+#include "base/array.h"
 
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };
 
@@ -50,8 +51,8 @@ static bool write_chain(struct pipeline_writer *w, const int *tasks, int count)
 static void certify_traffic_add_edge(struct certify_traffic_traffic *traffic, int from, int to,
                                      int length)
 {
-    if (!arena_grow(&traffic->writer->arena, (void **)&traffic->edges, traffic->edge_count,
-                    &traffic->edge_cap, sizeof *traffic->edges)) {
+    if (!ARENA_GROW(&traffic->writer->arena, traffic->edges, traffic->edge_count,
+                    traffic->edge_cap)) {
         traffic->failed = true;
         return;
     }

@@ -3,6 +3,7 @@
 #include "suspects.h"
 
 #include "base/hash.h"
+#include "base/array.h"
 
 #include <string.h>
 
@@ -33,7 +34,7 @@ static void suspects_add(struct suspects_finder *finder, const struct suspect *s
                 out->items[i].nearness = suspect->nearness;
             return;
         }
-    if (arena_grow(finder->arena, (void **)&out->items, out->count, &finder->cap, sizeof *suspect))
+    if (ARENA_GROW(finder->arena, out->items, out->count, finder->cap))
         out->items[out->count++] = *suspect;
 }
 

@@ -19,6 +19,7 @@
 
 #include "gaps.h"
 #include "plan/order.h"
+#include "base/array.h"
 
 /* A stream has room for two iterations more than have a context: lower_pipeline.c. */
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };
@@ -80,8 +81,7 @@ static enum status is_chain(struct traffic_traffic *traffic, const int *tasks, i
 
 static bool traffic_add_edge(struct traffic_traffic *traffic, int from, int to, int length)
 {
-    if (!arena_grow(&traffic->arena, (void **)&traffic->edges, (size_t)traffic->edge_count,
-                    &traffic->edge_cap, sizeof *traffic->edges))
+    if (!ARENA_GROW(&traffic->arena, traffic->edges, traffic->edge_count, traffic->edge_cap))
         return false;
     traffic->edges[traffic->edge_count++] = (struct traffic_wait_edge){from, to, length};
     return true;

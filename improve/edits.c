@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* edits.c - see edits.h: the cost of edits, and the list in order of cost. */
 #include "edits_internal.h"
+#include "base/array.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ void propose(struct proposer *proposer, struct edit edit, int distance, int extr
     edit.cost = (proposer->hang ? price->hang : price->order) + STEP * distance + extra +
                 (edit.weakens ? WEAKER : 0);
     edit.alone |= edit.weakens;
-    if (arena_grow(proposer->arena, (void **)&out->items, out->count, &out->cap, sizeof edit))
+    if (ARENA_GROW(proposer->arena, out->items, out->count, out->cap))
         out->items[out->count++] = edit;
 }
 

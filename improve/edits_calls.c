@@ -8,6 +8,7 @@
  * other rank's device, are copied.
  */
 #include "edits_internal.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 
@@ -256,7 +257,7 @@ void propose_calls(struct proposer *proposer)
                 edits_calls_is_done(done, count, u, k))
                 continue;
             if (!find_meeting(proposer, u, k, &next) ||
-                !arena_grow(proposer->arena, (void **)&done, count, &cap, sizeof next))
+                !ARENA_GROW(proposer->arena, done, count, cap))
                 return;
             done[count++] = next;
             propose_meeting(proposer, &next, u);

@@ -10,6 +10,7 @@
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
 #include "plan/text/rewrite.h"
+#include "base/array.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -137,8 +138,7 @@ static bool repair_is_known(struct repair_search *search, const char *text)
     for (size_t i = 0; i < search->seen_count; i++)
         if (search->seen[i] == hash)
             return true;
-    if (arena_grow(&search->out->arena, (void **)&search->seen, search->seen_count,
-                   &search->seen_cap, sizeof hash))
+    if (ARENA_GROW(&search->out->arena, search->seen, search->seen_count, search->seen_cap))
         search->seen[search->seen_count++] = hash;
     return false;
 }

@@ -7,6 +7,7 @@
 
 #include "edits.h"
 #include "plan/text/print.h"
+#include "base/array.h"
 
 enum { STALE_MAX = 4 }; /* iterations by which a result may be found stale */
 
@@ -139,8 +140,7 @@ struct words {
 
 static void tune_result_add_line(struct words *words, const char *line)
 {
-    if (!line || !arena_grow(words->arena, (void **)&words->lines, words->count, &words->cap,
-                             sizeof *words->lines))
+    if (!line || !ARENA_GROW(words->arena, words->lines, words->count, words->cap))
         words->failed = true;
     else
         words->lines[words->count++] = line;

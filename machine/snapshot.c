@@ -3,6 +3,7 @@
 #include "snapshot.h"
 
 #include "happens_before.h"
+#include "base/array.h"
 
 /* A cell for each stream that a thread may have to wait for. */
 enum {
@@ -91,8 +92,7 @@ static bool list_stream(struct program *p, int thread, int stream)
     int k = p->awaited_count;
     if (snapshot_is_listed(p, thread, stream))
         return true;
-    if (!arena_grow(&p->arena, (void **)&p->awaited, (size_t)k, &p->awaited_cap,
-                    sizeof *p->awaited))
+    if (!ARENA_GROW(&p->arena, p->awaited, k, p->awaited_cap))
         return false;
     p->awaited[k] = (struct awaited){stream, thread, p->awaited_by[thread], p->awaited_on[stream]};
     p->awaited_by[thread] = p->awaited_on[stream] = p->awaited_count++;

@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "machine_internal.h"
+#include "base/array.h"
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -363,7 +364,7 @@ static void uses_enter(void *arg, int object, enum way way, int tag)
         known->last = entry->last > known->last ? entry->last : known->last;
         return;
     }
-    if (!arena_grow(&p->arena, (void **)&uses->items, uses->count, &uses->cap, sizeof *uses->items))
+    if (!ARENA_GROW(&p->arena, uses->items, uses->count, uses->cap))
         return; /* uses_build looks at the arena */
     const int next = uses->first[object];
     const bool same = next >= 0 && uses->items[next].agent == entry->agent;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/array.h"
 
 enum { MAX_VALUE_TEXT = 64 };
 
@@ -173,7 +174,7 @@ static bool parse_factors(struct dist_scanner *scanner, struct dist *out)
     do {
         if (count == DIST_MAX_FACTORS)
             return dist_fail_at(scanner, scanner->at, "at most 65536 factors");
-        if (!arena_grow(scanner->arena, (void **)&factors, count, &cap, sizeof *factors)) {
+        if (!ARENA_GROW(scanner->arena, factors, count, cap)) {
             *scanner->what = "out of memory";
             *scanner->where = (size_t)(scanner->at - scanner->text);
             return false;

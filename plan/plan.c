@@ -3,6 +3,7 @@
 #include "plan.h"
 
 #include "keywords.h"
+#include "base/array.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -43,8 +44,7 @@ bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why)
     if (what && why && is_unrecorded(plan, what))
         return true;
     if (!what || !why ||
-        !arena_grow(&plan->arena, (void **)&plan->unrecorded, plan->unrecorded_count,
-                    &plan->unrecorded_cap, sizeof *plan->unrecorded))
+        !ARENA_GROW(&plan->arena, plan->unrecorded, plan->unrecorded_count, plan->unrecorded_cap))
         return false;
     plan->unrecorded[plan->unrecorded_count++] = (struct unrecorded){what, why};
     return true;
@@ -178,7 +178,7 @@ int names_intern(struct names *names, struct arena *arena, const char *name)
     if (found >= 0)
         return found;
     const char *copy = arena_strdup(arena, name);
-    if (!copy || !arena_grow(arena, (void **)&names->items, names->count, &names->cap, sizeof copy))
+    if (!copy || !ARENA_GROW(arena, names->items, names->count, names->cap))
         return -1;
     names->items[names->count++] = copy;
     if (names_index(names, arena))

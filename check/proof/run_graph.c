@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_graph.c - see run_graph.h: one walk over the operations, and one over the users of each object. */
 #include "run_graph.h"
+#include "base/array.h"
 
 enum use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, CALL, PUT, GET, USES };
 
@@ -104,7 +105,7 @@ static int object_count(const struct program *p, enum use use)
 
 static void run_graph_add_wait(struct run_graph *g, int64_t event, int64_t awaited, bool known)
 {
-    if (arena_regrow(g->arena, (void **)&g->waits, g->count, &g->cap, sizeof *g->waits))
+    if (ARENA_REGROW(g->arena, g->waits, g->count, g->cap))
         g->waits[g->count++] = (struct run_wait){event, awaited, known};
 }
 

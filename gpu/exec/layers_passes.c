@@ -6,6 +6,7 @@
  * order in the list: F takes one, the pass that uses it last gives it back.
  */
 #include "layers_internal.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -63,8 +64,7 @@ static int next_turn(const struct layer_run *layers, int copy, int microbatch)
 
 static bool layers_passes_add_turn(struct layer_run *layers, int slot)
 {
-    if (!arena_grow(&layers->arena, (void **)&layers->turns, layers->turn_count, &layers->turn_cap,
-                    sizeof *layers->turns))
+    if (!ARENA_GROW(&layers->arena, layers->turns, layers->turn_count, layers->turn_cap))
         return false;
     layers->turns[layers->turn_count++] = slot;
     return true;
@@ -149,8 +149,7 @@ static void note_present(struct layer_run *layers, const struct plan *lowered)
 static struct pass *layers_passes_add_pass(struct layer_run *layers, size_t op, int stage,
                                            const struct listed_action *listed)
 {
-    if (!arena_grow(&layers->arena, (void **)&layers->passes, layers->pass_count, &layers->pass_cap,
-                    sizeof *layers->passes))
+    if (!ARENA_GROW(&layers->arena, layers->passes, layers->pass_count, layers->pass_cap))
         return NULL;
     struct pass *pass = &layers->passes[layers->pass_count++];
     *pass = (struct pass){.kind = listed->kind, .stage = stage, .microbatch = listed->microbatch};
@@ -259,8 +258,7 @@ static void layers_passes_write_step(struct layers_passes_writer *writer, struct
 {
     struct layer_run *layers = writer->layers;
     const size_t at[DENSE_OPERANDS] = {a, b, c, d};
-    if (!arena_grow(&layers->arena, (void **)&layers->steps, layers->step_count, &layers->step_cap,
-                    sizeof *layers->steps)) {
+    if (!ARENA_GROW(&layers->arena, layers->steps, layers->step_count, layers->step_cap)) {
         writer->no_memory = true;
         return;
     }

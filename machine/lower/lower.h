@@ -16,8 +16,7 @@ struct lowering {
     const struct plan *plan;
     struct diag *diag;
     size_t thread_cap, stream_cap, comm_cap, channel_cap;
-    size_t channel_total, stream_total; /* as size_t, for arena_grow */
-    size_t thread_total;
+    size_t channel_total, stream_total, thread_total;
     struct names flags; /* flag families by name */
     /* Plans with a legacy stream, rank by rank: a stream that is used and that it orders. */
     bool *in_order;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flow_lines.c - see flow_lines.h. Each line is copied, and a NUL put behind each text of the copy. */
 #include "flow_lines.h"
+#include "base/array.h"
 
 #include <string.h>
 
@@ -231,8 +232,7 @@ static bool end_run(struct flow_lines_finder *finder)
 {
     struct flow_runs *runs = finder->runs;
     if (finder->run.lines >= SHORTEST_RUN) {
-        if (!arena_grow(finder->scratch, (void **)&runs->items, runs->count, &finder->cap,
-                        sizeof *runs->items))
+        if (!ARENA_GROW(finder->scratch, runs->items, runs->count, finder->cap))
             return false;
         runs->items[runs->count++] = finder->run;
     }

@@ -9,6 +9,7 @@
 #include "rewrite.h"
 
 #include "spans.h"
+#include "base/array.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -33,8 +34,8 @@ struct rewriting {
 
 static void rewrite_change(struct rewriting *rewriting, size_t begin, size_t end, const char *text)
 {
-    if (!text || !arena_grow(rewriting->arena, (void **)&rewriting->edits, rewriting->count,
-                             &rewriting->cap, sizeof *rewriting->edits)) {
+    if (!text ||
+        !ARENA_GROW(rewriting->arena, rewriting->edits, rewriting->count, rewriting->cap)) {
         rewriting->failed = true;
         return;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spans.c - see spans.h: libyaml's events, whose marks count characters, as a tree of bytes. */
 #include "spans.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +88,7 @@ static void read_items(struct reader *reader, struct span_node *node, yaml_event
             return;
         }
         struct span_node *item = read_node(reader, &event, depth + 1);
-        if (!item || !arena_grow(reader->arena, (void **)&node->items, node->count, &cap,
-                                 sizeof(struct span_node *))) {
+        if (!item || !ARENA_GROW(reader->arena, node->items, node->count, cap)) {
             reader->failed = true;
             return;
         }

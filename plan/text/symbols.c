@@ -37,8 +37,7 @@ struct comm *parse_add_comm(struct parser *parser, const char *name, struct mark
     const char *copy = parse_keep(parser, name);
     if (!copy)
         return NULL;
-    if (!arena_grow(&plan->arena, (void **)&plan->comms, plan->comm_count, &parser->comm_cap,
-                    sizeof *plan->comms)) {
+    if (!ARENA_GROW(&plan->arena, plan->comms, plan->comm_count, parser->comm_cap)) {
         parse_no_memory(parser);
         return NULL;
     }
@@ -55,8 +54,7 @@ struct buffer *parse_add_buffer(struct parser *parser, const char *name, struct 
     const char *copy = parse_keep(parser, name);
     if (!copy)
         return NULL;
-    if (!arena_grow(&plan->arena, (void **)&plan->buffers, plan->buffer_count, &parser->buffer_cap,
-                    sizeof *plan->buffers)) {
+    if (!ARENA_GROW(&plan->arena, plan->buffers, plan->buffer_count, parser->buffer_cap)) {
         parse_no_memory(parser);
         return NULL;
     }
@@ -94,10 +92,8 @@ static int add_name(struct parser *parser, enum symbol_table table, const struct
     const char *copy = parse_keep(parser, node->text);
     if (!copy)
         return -1;
-    if (!arena_grow(&parser->plan->arena, (void **)&names->items, names->count, &names->cap,
-                    sizeof copy) ||
-        !arena_grow(&parser->plan->arena, (void **)&names->marks, names->mark_count,
-                    &names->mark_cap, sizeof *names->marks)) {
+    if (!ARENA_GROW(&parser->plan->arena, names->items, names->count, names->cap) ||
+        !ARENA_GROW(&parser->plan->arena, names->marks, names->mark_count, names->mark_cap)) {
         parse_no_memory(parser);
         return -1;
     }

@@ -73,31 +73,6 @@ static void test_distinct(void)
     arena_fini(&arena);
 }
 
-/* The old place of a regrown array is freed only where nothing else is in its block. */
-static void test_regrown(void)
-{
-    struct arena arena;
-    arena_init(&arena, 0);
-    int *numbers = NULL;
-    size_t cap = 0;
-    bool grown = true;
-    char *between = NULL;
-    for (int i = 0; grown && i < 1 << 20; i++) {
-        grown = arena_regrow(&arena, (void **)&numbers, (size_t)i, &cap, sizeof *numbers);
-        if (grown)
-            numbers[i] = i;
-        if (i % 1000 == 0 && (between = arena_alloc(&arena, 100)))
-            memset(between, i % 100, 100);
-    }
-    int same = grown && between != NULL;
-    for (int i = 0; same && i < 1 << 20; i++)
-        same = numbers[i] == i;
-    tap_ok(same, "an array of 4 MiB that has grown between small pieces is whole");
-    tap_ok(arena.used_bytes < 2 * (4 << 20), "and what it has grown from is freed (%zu bytes)",
-           arena.used_bytes);
-    arena_fini(&arena);
-}
-
 static void test_cap(void)
 {
     struct arena arena;
@@ -144,55 +119,14 @@ static void test_strings(void)
     arena_fini(&arena);
 }
 
-static void test_grow(void)
-{
-    struct arena arena;
-    arena_init(&arena, 0);
-    int *numbers = NULL;
-    size_t cap = 0;
-    int grown = 1;
-    for (int i = 0; i < 1000 && grown; i++) {
-        void *array = numbers;
-        grown = arena_grow(&arena, &array, (size_t)i, &cap, sizeof *numbers);
-        numbers = array;
-        if (grown)
-            numbers[i] = i;
-    }
-    int kept = grown;
-    for (int i = 0; i < 1000 && kept; i++)
-        kept = numbers[i] == i;
-    tap_ok(grown && cap >= 1000, "an array grows to 1000 elements");
-    tap_ok(kept, "and keeps what was in it");
-    arena_fini(&arena);
-}
-
-static void test_grow_at_the_cap(void)
-{
-    struct arena arena;
-    arena_init(&arena, 4096);
-    void *array = NULL;
-    size_t cap = 0, count = 0;
-    while (count < 100000 && arena_grow(&arena, &array, count, &cap, 8)) {
-        ((uint64_t *)array)[count] = count;
-        count++;
-    }
-    tap_ok(count < 100000, "growth stops at the cap");
-    tap_ok(count == cap && array != NULL, "the array and its capacity are then unchanged");
-    tap_ok(count > 0 && ((uint64_t *)array)[count - 1] == count - 1, "and so are its elements");
-    arena_fini(&arena);
-}
-
 int main(void)
 {
     test_alignment_and_zeroing();
     test_emptied();
     test_pointers_stay();
     test_distinct();
-    test_regrown();
     test_cap();
     test_overflow();
     test_strings();
-    test_grow();
-    test_grow_at_the_cap();
     return tap_done();
 }

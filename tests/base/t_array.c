@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* t_array.c - growing arrays: with malloc and in an arena, room of several types, and room that would overflow. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "tests/tap.h"
@@ -87,11 +88,37 @@ static void test_arena(void)
     arena_fini(&arena);
 }
 
+/* The old place of a regrown array is freed only where nothing else is in its block. */
+static void test_regrown(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    int *numbers = NULL;
+    size_t cap = 0;
+    bool grown = true;
+    char *between = NULL;
+    for (int i = 0; grown && i < 1 << 20; i++) {
+        grown = ARENA_REGROW(&arena, numbers, i, cap);
+        if (grown)
+            numbers[i] = i;
+        if (i % 1000 == 0 && (between = arena_alloc(&arena, 100)))
+            memset(between, i % 100, 100);
+    }
+    int same = grown && between != NULL;
+    for (int i = 0; same && i < 1 << 20; i++)
+        same = numbers[i] == i;
+    tap_ok(same, "an array of 4 MiB that has grown between small pieces is whole");
+    tap_ok(arena.used_bytes < 2 * (4 << 20), "and what it has grown from is freed (%zu bytes)",
+           arena.used_bytes);
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     test_malloc();
     test_small_types();
     test_overflow();
     test_arena();
+    test_regrown();
     return tap_done();
 }
