@@ -13,6 +13,7 @@
 
 #include "base/text_stream.h"
 #include "check/proof/run_graph.h"
+#include "base/sort.h"
 
 /* One path visits no more events, and all paths together no more either. */
 enum { PATH_MOST = 1 << 16 };
@@ -185,9 +186,7 @@ struct certify_run_use {
 static int compare_uses(const void *a, const void *b)
 {
     const struct certify_run_use *x = a, *y = b;
-    if (x->buffer != y->buffer)
-        return x->buffer < y->buffer ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
+    return compare_then(compare_int(x->buffer, y->buffer), compare_i64(x->number, y->number));
 }
 
 /* One for each operation and buffer, by buffer and number. */
@@ -203,7 +202,7 @@ static size_t certify_run_list_uses(const struct certify_run_writer *w,
                                                       w->number[run_access_event(w->graph, op)],
                                                       !access->write, access->write};
         }
-    qsort(uses, listed, sizeof *uses, compare_uses);
+    SORT(uses, listed, compare_uses);
     for (size_t i = 0; i < listed; i++)
         if (kept > 0 && compare_uses(&uses[kept - 1], &uses[i]) == 0) {
             uses[kept - 1].reads |= uses[i].reads;

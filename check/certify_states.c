@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/text_stream.h"
 #include "faults.h"
+#include "base/sort.h"
 
 enum { LOOK_EVERY = 256 };
 
@@ -158,11 +159,8 @@ static int certify_states_compare_parts(const void *a, const void *b)
 {
     const struct part *x = ((const struct numbered_part *)a)->part;
     const struct part *y = ((const struct numbered_part *)b)->part;
-    if (x->channel != y->channel)
-        return x->channel < y->channel ? -1 : 1;
-    if (x->tag != y->tag)
-        return x->tag < y->tag ? -1 : 1;
-    return (x > y) - (x < y);
+    return compare_then(compare_int(x->channel, y->channel),
+                        compare_then(compare_int(x->tag, y->tag), (x > y) - (x < y)));
 }
 
 /* Of each channel and tag the n-th send and receive; -1 where there is none. `sorted`: by both. */
@@ -199,7 +197,7 @@ bool certify_partners(const struct program *p, FILE *out)
         partner[i] = -1;
     }
     if (good && p->part_count > 0) {
-        qsort(sorted, p->part_count, sizeof *sorted, certify_states_compare_parts);
+        SORT(sorted, p->part_count, certify_states_compare_parts);
         find_partners(sorted, p->part_count, partner);
     }
     for (size_t i = 0; good && i < p->part_count; i++)

@@ -21,6 +21,7 @@
  * Shortest paths by levels: the tasks at distance 0, 1, 2 and so on (Dial 1969).
  */
 #include "gaps.h"
+#include "base/sort.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -43,13 +44,10 @@ struct keyed {
 static int compare_keyed(const void *a, const void *b)
 {
     const struct keyed *x = a, *y = b;
-    if (x->group != y->group)
-        return x->group < y->group ? -1 : 1;
-    if (x->stream != y->stream)
-        return x->stream < y->stream ? -1 : 1;
-    if (x->stage != y->stage)
-        return x->stage < y->stage ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
+    return compare_then(compare_int(x->group, y->group),
+                        compare_then(compare_int(x->stream, y->stream),
+                                     compare_then(compare_int(x->stage, y->stage),
+                                                  compare_int(x->place, y->place))));
 }
 
 static bool one_queue(const struct keyed *a, const struct keyed *b)
@@ -79,17 +77,10 @@ static void add_stage_edges(struct gaps *gaps, const struct keyed *tasks, int fr
                             int end)
 {
     const struct keyed *x = &tasks[from];
-    int low = first, high = end; /* the first behind the place of x */
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (tasks[middle].place > x->place)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    const int behind = SORT_FIRST(i, first, end, tasks[i].place > x->place);
     add_key_edge(gaps, x->task, tasks[first].task);
-    if (low > first && low < end && tasks[first].stage <= x->stage)
-        add_key_edge(gaps, x->task, tasks[low].task);
+    if (behind > first && behind < end && tasks[first].stage <= x->stage)
+        add_key_edge(gaps, x->task, tasks[behind].task);
 }
 
 /* Between the tasks of one thread and stream, tasks[first .. end). */
@@ -134,7 +125,7 @@ static int find_keyed(const struct gaps *gaps, struct keyed *keyed)
         if (tasks[t].work.kind != WORK_HOST)
             keyed[count++] =
                 (struct keyed){tasks[t].group, tasks[t].stream, tasks[t].stage, gaps->place[t], t};
-    qsort(keyed, (size_t)count, sizeof *keyed, compare_keyed);
+    SORT(keyed, (size_t)count, compare_keyed);
     return count;
 }
 
@@ -433,7 +424,7 @@ static enum status find_queue_gap(struct gaps *gaps, int from, int to, int deep,
         enum status status = gaps_of_firing(gaps, &firsts->items[i], to, deep, &which, &gap);
         if (status != STATUS_OK)
             return status;
-        least = gap > least ? gap : least;
+        least = max_int(least, gap);
     }
     *out = least;
     return STATUS_OK;

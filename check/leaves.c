@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leaves.c - see leaves.h. */
 #include "leaves.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,17 +105,15 @@ static void add_rows(struct objects *objects)
 static int compare_objects(const void *a, const void *b)
 {
     const struct object *x = a, *y = b;
-    return (x->at > y->at) - (x->at < y->at);
+    return compare_size(x->at, y->at);
 }
 
 static int leaves_compare_runs(const void *a, const void *b)
 {
     const struct leaves_run *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    if (x->group != y->group)
-        return x->group < y->group ? -1 : 1;
-    return (x->first > y->first) - (x->first < y->first);
+    return compare_then(
+        compare_int(x->rank, y->rank),
+        compare_then(compare_int(x->group, y->group), compare_u64(x->first, y->first)));
 }
 
 static size_t most_objects(const struct program *p)
@@ -127,7 +126,7 @@ static size_t most_objects(const struct program *p)
 static void leaves_find_runs(struct objects *objects, struct leaves_run *runs, size_t leaves)
 {
     size_t first = 0;
-    qsort(objects->items, objects->count, sizeof *objects->items, compare_objects);
+    SORT(objects->items, objects->count, compare_objects);
     for (size_t i = 0; i < objects->count; i++) {
         size_t end = leaves;
         if (i + 1 < objects->count) {
@@ -145,7 +144,7 @@ static void sort_leaves(struct objects *objects, struct leaves_run *runs, struct
 {
     size_t placed = 0;
     leaves_find_runs(objects, runs, order->count);
-    qsort(runs, objects->count, sizeof *runs, leaves_compare_runs);
+    SORT(runs, objects->count, leaves_compare_runs);
     for (size_t i = 0; i < objects->count; i++)
         for (uint32_t k = 0; k < runs[i].count; k++)
             order->leaves[placed++] = runs[i].first + k;

@@ -7,6 +7,7 @@
 
 #include "plan/schedules/comms.h"
 #include "plan/schedules/listed.h"
+#include "base/sort.h"
 
 /* A part, and its operation. */
 struct messages_place {
@@ -16,14 +17,12 @@ struct messages_place {
 
 static int messages_compare_places(const void *a, const void *b)
 {
-    const struct messages_place *x = a, *y = b;
-    if (x->part->channel != y->part->channel)
-        return x->part->channel < y->part->channel ? -1 : 1;
-    if (x->part->tag != y->part->tag)
-        return x->part->tag < y->part->tag ? -1 : 1;
-    if (x->part->send != y->part->send)
-        return x->part->send ? 1 : -1;
-    return x->part < y->part ? -1 : x->part > y->part;
+    const struct part *x = ((const struct messages_place *)a)->part;
+    const struct part *y = ((const struct messages_place *)b)->part;
+    return compare_then(
+        compare_int(x->channel, y->channel),
+        compare_then(compare_int(x->tag, y->tag),
+                     compare_then(compare_int(x->send, y->send), (x > y) - (x < y))));
 }
 
 static struct messages_place *list_places(const struct program *p, size_t *count)
@@ -35,7 +34,7 @@ static struct messages_place *list_places(const struct program *p, size_t *count
             places[(*count)++] =
                 (struct messages_place){&p->parts[p->ops[i].part_first + k], &p->ops[i]};
     if (places)
-        qsort(places, *count, sizeof *places, messages_compare_places);
+        SORT(places, *count, messages_compare_places);
     return places;
 }
 

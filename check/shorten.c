@@ -7,6 +7,7 @@
 
 #include "shorten.h"
 #include "stopwatch.h"
+#include "base/sort.h"
 
 struct minimiser {
     const struct program *program;
@@ -91,7 +92,7 @@ static bool shorten_adopt(struct minimiser *m, size_t count, size_t longest)
 
 static bool leave_out_stretch(struct minimiser *m, size_t first, size_t length)
 {
-    size_t end = first + length < m->count ? first + length : m->count;
+    size_t end = min_size(first + length, m->count);
     memcpy(m->trial, m->path, first * sizeof *m->path);
     memcpy(m->trial + first, m->path + end, (m->count - end) * sizeof *m->path);
     return shorten_adopt(m, m->count - (end - first), m->count - 1);
@@ -130,7 +131,7 @@ static void shorten_shorten(struct minimiser *m)
         for (size_t first = m->count; first > 0 && shorten_goes_on(m);) {
             first = first > length ? first - length : 0;
             leave_out_stretch(m, first, length);
-            first = first < m->count ? first : m->count;
+            first = min_size(first, m->count);
         }
 }
 

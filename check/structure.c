@@ -23,6 +23,7 @@
 
 #include "gaps.h"
 #include "traffic.h"
+#include "base/sort.h"
 
 enum { LOOK_EVERY = 64 };
 
@@ -105,9 +106,7 @@ struct touch {
 static int compare_touches(const void *a, const void *b)
 {
     const struct touch *x = a, *y = b;
-    if (x->buffer != y->buffer)
-        return x->buffer < y->buffer ? -1 : 1;
-    return (x->task > y->task) - (x->task < y->task);
+    return compare_then(compare_int(x->buffer, y->buffer), compare_int(x->task, y->task));
 }
 
 static size_t list_touches(const struct task *tasks, int count, struct touch *touches)
@@ -248,7 +247,7 @@ struct in_turn {
 static int compare_turns(const void *a, const void *b)
 {
     const struct in_turn *x = a, *y = b;
-    return (x->place > y->place) - (x->place < y->place);
+    return compare_int(x->place, y->place);
 }
 
 static size_t structure_list_turns(const struct program *p, const struct touches *touches,
@@ -263,7 +262,7 @@ static size_t structure_list_turns(const struct program *p, const struct touches
             turns[count++] =
                 (struct in_turn){p->serial_place[touch->task], touch->task, touch->writes};
     }
-    qsort(turns, count, sizeof *turns, compare_turns);
+    SORT(turns, count, compare_turns);
     return count;
 }
 
@@ -386,7 +385,7 @@ static enum status judge_buffers(struct gaps *gaps, struct search_watch *watch,
                                  struct diag *diag)
 {
     enum status status = STATUS_OK;
-    qsort(touches, count, sizeof *touches, compare_touches);
+    SORT(touches, count, compare_touches);
     for (size_t first = 0, end; first < count && !status && *proved; first = end) {
         for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
             end++;

@@ -20,6 +20,7 @@
 #include "structure.h"
 #include "machine/memory.h"
 #include "machine/lower/rank_programs.h"
+#include "base/sort.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -417,7 +418,7 @@ static void verify_add_part(struct verify_report *whole, const struct verify_rep
     whole->no_memory |= part->no_memory;
     whole->states += part->states;
     whole->transitions += part->transitions;
-    whole->peak_bytes = part->peak_bytes > whole->peak_bytes ? part->peak_bytes : whole->peak_bytes;
+    whole->peak_bytes = max_size(whole->peak_bytes, part->peak_bytes);
 }
 
 /* A violation of every run of a part may be avoided by a run of the whole, if another part mismatches first: that

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sort.h"
 
 /* Passes walked through by all trials of a kind: about a second together. */
 enum { CANDIDATE_WORK = 10 * 1000 * 1000, CHANGE_WORK = 40 * 1000 * 1000 };
@@ -150,11 +151,9 @@ struct bubble_search_block {
 static int compare_placed(const void *left, const void *right)
 {
     const struct placed_pass *a = left, *b = right;
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    if (a->pass.backward != b->pass.backward)
-        return a->pass.backward ? -1 : 1;
-    return a->pass.stage - b->pass.stage;
+    return compare_then(compare_double(a->at, b->at),
+                        compare_then(compare_int(b->pass.backward, a->pass.backward),
+                                     compare_int(a->pass.stage, b->pass.stage)));
 }
 
 static void fill_block(struct bubble_search_search *search, int rank,
@@ -174,7 +173,7 @@ static void fill_block(struct bubble_search_search *search, int rank,
             begin += last * block->hop[k] + block->turn;
         }
     }
-    qsort(search->placed, count, sizeof *search->placed, compare_placed);
+    SORT(search->placed, count, compare_placed);
     assert(count == search->trial.counts[rank]);
     for (size_t i = 0; i < count; i++)
         search->trial.passes[rank][i] = search->placed[i].pass;

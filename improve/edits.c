@@ -2,6 +2,7 @@
 /* edits.c - see edits.h: the cost of edits, and the list in order of cost. */
 #include "edits_internal.h"
 #include "base/array.h"
+#include "base/sort.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -172,7 +173,7 @@ enum status edits_list(const struct plan *plan, const struct suspects *suspects,
         return diag_no_memory(diag);
     if (out->count == 0)
         return STATUS_OK;
-    qsort(out->items, out->count, sizeof *out->items, by_cost);
+    SORT(out->items, out->count, by_cost);
     size_t kept = 1;
     for (size_t i = 1; i < out->count; i++)
         if (!edits_is_same(&out->items[i], &out->items[kept - 1]))

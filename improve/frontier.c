@@ -16,6 +16,7 @@
 #include "plan/schedules/rank_memory.h"
 #include "machine/lower/rank_programs.h"
 #include "sim/predict/predict.h"
+#include "base/sort.h"
 
 enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20 };
 
@@ -339,7 +340,7 @@ static int by_memory(const void *a, const void *b)
 void frontier_sort(struct frontier *f)
 {
     int64_t least = INT64_MAX;
-    qsort(f->candidates, f->count, sizeof *f->candidates, frontier_by_time);
+    SORT(f->candidates, f->count, frontier_by_time);
     memset(f->fates, 0, sizeof f->fates);
     for (size_t i = 0; i < f->count; i++) {
         struct candidate *candidate = &f->candidates[i];
@@ -349,5 +350,5 @@ void frontier_sort(struct frontier *f)
             least = candidate->bytes;
     }
     assert(least < INT64_MAX || f->fates[FATE_PROVED] == 0);
-    qsort(f->candidates, f->count, sizeof *f->candidates, by_memory);
+    SORT(f->candidates, f->count, by_memory);
 }

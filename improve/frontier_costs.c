@@ -2,6 +2,7 @@
 /* frontier_costs.c - see frontier_costs.h. */
 #include "frontier_costs.h"
 #include "plan/schedules/costs.h"
+#include "base/sort.h"
 
 enum { ASSUMED_NS = 1000000 };
 
@@ -182,8 +183,7 @@ static int64_t frontier_costs_share(int64_t value, int part, int whole)
 /* In units of 1 / (from x to) of the model stage s of `from` ends at (s + 1) x to. */
 static int64_t frontier_costs_overlap(int64_t a, int64_t b, int64_t c, int64_t d)
 {
-    int64_t low = a > c ? a : c, high = b < d ? b : d;
-    return high > low ? high - low : 0;
+    return max_i64(0, min_i64(b, d) - max_i64(a, c));
 }
 
 static int64_t frontier_costs_piece(const struct cost_list *list, int from, int to, int s)

@@ -11,6 +11,7 @@
 #include "plan/text/print.h"
 #include "plan/text/rewrite.h"
 #include "base/array.h"
+#include "base/sort.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ struct repair_search {
 static uint64_t count_states(const struct repair_options *options, uint64_t candidates)
 {
     uint64_t usual = candidates * REPAIR_STATES_A_CANDIDATE, least = EFFORTS * options->effort;
-    return usual > least ? usual : least;
+    return max_u64(usual, least);
 }
 
 /* The last guard, or the end of the time of the command if it comes first. */

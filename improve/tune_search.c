@@ -30,6 +30,7 @@
 #include "base/integers.h"
 #include "plan/order.h"
 #include "tune_view.h"
+#include "base/sort.h"
 
 enum { TOPS = 4, RULES = ORDER_EXPLICIT };
 
@@ -78,8 +79,8 @@ static bool settle_stages(const struct tune_climb *s, int *cells)
 {
     int *stage = climb_row(s, cells, TUNE_STAGE), least = stage[0], most = stage[0];
     for (size_t t = 1; t < s->tune->tasks; t++) {
-        least = stage[t] < least ? stage[t] : least;
-        most = stage[t] > most ? stage[t] : most;
+        least = min_int(least, stage[t]);
+        most = max_int(most, stage[t]);
     }
     for (size_t t = 0; t < s->tune->tasks; t++)
         stage[t] -= least;
@@ -333,7 +334,7 @@ static void find_blocks(struct tune_climb *s)
     for (int t = 0; t < (int)tune->tasks; t++)
         for (int on = 0; on < t; on++)
             if (s->block[t] != s->block[on] && conflicts(tune, by_stream, t, on)) {
-                int from = s->block[t] > s->block[on] ? s->block[t] : s->block[on];
+                int from = max_int(s->block[t], s->block[on]);
                 int to = s->block[t] + s->block[on] - from;
                 for (int i = 0; i <= t; i++)
                     s->block[i] = s->block[i] == from ? to : s->block[i];
@@ -351,8 +352,8 @@ static void order_blocks(struct tune_climb *s)
         for (size_t i = 0; i < n; i++) {
             if (s->block[i] != s->block[t])
                 continue;
-            least = stage[i] < least ? stage[i] : least;
-            s->last[t] = s->place[i] > s->last[t] ? s->place[i] : s->last[t];
+            least = min_int(least, stage[i]);
+            s->last[t] = max_int(s->last[t], s->place[i]);
         }
         s->offset[t] = stage[t] - least;
     }

@@ -6,6 +6,7 @@
 
 #include "machine_internal.h"
 #include "base/array.h"
+#include "base/sort.h"
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -361,7 +362,7 @@ static void uses_enter(void *arg, int object, enum way way, int tag)
         struct use *known = &uses->items[u];
         if (known->agent != entry->agent || known->way != way || known->tag != tag)
             continue;
-        known->last = entry->last > known->last ? entry->last : known->last;
+        known->last = max_int(known->last, entry->last);
         return;
     }
     if (!ARENA_GROW(&p->arena, uses->items, uses->count, uses->cap))

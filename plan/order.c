@@ -7,6 +7,7 @@
  * period and cost nothing, or into a later one and hang whatever the order is.
  */
 #include "order.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +62,8 @@ struct ranked {
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    if (x->cost != y->cost)
-        return x->cost < y->cost ? -1 : 1;
-    int names = strcmp(x->name, y->name);
-    return names ? names : (x->task > y->task) - (x->task < y->task);
+    return compare_then(compare_int(x->cost, y->cost),
+                        compare_then(strcmp(x->name, y->name), compare_int(x->task, y->task)));
 }
 
 static enum status find_precedences(struct sorting *sorting, bool by_stall_cost, struct diag *diag)
@@ -77,7 +76,7 @@ static enum status find_precedences(struct sorting *sorting, bool by_stall_cost,
         ranked[t] = (struct ranked){0, t, sorting->tasks[t].name};
     for (size_t i = 0; by_stall_cost && i < pipeline->dep_count; i++)
         ranked[pipeline->deps[i].task].cost += stalls(sorting->tasks, &pipeline->deps[i]);
-    qsort(ranked, pipeline->task_count, sizeof *ranked, compare_ranked);
+    SORT(ranked, pipeline->task_count, compare_ranked);
     for (int i = 0; i < (int)pipeline->task_count; i++) {
         sorting->by_precedence[i] = ranked[i].task;
         sorting->precedence[ranked[i].task] = i;
@@ -148,9 +147,7 @@ struct staged {
 static int compare_staged(const void *a, const void *b)
 {
     const struct staged *x = a, *y = b;
-    if (x->stage != y->stage)
-        return x->stage < y->stage ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
+    return compare_then(compare_int(x->stage, y->stage), compare_int(x->at, y->at));
 }
 
 /* Tasks of one stage keep their order; `sign` 1 ascending, -1 descending. */
@@ -162,7 +159,7 @@ static enum status sort_by_stage(const struct task *tasks, int *order, size_t co
         return diag_no_memory(diag);
     for (size_t i = 0; i < count; i++)
         staged[i] = (struct staged){sign * tasks[order[i]].stage, (int)i, order[i]};
-    qsort(staged, count, sizeof *staged, compare_staged);
+    SORT(staged, count, compare_staged);
     for (size_t i = 0; i < count; i++)
         order[i] = staged[i].task;
     free(staged);

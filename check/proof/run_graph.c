@@ -2,6 +2,7 @@
 /* run_graph.c - see run_graph.h: one walk over the operations, and one over the users of each object. */
 #include "run_graph.h"
 #include "base/array.h"
+#include "base/sort.h"
 
 enum use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, CALL, PUT, GET, USES };
 
@@ -291,7 +292,7 @@ static void match_channel(struct run_graph_builder *b, const int *owner, const i
         while (oldest <= k && bytes > comm->eager_bytes)
             bytes -= parts[sends[oldest++]].bytes;
         int credit = comm->eager_bytes > 0 ? k + 1 - oldest : 0;
-        credit = credit > comm->eager_messages ? credit : comm->eager_messages;
+        credit = max_int(credit, comm->eager_messages);
         credit = channel->from == channel->to ? 0 : credit;
         after(b->g, run_event(b->g, owner[receives[k]], RUN_DONE), owner[sends[k]], RUN_START,
               true);

@@ -83,7 +83,7 @@ static void sort_records(struct record *records, size_t count)
 {
     enum { FEW = 16 };
     if (count > FEW) {
-        qsort(records, count, sizeof *records, compare_records);
+        SORT(records, count, compare_records);
         return;
     }
     for (size_t i = 1; i < count; i++) {

@@ -11,6 +11,7 @@
 
 #include "text_internal.h"
 #include "plan/schedules/generate.h"
+#include "base/sort.h"
 
 enum { VERSION = 1 };
 
@@ -32,12 +33,6 @@ static void schema_names(struct json *json, const struct field *field)
 }
 
 /* ---- comms, queues, buffers ------------------------------------------------------------------- */
-
-static int compare_ints(const void *a, const void *b)
-{
-    int first = *(const int *)a, second = *(const int *)b;
-    return (first > second) - (first < second);
-}
 
 /* members := "all" | list of ranks, each once */
 static void parse_members(struct parser *parser, struct comm *comm, const struct node *value)
@@ -67,7 +62,7 @@ static void parse_members(struct parser *parser, struct comm *comm, const struct
             }
         comm->members[comm->member_count++] = (int)rank;
     }
-    qsort(comm->members, comm->member_count, sizeof *comm->members, compare_ints);
+    sort_int(comm->members, comm->member_count);
 }
 
 static void parse_comms(struct parser *parser, const struct node *value)

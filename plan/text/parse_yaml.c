@@ -16,6 +16,7 @@
 
 #include "flow_lines.h"
 #include "text_internal.h"
+#include "base/sort.h"
 
 enum { MAX_NESTING = 64, FEW_KEYS = 16, MANY_KEYS = 1024 };
 
@@ -114,14 +115,14 @@ struct key {
 static int parse_yaml_compare_keys(const void *a, const void *b)
 {
     const struct key *first = a, *second = b;
-    int order = strcmp(first->node->text, second->node->text);
-    return order ? order : (first->place > second->place) - (first->place < second->place);
+    return compare_then(strcmp(first->node->text, second->node->text),
+                        compare_size(first->place, second->place));
 }
 
 static int parse_yaml_compare_places(const void *a, const void *b)
 {
     const struct key *first = a, *second = b;
-    return (first->place > second->place) - (first->place < second->place);
+    return compare_size(first->place, second->place);
 }
 
 static void report_duplicate(struct parser *parser, const struct node *key,
@@ -148,7 +149,7 @@ static size_t find_few(struct key *keys, size_t count)
 static size_t find_many(struct key *keys, size_t count)
 {
     size_t found = 0;
-    qsort(keys, count, sizeof *keys, parse_yaml_compare_keys);
+    SORT(keys, count, parse_yaml_compare_keys);
     for (size_t i = 1, first = 0; i < count; i++) {
         if (strcmp(keys[first].node->text, keys[i].node->text) != 0) {
             first = i;
@@ -158,7 +159,7 @@ static size_t find_many(struct key *keys, size_t count)
         found++;
     }
     if (found)
-        qsort(keys, count, sizeof *keys, parse_yaml_compare_places);
+        SORT(keys, count, parse_yaml_compare_places);
     return found;
 }
 

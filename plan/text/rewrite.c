@@ -10,6 +10,7 @@
 
 #include "spans.h"
 #include "base/array.h"
+#include "base/sort.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -398,13 +399,11 @@ static void rewrite_walk(struct rewriting *rewriting, const struct span_node *or
 static int rewrite_by_place(const void *a, const void *b)
 {
     const struct text_edit *first = a, *second = b;
-    if (first->begin != second->begin)
-        return first->begin < second->begin ? -1 : 1;
     /* what comes stands before what goes */
-    bool first_adds = first->begin == first->end, second_adds = second->begin == second->end;
-    if (first_adds != second_adds)
-        return first_adds ? -1 : 1;
-    return first->number < second->number ? -1 : first->number > second->number;
+    const bool first_goes = first->begin != first->end, second_goes = second->begin != second->end;
+    return compare_then(compare_size(first->begin, second->begin),
+                        compare_then(compare_int(first_goes, second_goes),
+                                     compare_size(first->number, second->number)));
 }
 
 static const char *apply(struct rewriting *rewriting)
@@ -416,7 +415,7 @@ static const char *apply(struct rewriting *rewriting)
     if (!text)
         return NULL;
     if (rewriting->count > 0)
-        qsort(rewriting->edits, rewriting->count, sizeof *rewriting->edits, rewrite_by_place);
+        SORT(rewriting->edits, rewriting->count, rewrite_by_place);
     for (size_t i = 0; i < rewriting->count; i++) {
         const struct text_edit *edit = &rewriting->edits[i];
         if (edit->begin < at)

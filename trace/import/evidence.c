@@ -50,25 +50,18 @@ struct evidence_search {
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
-static int evidence_by_number(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 static int evidence_compare_ids(const void *left, const void *right, void *context)
 {
     const struct job_call *calls = context;
     const int a = *(const int *)left, b = *(const int *)right;
-    int order = evidence_by_number(calls[a].correlation, calls[b].correlation);
-    return order ? order : evidence_by_number(a, b);
+    return compare_then(compare_i64(calls[a].correlation, calls[b].correlation), compare_int(a, b));
 }
 
 static int evidence_compare_ends(const void *left, const void *right, void *context)
 {
     const struct job_work *works = context;
     const int a = *(const int *)left, b = *(const int *)right;
-    int order = evidence_by_number(works[a].end_ns, works[b].end_ns);
-    return order ? order : evidence_by_number(a, b);
+    return compare_then(compare_i64(works[a].end_ns, works[b].end_ns), compare_int(a, b));
 }
 
 /* The numbers from 0 to count - 1 in this order; the caller frees them. */
@@ -240,8 +233,7 @@ static bool evidence_find_waits(struct evidence_search *search)
 static int evidence_compare_edges(const void *left, const void *right)
 {
     const struct edge_found *a = left, *b = right;
-    int order = evidence_by_number(a->work, b->work);
-    return order ? order : evidence_by_number(a->source, b->source);
+    return compare_then(compare_int(a->work, b->work), compare_int(a->source, b->source));
 }
 
 static void evidence_sort_edges(struct evidence *out)

@@ -157,8 +157,7 @@ static int files_compare_names(const char *a, const char *b)
 static int files_by_name(const void *left, const void *right)
 {
     const char *a = *(const char *const *)left, *b = *(const char *const *)right;
-    const int order = files_compare_names(a, b);
-    return order ? order : strcmp(a, b);
+    return compare_then(files_compare_names(a, b), strcmp(a, b));
 }
 
 struct paths {

@@ -106,9 +106,7 @@ static int pair_comm(struct flight *flight, int group, int a, int b)
 static int flight_by_call(const void *left, const void *right)
 {
     const struct typed *a = left, *b = right;
-    if (a->group != b->group)
-        return a->group - b->group;
-    return (a->number > b->number) - (a->number < b->number);
+    return compare_then(compare_int(a->group, b->group), compare_i64(a->number, b->number));
 }
 
 static bool is_typed(const struct flight_call *call)
@@ -141,18 +139,11 @@ static bool list_types(struct flight *flight)
 static bool types_differ(const struct flight *flight, const struct flight_call *call)
 {
     const struct typed key = {call->group, call->number, NULL};
-    size_t low = 0, high = flight->typed_count;
     if (!is_typed(call))
         return false;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (flight_by_call(&flight->typed[middle], &key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < flight->typed_count && flight_by_call(&flight->typed[low], &key) == 0; low++)
-        if (strcmp(flight->typed[low].dtype, call->parts[0].dtype) != 0)
+    size_t at = SORT_FIRST(i, 0, flight->typed_count, flight_by_call(&flight->typed[i], &key) >= 0);
+    for (; at < flight->typed_count && flight_by_call(&flight->typed[at], &key) == 0; at++)
+        if (strcmp(flight->typed[at].dtype, call->parts[0].dtype) != 0)
             return true;
     return false;
 }

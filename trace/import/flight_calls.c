@@ -485,7 +485,7 @@ static void flight_calls_leave_out(struct flight_job *job)
 static int flight_calls_by_rank(const void *left, const void *right)
 {
     const struct flight_dump *a = left, *b = right;
-    return (a->rank > b->rank) - (a->rank < b->rank);
+    return compare_i64(a->rank, b->rank);
 }
 
 /* In the order of the ranks. */

@@ -140,11 +140,9 @@ static bool add_idle_ends(const struct job_rank *rank, struct handoffs *out)
 static int host_calls_compare(const void *left, const void *right)
 {
     const struct handoff *a = left, *b = right;
-    if (a->call != b->call)
-        return a->call < b->call ? -1 : 1;
-    if (a->other != b->other)
-        return a->other > b->other ? -1 : 1;
-    return b->at_end - a->at_end;
+    return compare_then(
+        compare_int(a->call, b->call),
+        compare_then(compare_int(b->other, a->other), compare_int(b->at_end, a->at_end)));
 }
 
 /* How far each thread has seen each other one: twice the number of the call, and one more at its end. */

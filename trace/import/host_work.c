@@ -54,9 +54,8 @@ bool host_work_is_all(const struct job_rank *rank)
 static int compare_events(const void *left, const void *right)
 {
     const struct job_gloo_event *a = left, *b = right;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (int)a->kind - (int)b->kind;
+    return compare_then(compare_i64(a->start_ns, b->start_ns),
+                        compare_int((int)a->kind, (int)b->kind));
 }
 
 /* ---- the kinds of operations --------------------------------------------------------------------- */
@@ -488,9 +487,7 @@ static bool add_told_waits(struct host_maker *maker)
 static int host_work_compare_edges(const void *left, const void *right)
 {
     const struct host_work_edge *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+    return compare_then(compare_int(a->thread, b->thread), compare_i64(a->time_ns, b->time_ns));
 }
 
 static void host_work_add_edge(struct host_maker *maker, int thread, int64_t start_ns,

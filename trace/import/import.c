@@ -32,7 +32,7 @@ static enum status import_read_file(const struct import_file *file, struct job *
 static int import_by_number(const void *left, const void *right)
 {
     const struct job_rank *a = left, *b = right;
-    return (a->number > b->number) - (a->number < b->number);
+    return compare_i64(a->number, b->number);
 }
 
 /* All that say of how many ranks their job is say the same. */

@@ -26,11 +26,9 @@ struct flattener {
 static int compare_nested(const void *left, const void *right)
 {
     const struct nested *a = left, *b = right;
-    if (a->thread != b->thread)
-        return a->thread - b->thread;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->end_ns < b->end_ns) - (a->end_ns > b->end_ns);
+    return compare_then(
+        compare_int(a->thread, b->thread),
+        compare_then(compare_i64(a->start_ns, b->start_ns), compare_i64(b->end_ns, a->end_ns)));
 }
 
 static bool blocks(const struct job_call *call)

@@ -24,11 +24,9 @@ enum { STREAM_KEYS = 1 << 30 };
 static int by_key_and_start(const void *left, const void *right)
 {
     const struct meetings_entry *a = left, *b = right;
-    if (a->key != b->key)
-        return a->key < b->key ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->work > b->work) - (a->work < b->work);
+    return compare_then(
+        compare_int(a->key, b->key),
+        compare_then(compare_i64(a->start_ns, b->start_ns), compare_int(a->work, b->work)));
 }
 
 /* The place of a stream among those of the rank that carry collectives. */

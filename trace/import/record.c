@@ -66,13 +66,13 @@ static bool passes_add(struct passes *passes, int name, int64_t start_ns, int64_
 static int record_compare_passes(const void *left, const void *right)
 {
     const struct pass_found *a = left, *b = right;
-    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+    return compare_i64(a->start_ns, b->start_ns);
 }
 
 static int compare_opened(const void *left, const void *right)
 {
     const struct record_opened *a = left, *b = right;
-    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+    return compare_i64(a->start_ns, b->start_ns);
 }
 
 /* ---- what names a pass ----------------------------------------------------------------------- */
@@ -307,7 +307,7 @@ static bool record_add_info(const struct imported *imported, struct trace *trace
 static int compare_steps(const void *left, const void *right)
 {
     const struct trace_iteration *a = left, *b = right;
-    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+    return compare_i64(a->start_ns, b->start_ns);
 }
 
 /* Numbers rise: a step that is annotated twice, or counted again, is no other one. */

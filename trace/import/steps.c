@@ -78,11 +78,9 @@ static int compare_ranges(const void *left, const void *right)
 {
     const struct job_range *a = *(const struct job_range *const *)left;
     const struct job_range *b = *(const struct job_range *const *)right;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->end_ns != b->end_ns)
-        return a->end_ns > b->end_ns ? -1 : 1;
-    return a->name - b->name;
+    return compare_then(
+        compare_i64(a->start_ns, b->start_ns),
+        compare_then(compare_i64(b->end_ns, a->end_ns), compare_int(a->name, b->name)));
 }
 
 static bool list_thread(const struct step_search *search, int thread, struct mark_list *out)
@@ -94,7 +92,7 @@ static bool list_thread(const struct step_search *search, int thread, struct mar
         if (rank->ranges[i].thread == thread && rank->ranges[i].end_ns > rank->ranges[i].start_ns)
             out->items[out->count++] = &rank->ranges[i];
     if (out->items)
-        qsort(out->items, out->count, sizeof(const struct job_range *), compare_ranges);
+        SORT(out->items, out->count, compare_ranges);
     return out->items != NULL;
 }
 

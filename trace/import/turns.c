@@ -29,8 +29,7 @@ struct merger {
 static int by_stream_number(const void *left, const void *right, void *context)
 {
     const struct job_stream *streams = context;
-    const int64_t a = streams[*(const int *)left].number, b = streams[*(const int *)right].number;
-    return (a > b) - (a < b);
+    return compare_i64(streams[*(const int *)left].number, streams[*(const int *)right].number);
 }
 
 /* The streams of a rank in the order of their numbers. */
