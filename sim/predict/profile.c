@@ -228,7 +228,7 @@ static bool sample_steps(const struct trace *trace, const struct task_names *nam
 static int compare_instances(const struct sample *a, const struct sample *b)
 {
     return compare_then(
-        compare_then(compare_int(a->kind, b->kind), compare_int(a->task, b->task)),
+        compare_then(compare_int((int)a->kind, (int)b->kind), compare_int(a->task, b->task)),
         compare_then(compare_i64(a->iteration, b->iteration), compare_int(a->rank, b->rank)));
 }
 
@@ -241,8 +241,9 @@ static int by_instance(const void *a, const void *b)
 static int by_duration(const void *a, const void *b)
 {
     const struct sample *x = a, *y = b;
-    return compare_then(compare_then(compare_int(x->kind, y->kind), compare_int(x->task, y->task)),
-                        compare_then(compare_int(x->rank, y->rank), compare_i64(x->ns, y->ns)));
+    return compare_then(
+        compare_then(compare_int((int)x->kind, (int)y->kind), compare_int(x->task, y->task)),
+        compare_then(compare_int(x->rank, y->rank), compare_i64(x->ns, y->ns)));
 }
 
 /* Sort by instance; spans of one instance become one sample. */
@@ -409,8 +410,9 @@ static bool make_parts(struct profile *profile, const struct samples *samples)
 static int profile_compare_parts(const void *a, const void *b)
 {
     const struct profile_part *x = a, *y = b;
-    return compare_then(compare_then(compare_int(x->kind, y->kind), compare_int(x->task, y->task)),
-                        compare_int(x->rank, y->rank));
+    return compare_then(
+        compare_then(compare_int((int)x->kind, (int)y->kind), compare_int(x->task, y->task)),
+        compare_int(x->rank, y->rank));
 }
 
 static const struct profile_part *profile_find_part(const struct profile *profile,
