@@ -59,14 +59,6 @@ static void certify_traffic_add_edge(struct certify_traffic_traffic *traffic, in
     traffic->edges[traffic->edge_count++] = (struct certify_traffic_wait_edge){from, to, length};
 }
 
-static void certify_traffic_add_dependences(struct certify_traffic_traffic *traffic)
-{
-    for (int t = 0; t < traffic->p->tasks; t++)
-        for (int k = 0; k < traffic->p->depends[t].count; k++)
-            certify_traffic_add_edge(traffic, traffic->p->depends[t].items[k].task, t,
-                                     traffic->p->depends[t].items[k].distance);
-}
-
 /* The tasks of a communicator, in topological order. False: they need not come in it. */
 static bool certify_traffic_write_comm(struct certify_traffic_traffic *traffic, int comm)
 {
@@ -102,7 +94,12 @@ static void certify_traffic_write_stream(struct certify_traffic_traffic *traffic
 /* False: the tasks of a communicator have no order, or there are too many waits to follow. */
 static bool certify_traffic_write_waits(struct certify_traffic_traffic *traffic)
 {
-    certify_traffic_add_dependences(traffic);
+    const struct program *p = traffic->p;
+    for (int t = 0; t < p->tasks; t++)
+        for (int k = 0; k < p->depends[t].count; k++) {
+            const struct edge *edge = &p->depends[t].items[k];
+            certify_traffic_add_edge(traffic, edge->task, t, edge->distance);
+        }
     for (int comm = 0; comm < traffic->p->comm_count; comm++)
         if (!certify_traffic_write_comm(traffic, comm))
             return false;

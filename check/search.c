@@ -329,11 +329,6 @@ static void close_workers(struct exact_search *search)
     search->ready = NULL;
 }
 
-static int thread_count(const struct search_options *options)
-{
-    return options->threads > 1 && !options->visit ? options->threads : 1;
-}
-
 /* Move all states into another tree; they keep their numbers. */
 static enum status move_states(struct exact_search *search, struct tree *tree,
                                struct states *states)
@@ -417,7 +412,8 @@ static void breadth_first(struct exact_search *search)
         run_workers(search);
     if (search_is_finished(search))
         return;
-    int threads = thread_count(search->options);
+    int threads =
+        search->options->threads > 1 && !search->options->visit ? search->options->threads : 1;
     close_workers(search);
     enum status status = search_learn(search, threads > 1);
     if (status == STATUS_OK)

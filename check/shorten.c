@@ -257,11 +257,6 @@ static struct search_limits limits_within(const struct search_limits *limits,
         .until_ns = stopwatch_earlier(limits->until_ns, budget->until_ns)};
 }
 
-static void shorten_charge(struct shorten_budget *budget, uint64_t steps)
-{
-    budget->search_steps -= steps < budget->search_steps ? steps : budget->search_steps;
-}
-
 static enum status shorten_find_shortest(const struct program *program,
                                          const struct search_options *common,
                                          enum property property, struct shorten_budget *budget,
@@ -283,7 +278,7 @@ static enum status shorten_find_shortest(const struct program *program,
         *path = *found;
         *found = longer;
     }
-    shorten_charge(budget, result.transitions);
+    budget->search_steps -= min_u64(result.transitions, budget->search_steps);
     search_result_fini(&result);
     return STATUS_OK;
 }

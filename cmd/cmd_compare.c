@@ -15,6 +15,7 @@
 #include "base/processors.h"
 #include "base/units.h"
 #include "sim/predict/compare.h"
+#include "base/sort.h"
 
 /* Shares below a thousandth, measured and predicted, are not shown. */
 #define SHOWN   0.001
@@ -295,12 +296,6 @@ static enum status canonical_text(struct app *app, struct plan *plan, void *out)
     return plan_kept_text_in(plan, &app->arena, out, &app->diag);
 }
 
-static int prediction_threads(void)
-{
-    const int count = processors_count();
-    return count > PREDICT_MAX_THREADS ? PREDICT_MAX_THREADS : count;
-}
-
 /* Is a run named, or are two stores? Else the runs of one store are compared with predictions. */
 static enum status wants_two(struct app *app, const struct arguments *arguments, bool *out)
 {
@@ -384,13 +379,14 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     }
     if (status == STATUS_OK && arguments.count == 2)
         status = app_with_plan(app, arguments.items[1], canonical_text, &text);
-    request.options = (struct compare_options){.run = run,
-                                               .cores = (int)cores,
-                                               .plan = text,
-                                               .seed = (uint64_t)seed,
-                                               .replications = (int)replications,
-                                               .threads = prediction_threads(),
-                                               .interrupted = interrupts_catch()};
+    request.options =
+        (struct compare_options){.run = run,
+                                 .cores = (int)cores,
+                                 .plan = text,
+                                 .seed = (uint64_t)seed,
+                                 .replications = (int)replications,
+                                 .threads = min_int(processors_count(), PREDICT_MAX_THREADS),
+                                 .interrupted = interrupts_catch()};
     if (status == STATUS_OK)
         status = app_with_store(app, arguments.items[0], cmd_compare_runs, &request);
     return status;

@@ -24,6 +24,7 @@
 #include "base/units.h"
 #include "sim/predict/record.h"
 #include "sim/predict/report.h"
+#include "base/sort.h"
 
 enum { MOST_FACTOR = 1000 };
 
@@ -444,13 +445,6 @@ static enum status cmd_predict_profiled(struct app *app, const struct predict_re
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* As many as there are processors for this process. */
-static int64_t default_threads(const struct starter *starter)
-{
-    int count = starter_processors(starter);
-    return count < PREDICT_MAX_THREADS ? count : PREDICT_MAX_THREADS;
-}
-
 static uint64_t digest_of(int argc, char **argv)
 {
     uint64_t digest = hash_bytes(PACKAGE_VERSION, sizeof PACKAGE_VERSION);
@@ -681,8 +675,11 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     cmd_predict_keep_memory();
     starter_find(&starter);
     app->silent = starter.rank > 0;
-    struct predict_line line = {
-        .iterations = 1000, .replications = 1, .seed = 1, .threads = default_threads(&starter)};
+    struct predict_line line = {.iterations = 1000,
+                                .replications = 1,
+                                .seed = 1,
+                                .threads =
+                                    min_int(starter_processors(&starter), PREDICT_MAX_THREADS)};
     if (!cmd_predict_parse_line(app, argc, argv, &request, &line, &arguments, &status))
         return status;
     request.predict = (struct predict_options){

@@ -71,12 +71,6 @@ static void write_list(struct json *json)
 
 /* ---- one description ------------------------------------------------------------------------- */
 
-static void print_store(void)
-{
-    printf("PRAGMA application_id = %d;\nPRAGMA user_version = %d;\n%s", SCHEMA_APPLICATION,
-           SCHEMA_VERSION, SCHEMA_ALL);
-}
-
 static void write_store(struct json *json)
 {
     json_begin_document(json, DOCUMENT_TABLES);
@@ -186,7 +180,8 @@ static enum status cmd_schema_show(struct app *app, const char *name, struct jso
     else if (app->json)
         write_store(json);
     else
-        print_store();
+        printf("PRAGMA application_id = %d;\nPRAGMA user_version = %d;\n%s", SCHEMA_APPLICATION,
+               SCHEMA_VERSION, SCHEMA_ALL);
     return STATUS_OK;
 }
 

@@ -27,11 +27,6 @@ static void cmd_tune_show_progress(void *arg, const struct tune_progress *now)
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static enum status save(struct app *app, const char *path, const struct tuning *o)
-{
-    return path ? app_write_file(app, path, o->after.text) : STATUS_OK;
-}
-
 static enum status cmd_tune_show(struct app *app, const struct tuning *o)
 {
     struct json json;
@@ -50,8 +45,8 @@ static enum status cmd_tune_report(struct app *app, const char *path, const stru
     enum status status = STATUS_OK;
     if (!path || strcmp(path, "-") != 0)
         status = cmd_tune_show(app, o);
-    if (status == STATUS_OK)
-        status = save(app, path, o);
+    if (status == STATUS_OK && path)
+        status = app_write_file(app, path, o->after.text);
     return status == STATUS_OK && tuning_is_unfit(o) ? STATUS_VIOLATED : status;
 }
 

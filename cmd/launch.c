@@ -288,12 +288,6 @@ static bool is_patient(struct launcher *launcher)
     return launcher->trouble_ns == 0 || now_ns - launcher->trouble_ns < GRACE_NS;
 }
 
-static void report_silence(struct launcher *launcher, struct diag *diag)
-{
-    if (!broker_tell_missing(launcher->broker, STATUS_VIOLATED, diag))
-        diag_error(diag, STATUS_VIOLATED, "the ranks came together, but made no progress in time");
-}
-
 /* Until all have ended, one way or another. */
 static enum status supervise_ranks(struct launcher *launcher, struct diag *diag)
 {
@@ -312,8 +306,9 @@ static enum status supervise_ranks(struct launcher *launcher, struct diag *diag)
         pass_wish_on(launcher);
         if (!launcher->killed && !is_patient(launcher)) {
             launcher->killed = true;
-            if (launcher->silent)
-                report_silence(launcher, diag);
+            if (launcher->silent && !broker_tell_missing(launcher->broker, STATUS_VIOLATED, diag))
+                diag_error(diag, STATUS_VIOLATED,
+                           "the ranks came together, but made no progress in time");
             kill_all(launcher);
         }
     }

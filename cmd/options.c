@@ -340,13 +340,6 @@ static enum status check_exclusions(struct app *app, const struct option_table *
     return STATUS_OK;
 }
 
-/* An error in a command line with --json is told as JSON, too, wherever --json stands. */
-static void find_json(struct app *app, int argc, char **argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        app->json |= strcmp(argv[i], "--json") == 0;
-}
-
 static void note_help(struct app *app, const char *name, enum status status)
 {
     if (status == STATUS_USAGE)
@@ -398,7 +391,9 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
         *status = diag_no_memory(&app->diag);
         return false;
     }
-    find_json(app, argc, argv);
+    /* An error in a command line with --json is told as JSON, too, wherever --json stands. */
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        app->json |= strcmp(argv[i], "--json") == 0;
     *status = options_own_parse(app, &table, argc, argv);
     if (*status == STATUS_OK && (table.help || table.version)) {
         if (table.help && !app->silent)

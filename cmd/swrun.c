@@ -208,14 +208,6 @@ static enum status run_drivers(struct app *app, struct run_request *request,
     return app_worse(status, run_driver(app, request, plan, DRIVER_DATAFLOW));
 }
 
-static enum status run_plan(struct app *app, struct run_request *request, struct plan *plan)
-{
-    enum status status = check_shortcuts(app, request, plan);
-    if (status == STATUS_OK && request->runtime.db)
-        status = plan_kept_text_in(plan, &app->arena, &request->runtime.plan_text, &app->diag);
-    return status == STATUS_OK ? run_drivers(app, request, plan) : status;
-}
-
 /* ---- a counterexample ------------------------------------------------------------------------ */
 
 struct loaded_witness {
@@ -424,7 +416,11 @@ static enum status run_file(struct app *app, struct run_request *request, const 
     if (status == STATUS_OK)
         status = found_resolve(&plan, &plan.arena, &app->diag);
     if (status == STATUS_OK)
-        status = run_plan(app, request, &plan);
+        status = check_shortcuts(app, request, &plan);
+    if (status == STATUS_OK && request->runtime.db)
+        status = plan_kept_text_in(&plan, &app->arena, &request->runtime.plan_text, &app->diag);
+    if (status == STATUS_OK)
+        status = run_drivers(app, request, &plan);
     if (request->werror && request->warnings.count)
         status = app_worse(status, STATUS_VIOLATED);
     plan_fini(&plan);

@@ -283,13 +283,6 @@ static int64_t most_work(const struct bubble_problem *problem)
     return most_ns;
 }
 
-static void set_marks(struct rank_program *ranks, int count, struct mark mark)
-{
-    for (int rank = 0; rank < count; rank++)
-        for (size_t i = 0; i < ranks[rank].count; i++)
-            ranks[rank].actions[i].mark = mark;
-}
-
 /* ---- searches ------------------------------------------------------------------------------- */
 
 static struct rank_program *copy_lists(const struct rank_program *from, int count,
@@ -697,7 +690,9 @@ static enum status found_own_search(const struct generate_spec *spec, const stru
 #endif
         struct rank_program *kept = copy_lists(lists, spec->ranks, arena);
         if (kept) {
-            set_marks(kept, spec->ranks, spec->mark);
+            for (int rank = 0; rank < spec->ranks; rank++)
+                for (size_t i = 0; i < kept[rank].count; i++)
+                    kept[rank].actions[i].mark = spec->mark;
             *ranks = kept;
         } else {
             status = diag_no_memory(diag);

@@ -52,12 +52,6 @@ struct repair_search {
 
 /* ---- budget ---------------------------------------------------------------------------------- */
 
-static uint64_t count_states(const struct repair_options *options, uint64_t candidates)
-{
-    uint64_t usual = candidates * REPAIR_STATES_A_CANDIDATE, least = EFFORTS * options->effort;
-    return max_u64(usual, least);
-}
-
 /* The last guard, or the end of the time of the command if it comes first. */
 static int64_t end_of_time(const struct repair_options *options, uint64_t candidates)
 {
@@ -100,13 +94,6 @@ static bool is_spent(struct repair_search *search)
 static uint64_t less(uint64_t left, uint64_t used)
 {
     return used < left ? left - used : 0;
-}
-
-static void repair_charge(struct repair_search *search, const struct verify_report *report)
-{
-    search->out->states += report->states;
-    search->states_left = less(search->states_left, report->states);
-    search->steps_left = less(search->steps_left, report->transitions);
 }
 
 /* ---- texts and plans ------------------------------------------------------------------------- */
@@ -185,7 +172,9 @@ static enum status repair_ask(struct repair_search *search, const struct plan *p
     enum status status = verify_plan(plan, &options, &report, diag);
     if (status != STATUS_OK)
         return status;
-    repair_charge(search, &report);
+    search->out->states += report.states;
+    search->states_left = less(search->states_left, report.states);
+    search->steps_left = less(search->steps_left, report.transitions);
     out->proves[driver] = report.verdict == VERDICT_PROVED;
     if (report.verdict == VERDICT_VIOLATED && !out->failed) {
         out->failed = true;
@@ -514,7 +503,7 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
         .plan = plan,
         .diag = diag,
         .candidates_left = candidates,
-        .states_left = count_states(options, candidates),
+        .states_left = max_u64(candidates * REPAIR_STATES_A_CANDIDATE, EFFORTS * options->effort),
         .steps_left = REPAIR_LEAST_STEPS + candidates * REPAIR_STEPS_A_CANDIDATE,
         .start = stopwatch_start(),
         .until_ns = end_of_time(options, candidates),

@@ -543,14 +543,6 @@ static bool host_work_infer_wait(struct host_maker *maker, int event)
            host_work_add_wait(maker, event, asked->thread, before, done->end_ns);
 }
 
-static bool add_inferred_waits(struct host_maker *maker)
-{
-    for (size_t i = 0; i < maker->rank->gloo_event_count; i++)
-        if (host_work_is_open(maker, i) && !host_work_infer_wait(maker, (int)i))
-            return false;
-    return true;
-}
-
 /* ---- threads -------------------------------------------------------------------------------------- */
 
 /* A thread is there from its first annotation or operator to its last one; steps keep theirs. */
@@ -584,6 +576,10 @@ static bool host_work_add_ends(struct host_maker *maker)
 /* The waits of threads, and where threads begin and end. False without memory. */
 static bool host_waits_make(struct host_maker *maker)
 {
-    return host_work_list_edges(maker) && add_told_waits(maker) && add_inferred_waits(maker) &&
-           host_work_add_ends(maker);
+    if (!host_work_list_edges(maker) || !add_told_waits(maker))
+        return false;
+    for (size_t i = 0; i < maker->rank->gloo_event_count; i++)
+        if (host_work_is_open(maker, i) && !host_work_infer_wait(maker, (int)i))
+            return false;
+    return host_work_add_ends(maker);
 }

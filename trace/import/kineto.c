@@ -130,12 +130,6 @@ static bool open_events_end(struct open_events *open, const struct kineto_event 
     return true;
 }
 
-/* Also after a failure. */
-static void open_events_fini(struct open_events *open)
-{
-    free(open->items);
-}
-
 /*
  * An event is read member by member, whatever the order of its members. `args` of
  * categories without use are passed over if the category stands before them, as it does in what Kineto writes.
@@ -632,7 +626,7 @@ static enum status read_events(struct kineto *kineto)
     if (status == STATUS_OK && open.count > 0)
         diag_warn(kineto->diag, "%s: %zu events that begin and do not end are left out",
                   kineto->rank->file, open.count);
-    open_events_fini(&open);
+    free(open.items);
     return status == STATUS_OK
                ? job_check_reversed(&kineto->reversed, kineto->place - kineto->reversed.count,
                                     kineto->rank->file, kineto->diag)

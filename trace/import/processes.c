@@ -207,12 +207,6 @@ static struct job_rank *new_rank(struct splitter *splitter, int pid)
     return rank;
 }
 
-static bool processes_add_rank(struct splitter *splitter, int pid)
-{
-    struct job_rank *rank = new_rank(splitter, pid);
-    return rank && copy_host(splitter, pid, rank) && copy_device(splitter, pid, rank);
-}
-
 /* ---- of the host alone ----------------------------------------------------------------------- */
 
 static bool copy_gloo_events(struct splitter *splitter, int pid, struct job_rank *rank)
@@ -272,8 +266,11 @@ static bool add_ranks(struct splitter *splitter)
     if (working < 2)
         return true;
     for (size_t p = 0; p < splitter->pids.count; p++)
-        if (splitter->work_count[p] > 0 && !processes_add_rank(splitter, (int)p))
-            return false;
+        if (splitter->work_count[p] > 0) {
+            struct job_rank *rank = new_rank(splitter, (int)p);
+            if (!rank || !copy_host(splitter, (int)p, rank) || !copy_device(splitter, (int)p, rank))
+                return false;
+        }
     job_drop_rank(splitter->job, splitter->source);
     return true;
 }

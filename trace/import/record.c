@@ -583,14 +583,6 @@ static bool record_own_add_edges(struct record_recorder *recorder)
     return true;
 }
 
-static bool record_add_steps(struct record_recorder *recorder)
-{
-    for (size_t i = 0; i < recorder->step_count; i++)
-        if (trace_add_iteration(recorder->trace, &recorder->steps[i]) < 0)
-            return false;
-    return true;
-}
-
 /* The passes of the rank's microbatches, where annotations name them. */
 static bool record_add_passes(struct record_recorder *recorder)
 {
@@ -644,8 +636,9 @@ static bool record_add_rank(const struct imported *imported, const struct meetin
     for (size_t i = 0; ok && i < recorder.rank->call_count; i++)
         recorder.span[i] = -1;
     ok = ok && record_add_threads(&recorder) && record_add_streams(&recorder) &&
-         record_add_passes(&recorder) && record_own_add_edges(&recorder) &&
-         record_add_steps(&recorder);
+         record_add_passes(&recorder) && record_own_add_edges(&recorder);
+    for (size_t i = 0; ok && i < recorder.step_count; i++)
+        ok = trace_add_iteration(trace, &recorder.steps[i]) >= 0;
     free(recorder.span);
     free(recorder.steps);
     free(recorder.device);

@@ -182,17 +182,12 @@ static int64_t held_by(const struct mark_list *list, size_t outer)
     return sum;
 }
 
-static size_t steps_first_from(const struct mark_list *list, int64_t begin_ns)
-{
-    return SORT_FIRST(i, 0, list->count, list->items[i]->start_ns >= begin_ns);
-}
-
 /* The outermost annotations between two times; not those that are nearly all of it and hold others. */
 bool steps_list_between(const struct step_search *search, int64_t begin_ns, int64_t end_ns,
                         const struct job_range ***out, size_t *count)
 {
     const struct mark_list *list = &search->thread;
-    const size_t first = steps_first_from(list, begin_ns);
+    const size_t first = SORT_FIRST(i, 0, list->count, list->items[i]->start_ns >= begin_ns);
     size_t end = first;
     while (end < list->count && list->items[end]->start_ns < end_ns)
         end++;
