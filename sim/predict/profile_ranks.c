@@ -141,7 +141,7 @@ static bool profile_ranks_take_span(struct ranks_reader *reader, const struct tr
 static int profile_ranks_compare_kinds(const struct taken_work *a, const struct taken_work *b)
 {
     return compare_then(
-        compare_then(compare_int((int)a->message, (int)b->message), compare_int(a->kind, b->kind)),
+        compare_then(compare_int(a->message, b->message), compare_int((int)a->kind, (int)b->kind)),
         compare_then(compare_int(a->at, b->at), compare_int(a->to, b->to)));
 }
 
