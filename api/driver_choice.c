@@ -2,6 +2,7 @@
 /* driver_choice.c - see driver_choice.h. */
 #include "driver_choice.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* As given, else the plan's, else `usual`. */
@@ -19,6 +20,7 @@ int driver_choose(const struct plan *plan, int given, int usual, struct diag *di
 {
     static const char *const choices[] = {"clock", "dataflow", "both"};
     int named = chosen(plan, DRIVER_NOT_GIVEN, given);
+    assert(given == DRIVER_NOT_GIVEN || (given >= 0 && given <= BOTH_DRIVERS));
     if (given != DRIVER_NOT_GIVEN && given != named)
         diag_note(diag, "%s: the plan names driver %s; --driver=%s overrides it", plan->file,
                   choices[named], choices[given]);

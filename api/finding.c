@@ -2,6 +2,8 @@
 /* finding.c - see finding.h. */
 #include "finding.h"
 
+#include <assert.h>
+
 enum status finding_open(struct finding *finding, const struct plan *plan, struct arena *arena,
                          struct diag *diag)
 {
@@ -21,6 +23,7 @@ void finding_close(struct finding *finding)
 enum status finding_verify(struct finding *finding, const struct verify_options *options,
                            struct diag *diag)
 {
+    assert((size_t)finding->count < sizeof finding->reports / sizeof *finding->reports);
     enum status status =
         verify_plan(finding->plan, options, &finding->reports[finding->count], diag);
     finding->count += status == STATUS_OK;
@@ -49,6 +52,7 @@ enum status finding_repair(struct finding *finding, const struct repair_options 
 struct verdict_view finding_view(const struct finding *finding, int number)
 {
     bool told = false;
+    assert(number >= 0 && (size_t)number < sizeof finding->reports / sizeof *finding->reports);
     for (int d = 0; d < number; d++)
         told |= finding->reports[d].verdict == VERDICT_VIOLATED;
     return (struct verdict_view){.report = &finding->reports[number],

@@ -2,6 +2,7 @@
 /* verdict.c - see verdict.h. */
 #include "verdict.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };
 static const char *paint(bool color, enum verdict verdict)
 {
     static const char *const codes[] = {"\033[1;32m", "\033[1;31m", "\033[1;33m"};
+    assert((size_t)verdict < sizeof codes / sizeof *codes);
     return color ? codes[verdict] : "";
 }
 

@@ -5,6 +5,7 @@
  * The store is open only while it is read, so that the writer can end it as one plain file. Nothing on the
  * terminal is changed that a signal would have to set back: each look moves up over the lines of the last one.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -79,6 +80,7 @@ static struct cmd_watch_row *row_named(struct cmd_watch_row *rows, size_t count,
 
 static void cmd_watch_join(struct cmd_watch_row *row, int rank, double share)
 {
+    assert(row->ranks >= 1);
     row->share = (row->share * row->ranks + share) / (row->ranks + 1);
     row->ranks++;
     row->greatest = fmax(row->greatest, share);
@@ -104,6 +106,7 @@ static size_t cmd_watch_find_rows(const struct watch_look *look, struct cmd_watc
             rows[count++] = (struct cmd_watch_row){agent->name, agent->rank, 1,     agent->rank,
                                                    share,       share,       share, work};
     }
+    assert(count <= run->agent_count);
     return count;
 }
 

@@ -2,6 +2,7 @@
 /* measured.c - see measured.h. */
 #include "measured.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -66,6 +67,7 @@ static const char *measured_row_name(const struct runtime_result *result,
 {
     const struct runtime_stream *stream = &result->streams[row->first];
     int of_name = 0;
+    assert(row->count >= 1);
     for (size_t i = 0; i < result->stream_count; i++)
         of_name += strcmp(result->streams[i].name, stream->name) == 0;
     if (!ranks || row->count == of_name)

@@ -2,6 +2,7 @@
 /* two_runs.c - see two_runs.h: the two runs are found or made, and held against each other. */
 #include "two_runs.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -189,6 +190,7 @@ static void two_runs_stream_name(const struct difference_stream *stream, char *o
 {
     const char *before = stream->before ? stream->before->name : NULL;
     const char *after = stream->after ? stream->after->name : NULL;
+    assert(before || after);
     if (!before || !after)
         snprintf(out, cap, "%s (%s only)", before ? before : after, before ? "first" : "second");
     else if (strcmp(before, after) == 0)

@@ -2,6 +2,7 @@
 /* witness.c - see witness.h. */
 #include "witness.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -76,6 +77,7 @@ static bool witness_add_span(const struct witness *witness, size_t i, struct tra
 {
     const struct story *story = witness->story;
     const struct story_step *step = &story->steps[i];
+    assert(i < story->step_count);
     struct trace_span span = {
         .agent = lane(trace, step->rank, step->agent_kind, step->agent, step->agent_index),
         .kind = step->kind == EFFECT_HOST ? SPAN_HOST : SPAN_DEVICE,
@@ -156,6 +158,7 @@ static bool add_race(const struct story *story, struct trace *trace)
 {
     if (story->other_step < 0)
         return true;
+    assert((size_t)story->other_step < story->step_count);
     int from = span_of_step(trace, story->other_step);
     int to = span_of_step(trace, (int64_t)story->step_count - 1);
     return from < 0 || to < 0 || trace_add_edge(trace, from, to, EDGE_RACE) >= 0;
@@ -169,6 +172,7 @@ static bool witness_add_blocked(const struct witness *witness, struct trace *tra
         return false;
     for (size_t i = 0; i < story->blocked_count; i++) {
         int on = story->blocked[i].on;
+        assert(on < (int)story->blocked_count);
         bool cycle = on >= 0 && story->blocked[i].in_cycle && story->blocked[on].in_cycle;
         if (on >= 0 &&
             trace_add_edge(trace, waits[i], waits[on], cycle ? EDGE_CYCLE : EDGE_BLOCKED) < 0)
@@ -184,6 +188,7 @@ static bool set_info(const struct witness *witness, const char *plan_text, struc
                                               [DRIVER_DATAFLOW] = RUN_DRIVER_DATAFLOW};
     const struct verify_report *report = witness->report;
     int ranks = witness->options->ranks;
+    assert((size_t)report->driver < sizeof drivers / sizeof *drivers);
     const struct run_info info = {
         .kind = RUN_WITNESS,
         .plan_name = report->plan,

@@ -2,6 +2,7 @@
 /* lanes.c - see lanes.h. */
 #include "lanes.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ static const char name_color[] = "#222222", header_color[] = "#777777", lane_fil
 static const struct trace_agent *lanes_agent_of(const struct lanes *lanes,
                                                 const struct lanes_lane *lane)
 {
+    assert(lane->agent >= 0 && (size_t)lane->agent < lanes->trace->agent_count);
     return &lanes->trace->agents[lane->agent];
 }
 
@@ -54,6 +56,7 @@ bool lanes_open(struct lanes *lanes, const struct trace *trace, const struct lan
 
 void lanes_add(struct lanes *lanes, int agent)
 {
+    assert(lanes->count < lanes->trace->agent_count); /* an agent has one lane */
     lanes->items[lanes->count++] = (struct lanes_lane){.agent = agent};
 }
 

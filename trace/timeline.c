@@ -20,6 +20,7 @@
  */
 #include "timeline.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -114,6 +115,7 @@ static enum status choose_window(struct view *view, struct diag *diag)
     }
     if (view->end_ns <= view->start_ns)
         view->end_ns = view->start_ns + 1;
+    assert(view->start_ns < view->end_ns);
     return STATUS_OK;
 }
 
@@ -205,6 +207,7 @@ static bool choose_lanes(struct view *view)
         return false;
     for (size_t i = 0; i < trace->agent_count; i++) {
         int rank = trace->agents[i].rank;
+        assert(rank >= 0 && rank < view->rank_count);
         bool shown = view->lanes.of_agent[i] == 0 && view->like[rank] == rank;
         view->lanes.of_agent[i] = -1;
         if (shown)
@@ -312,6 +315,7 @@ static void timeline_draw_axis(struct view *view)
     double unit_ns, width_pt = view->right_pt - view->left_pt;
     const char *unit = tick_unit(view, &unit_ns);
     int64_t step_ns = round_step((double)view->range_ns * TICK_SPACING / width_pt);
+    assert(step_ns > 0);
     int decimals = 0;
     for (double step = (double)step_ns / unit_ns; step < 0.999 && decimals < 9; step *= 10)
         decimals++;

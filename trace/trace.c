@@ -20,30 +20,35 @@
 const char *run_kind_text(enum run_kind kind)
 {
     static const char *const texts[] = {RUN_KIND_LIST(X)};
+    assert((size_t)kind < sizeof texts / sizeof *texts);
     return texts[kind];
 }
 
 const char *run_driver_text(enum run_driver driver)
 {
     static const char *const texts[] = {RUN_DRIVER_LIST(X)};
+    assert((size_t)driver < sizeof texts / sizeof *texts);
     return texts[driver];
 }
 
 const char *trace_agent_kind_text(enum trace_agent_kind kind)
 {
     static const char *const texts[] = {TRACE_AGENT_KIND_LIST(X)};
+    assert((size_t)kind < sizeof texts / sizeof *texts);
     return texts[kind];
 }
 
 const char *span_kind_text(enum span_kind kind)
 {
     static const char *const texts[] = {SPAN_KIND_LIST(X)};
+    assert((size_t)kind < sizeof texts / sizeof *texts);
     return texts[kind];
 }
 
 const char *edge_kind_text(enum edge_kind kind)
 {
     static const char *const texts[] = {EDGE_KIND_LIST(X)};
+    assert((size_t)kind < sizeof texts / sizeof *texts);
     return texts[kind];
 }
 #undef X
@@ -69,6 +74,7 @@ const char *trace_intern(struct trace *trace, const char *text)
         TABLE_FIND(&trace->names, hash, i, strcmp(trace->interned[i], text) == 0);
     if (found != TABLE_NONE)
         return trace->interned[found];
+    assert(trace->interned_count == trace->names.count);
     const char *copy = arena_strdup(trace->arena, text);
     if (!copy ||
         !ARENA_GROW(trace->arena, trace->interned, trace->interned_count, trace->interned_cap) ||
@@ -276,6 +282,7 @@ bool trace_drop_waits(struct trace *trace, enum trace_agent_kind kind)
     }
     for (size_t i = 0; i < trace->edge_count; i++) {
         const struct trace_edge *edge = &trace->edges[i];
+        assert((size_t)edge->from < trace->span_count && (size_t)edge->to < trace->span_count);
         const struct trace_edge kept = {moved[edge->from], moved[edge->to], edge->kind};
         if (kept.from >= 0 && kept.to >= 0)
             trace->edges[edges++] = kept;

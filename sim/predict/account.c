@@ -2,6 +2,7 @@
 /* account.c - see account.h. Streams are walked gap by gap: work first, then what the waits say of the gaps. */
 #include "account.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ static struct account_window window_of(const struct trace_iteration *items, size
 {
     struct account_window window = {items[0].start_ns, items[count - 1].retire_ns, (double)count};
     bool overlap = false;
+    assert(count > 0);
     for (size_t i = 1; i < count; i++)
         overlap |= items[i].start_ns < items[i - 1].retire_ns;
     if (overlap) {
@@ -101,6 +103,7 @@ static void find_windows(struct account_builder *builder)
         if (trace->info.duration_ns > whole.end_ns)
             whole.end_ns = trace->info.duration_ns;
     }
+    assert(whole.steps > 0);
     for (int r = 0; r < builder->ranks; r++)
         if (builder->windows[r].steps <= 0)
             builder->windows[r] = whole;
@@ -152,6 +155,7 @@ static void account_add_part(struct account_walk *walk, struct account_parts *pa
     struct account_part *part = account_find_part(walk, parts, like);
     if (!part)
         return;
+    assert(walk->window->steps > 0);
     part->ns += (double)ns / walk->window->steps;
     part->count += count / walk->window->steps;
 }

@@ -2,6 +2,8 @@
 /* arrivals.c - see arrivals.h. */
 #include "arrivals.h"
 
+#include <assert.h>
+
 bool arrivals_open(struct arrivals *arrivals, const int *rank_of, int stages, int microbatches,
                    struct arena *arena)
 {
@@ -87,6 +89,7 @@ int arrivals_chunk(const int *rank_of, int stage)
 
 const struct listed_action *arrivals_second(const struct plan *lowered, uint32_t listed)
 {
+    assert(listed >= 1 && listed <= lowered->listed_count);
     const struct listed_action *first = &lowered->listed[listed - 1], *second = first + 1;
     bool backward =
         listed < lowered->listed_count && (second->kind == ACTION_B || second->kind == ACTION_I);

@@ -153,6 +153,7 @@ static double over_jobs(const struct replication_job *jobs, int count, double *s
                         size_t offset, struct interval *in)
 {
     double mean = 0;
+    assert(count > 0 && offset + sizeof *scratch <= sizeof jobs->result.iteration);
     for (int i = 0; i < count; i++) {
         memcpy(&scratch[i], (const char *)&jobs[i].result.iteration + offset, sizeof *scratch);
         mean += scratch[i] / count;
@@ -227,6 +228,7 @@ int prediction_compute_stream(const struct prediction *prediction, int rank)
 {
     static const char *const names[] = {"compute", PLAN_IMPLICIT_STREAM};
     const struct program *p = prediction->program;
+    assert(rank >= 0 && rank < p->ranks);
     const int *streams = p->rank_streams + p->rank_first[rank];
     int count = p->rank_first[rank + 1] - p->rank_first[rank], busiest = -1;
     for (int i = 0; i < count; i++)

@@ -81,7 +81,8 @@ static int *numbers_sorted(size_t count, int (*order)(const void *, const void *
 static bool put_edge(struct evidence_search *search, int work, int source, enum idle word)
 {
     struct evidence *out = search->out;
-    assert(work >= 0 && source >= 0);
+    assert(work >= 0 && (size_t)work < search->rank->work_count);
+    assert(source >= 0 && (size_t)source < search->rank->work_count && source != work);
     if (!ARRAY_GROW(out->edges, out->edge_count, out->edge_cap))
         return false;
     out->edges[out->edge_count++] = (struct edge_found){work, source, word};
@@ -153,6 +154,7 @@ static int pushed_after(const struct evidence_search *search, int stream, int64_
     const struct job_rank *rank = search->rank;
     const struct job_stream *s = &rank->streams[stream];
     const int count = count_pushed(search, stream, time_ns);
+    assert(count >= 0 && count <= s->count);
     return count < s->count ? rank->by_stream[s->first + count] : -1;
 }
 
@@ -192,6 +194,7 @@ static bool evidence_infer_wait(struct evidence_search *search, int at)
     const struct job_rank *rank = search->rank;
     const int thread = rank->calls[at].thread;
     int after = at + 1, before = at - 1;
+    assert(rank->first_call[thread] <= at && at < rank->first_call[thread + 1]);
     while (after < rank->first_call[thread + 1] && rank->calls[after].work_count == 0)
         after++;
     if (after == rank->first_call[thread + 1])
@@ -331,6 +334,7 @@ static int put_piece(struct idle_piece out[IDLE_PIECES], int count, enum idle ca
 {
     if (start_ns >= end_ns)
         return count;
+    assert(count < IDLE_PIECES);
     out[count] = (struct idle_piece){cause, start_ns, end_ns};
     return count + 1;
 }
@@ -343,6 +347,7 @@ static int64_t evidence_within(int64_t value, int64_t low, int64_t high)
 int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, int work,
                   struct idle_piece out[IDLE_PIECES])
 {
+    assert(work >= 0 && (size_t)work < rank->work_count);
     const struct reason *reason = &evidence->reasons[work];
     const struct job_work *w = &rank->works[work];
     if (reason->from_ns >= w->start_ns)
@@ -351,6 +356,7 @@ int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, 
         return put_piece(out, 0, reason->cause, reason->from_ns, w->start_ns);
     const int64_t launched =
         evidence_within(rank->calls[w->call].start_ns, reason->from_ns, w->start_ns);
+    assert(reason->from_ns <= launched && launched <= w->start_ns);
     const int64_t ordered =
         reason->cause == IDLE_NOTHING && reason->ready_ns > launched ? reason->ready_ns : launched;
     int count = put_piece(out, 0, IDLE_LAUNCH, reason->from_ns, launched);
@@ -407,6 +413,7 @@ static bool explain(struct evidence_search *search, int work, int64_t previous_e
         if (reason->cause == IDLE_NOTHING && !explain_by_time(search, work, reason))
             return false;
     }
+    assert(reason->ready_ns >= previous_end_ns);
     evidence_enter(search, work);
     return true;
 }

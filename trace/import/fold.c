@@ -103,6 +103,7 @@ static bool is_slot(const struct host_op *op)
 /* The step of each operation: -1 in front of the first one. */
 static int fold_step_at(const struct folder *folder, int thread, size_t op, int step)
 {
+    assert(step >= 0 && step <= folder->steps);
     while (step < folder->steps && op >= folder->threads[thread].marks[step + 1])
         step++;
     return step;
@@ -121,6 +122,7 @@ static bool list_slots(struct folder *folder, int thread)
         const int step = i < folder->threads[thread].marks[0]
                              ? -1
                              : fold_step_at(folder, thread, i, last < 0 ? 0 : last);
+        assert(step >= last); /* operations are in the order of time */
         for (; last < step; last++)
             if (last + 1 <= folder->steps)
                 first[last + 1] = count;
@@ -281,6 +283,7 @@ bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, si
     bool ok = !fits || fold_prepare(&folder);
     if (ok && fits)
         fold_find_run(&folder);
+    assert(folder.from <= folder.to && (!fits || folder.to < folder.steps));
     fits &= folder.to > folder.from && 2 * (folder.to - folder.from + 1) > folder.steps;
     ok = ok && (!fits || fold_find_waits(&folder, &fits));
     ok = ok && (!fits || fold_find_events(&folder, &fits));

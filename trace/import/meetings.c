@@ -2,6 +2,7 @@
 /* meetings.c - see meetings.h. A list per rank of its collectives, by communicator and start; equal places meet. */
 #include "meetings.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,8 @@ static bool list_rank(const struct job_rank *rank, struct meetings_list *list)
         const struct job_work *work = &rank->works[i];
         if (!work->is_collective)
             continue;
+        assert(work->group < STREAM_KEYS && work->stream >= 0 &&
+               (size_t)work->stream < rank->stream_count);
         const int key = work->group >= 0 ? work->group
                                          : STREAM_KEYS + stream_place(places, &next, work->stream);
         list->entries[list->count++] = (struct meetings_entry){key, (int)i, work->start_ns};
@@ -184,6 +187,7 @@ static enum status refuse_counts(const struct job *job, const struct meetings_me
                                  size_t m, struct diag *diag)
 {
     char stream[16];
+    assert(m < members->count);
     const int first = members->ranks[0], other = members->ranks[m];
     return diag_error(
         diag, STATUS_INPUT,

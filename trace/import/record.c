@@ -2,6 +2,7 @@
 /* record.c - see record.h. */
 #include "record.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -226,6 +227,7 @@ static void record_join_streams(struct passes *passes)
     for (size_t i = 0; i < passes->count; i++) {
         const struct pass_found *pass = &passes->items[i];
         struct pass_found *last = kept ? &passes->items[kept - 1] : NULL;
+        assert(!last || last->start_ns <= pass->start_ns);
         if (!last || last->name != pass->name || pass->start_ns > last->end_ns)
             passes->items[kept++] = *pass;
         else if (pass->end_ns > last->end_ns)
