@@ -28,6 +28,7 @@
 #include "explore.h"
 #include "paths.h"
 #include "probe.h"
+#include "base/array.h"
 
 #include <assert.h>
 
@@ -502,14 +503,8 @@ enum status search_run(const struct program *program, const struct search_option
 
 bool search_path_push(struct search_path *path, size_t *cap, struct transition step)
 {
-    if (path->count == *cap) {
-        size_t grown = *cap ? 2 * *cap : 64;
-        struct transition *steps = realloc(path->steps, grown * sizeof *steps);
-        if (!steps)
-            return false;
-        path->steps = steps;
-        *cap = grown;
-    }
+    if (!ARRAY_GROW(path->steps, path->count, *cap))
+        return false;
     path->steps[path->count++] = step;
     return true;
 }
