@@ -35,7 +35,7 @@ static int number_from(const char *name, int otherwise)
 }
 
 /* A real NCCL must not be used here: by default programs take the emulated one from cuda_emulation/, in
-   their own folder. */
+   their own folder or the one above. */
 __attribute__((constructor)) static void choose_nccl(void)
 {
     char path[PATH_MAX];
@@ -43,9 +43,17 @@ __attribute__((constructor)) static void choose_nccl(void)
     if (length <= 0)
         return;
     path[length] = '\0';
-    char *name = strrchr(path, '/');
-    strcpy(name ? name + 1 : path, "cuda_emulation");
-    setenv("SWSIM_NCCL", path, 0);
+    for (int above = 0; above < 2; above++) {
+        char *name = strrchr(path, '/');
+        if (!name)
+            return;
+        strcpy(name + 1, "cuda_emulation");
+        if (access(path, F_OK) == 0) {
+            setenv("SWSIM_NCCL", path, 0);
+            return;
+        }
+        *name = '\0';
+    }
 }
 
 /* The first use of CUDA; the lock is held. */
