@@ -752,7 +752,7 @@ keys()
 {
     for file in "$srcdir"/plan/text/*.c; do
         $CC -E -P -I"$srcdir" "$file" | tr '\n' ' ' | sed 's/static const struct /\n&/g' |
-            sed -nE 's/^static const struct (field|section \{.*\}) ([A-Za-z0-9_]+)\[\] = \{([^;]*)\};.*/\2 \3/p'
+            sed -nE 's/^static const struct (field|[a-z_]*section \{.*\}) ([A-Za-z0-9_]+)\[\] = \{([^;]*)\};.*/\2 \3/p'
         echo
     done | while read -r table rest; do
         printf '%s\n' "$rest" | grep -oE '\.key = \(?"[^"]+"' | sed -E "s/.*\"(.*)\"/${table%_fields}.\1/"
