@@ -57,12 +57,12 @@ static bool teams_are_apart(const struct program *p, int *flags, int *queues)
     return true;
 }
 
-/* Work that needs more residency slots than there are never starts. */
-static bool work_fits(const struct program *p)
+/* Work that needs more residency slots than there are never starts, nor a wait for a flag that nobody sets. */
+static bool work_starts(const struct program *p)
 {
     int slots = p->plan->machine.sm_slots;
-    for (size_t i = 0; slots && i < p->op_count; i++)
-        if (p->ops[i].sm > slots)
+    for (size_t i = 0; i < p->op_count; i++)
+        if ((slots && p->ops[i].sm > slots) || op_stream_waits(p->ops[i].kind))
             return false;
     return true;
 }
@@ -71,8 +71,8 @@ enum status faults_proved_by_structure(const struct program *p, bool lives, bool
                                        struct diag *diag)
 {
     *proved = false;
-    if (p->plan->on_failure == ON_FAILURE_NONE || !work_fits(p) || p->plan->machine.share_device ||
-        p->is_crossed)
+    if (p->plan->on_failure == ON_FAILURE_NONE || !work_starts(p) ||
+        p->plan->machine.share_device || p->is_crossed)
         return STATUS_OK;
     int *flags = calloc((size_t)p->flag_families + 1, sizeof *flags);
     int *queues = calloc((size_t)p->queue_count + 1, sizeof *queues);

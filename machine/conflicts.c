@@ -11,7 +11,8 @@
  *     threads that push to one stream do not commute; nor does a push with another thread's sync.
  *   - The same for communicators (issue order), hardware queues, bounded queues and worker queues.
  *   - Flags are only ever set, and only the first that sets one gives knowledge: those that give a flag
- *     conflict with each other, an enabled step that takes it with no step.
+ *     conflict with each other, be they steps of threads or of streams. An enabled step that takes a flag
+ *     conflicts with none, since nothing clears the flag, and what it carries is settled.
  *   - An event is set by record, and wait and sync look at it. That a stream reaches a record commutes
  *     with both: a wait that comes before is released by it, one that comes after finds its trace.
  *   - Events and flags of tasks are re-armed when an iteration is admitted, but with slots >= depth
@@ -35,7 +36,9 @@
  *     collective on another rank. No table of uses could name that step, so a mark may do nothing there
  *     that another step notices: its ways at the stream are all WAY_NOTHING (uses.c asserts it).
  *   - All else begins with a step of its stream. That start uses what the row says for the moment
- *     AT_STREAM, and residency slots (uses_of_start). It is not free where it conflicts.
+ *     AT_STREAM, and residency slots (uses_of_start). It is not free where it conflicts: a write, whose
+ *     start sets a flag, conflicts with every signal and every write of that flag on another stream, and a
+ *     wait for a flag starts no sooner than it is set, so its start conflicts with no step.
  *   - Finishing device work only enables others. So whatever a pushed operation gives or takes, it does
  *     so at its start.
  *

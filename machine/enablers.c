@@ -10,7 +10,7 @@
  *     the head runs                         -> s itself; for a collective the communicator
  *     the head waits for stream t           -> t must move
  *     s is not first in its hardware queue  -> the first stream there must move
- *     the head must start                   -> s itself
+ *     the head must start                   -> s itself; it may wait for a flag, which stream_enablers says
  *
  * The chain ends, because each link leads to an operation that was pushed earlier.
  */
@@ -146,7 +146,23 @@ static void slot_holders(const struct enablers_query *q, int rank)
         holders_of_rank(q, other);
 }
 
-/* A head that could start but for its communicator, or for residency slots. */
+/* The users of an object that can help with it who waits there: threads, and streams, which must move then. */
+static void add_helpers(const struct enablers_query *q, int object, const struct op *op)
+{
+    const struct use_table *uses = q->p->uses;
+    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
+        const struct use *use = &uses->items[u];
+        const struct agent *agent = &q->p->agents[use->agent];
+        if (!use_helps(q->p, op, use) || !use_is_ahead(q->p, q->c, use))
+            continue;
+        if (agent->kind == AGENT_STREAM)
+            add_movers(q, agent->index);
+        else
+            agent_set_add(q->set, use->agent);
+    }
+}
+
+/* A head that could start but for its communicator, for residency slots, or for what it takes. */
 static void waiting_enablers(const struct enablers_query *q, int stream, const struct op *op)
 {
     const struct program *p = q->p;
@@ -157,6 +173,8 @@ static void waiting_enablers(const struct enablers_query *q, int stream, const s
     else if (op->comm >= 0 && p->plan->machine.launch_order_implicit &&
              item[ITEM_C] != ranks[RANK_COMM_STARTED])
         add_movers(q, stream_holding(p, q->c, rank, -1, ranks[RANK_COMM_STARTED]));
+    else if (op_stream_awaits(p, op) >= 0)
+        add_helpers(q, op_stream_awaits(p, op), op);
     else
         slot_holders(q, rank);
 }
@@ -293,22 +311,6 @@ static void sync_enablers(const struct enablers_query *q, int thread, const stru
     add_movers(q, busy); /* a lock keeps other threads from loading the kernel */
 }
 
-/* The users of the operand that can help with it: threads, and streams, which must move then. */
-static void add_helpers(const struct enablers_query *q, int thread, const struct op *op)
-{
-    const struct use_table *uses = q->p->uses;
-    for (int u = uses->first[op_awaited(q->p, op, thread)]; u >= 0; u = uses->items[u].next) {
-        const struct use *use = &uses->items[u];
-        const struct agent *agent = &q->p->agents[use->agent];
-        if (!use_helps(q->p, op, use) || !use_is_ahead(q->p, q->c, use))
-            continue;
-        if (agent->kind == AGENT_STREAM)
-            add_movers(q, agent->index);
-        else
-            agent_set_add(q->set, use->agent);
-    }
-}
-
 /* A lock that all release who hold it is released by its holder. -1: another operand. */
 static int lock_holder(const struct enablers_query *q, const struct op *op)
 {
@@ -335,7 +337,7 @@ static void op_enablers(const struct enablers_query *q, int thread, const struct
     else if (lock_holder(q, op) >= 0)
         enablers_add_thread(q, lock_holder(q, op));
     else
-        add_helpers(q, thread, op);
+        add_helpers(q, op_awaited(p, op, thread), op);
     if (may_be_skipped(p, op))
         enablers_add_thread(q, p->driver_thread[rank]);
 }

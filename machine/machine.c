@@ -360,6 +360,13 @@ static bool has_resources(const struct program *p, int32_t *c, int rank, const s
     return slots == 0 || op->sm == 0 || *device_sm_used(p, c, rank) + op->sm <= slots;
 }
 
+/* Is what the operation takes at its stream there? Who waits for a record settles. */
+static bool has_what_it_takes(const struct program *p, int32_t *c, const struct op *op,
+                              int64_t iteration)
+{
+    return op->kind != OP_WAIT_FLAG || flag_cells(p, c, instance_of(p, op, iteration))[FLAG_SET];
+}
+
 bool machine_can_start(const struct program *p, int32_t *c, int stream)
 {
     const int32_t *state = stream_cells(p, c, stream);
@@ -368,7 +375,8 @@ bool machine_can_start(const struct program *p, int32_t *c, int stream)
     const struct op *op = item_op(p, c, stream, 0);
     const int32_t *item = item_cells(p, c, stream, 0);
     int rank = p->streams[stream].rank;
-    if (op_is_mark(op->kind) || !heads_hw_queue(p, c, stream) || !has_resources(p, c, rank, op))
+    if (op_is_mark(op->kind) || !heads_hw_queue(p, c, stream) || !has_resources(p, c, rank, op) ||
+        !has_what_it_takes(p, c, op, item[ITEM_ITER]))
         return false;
     if (!op_uses_comm(op->kind))
         return true;
@@ -521,6 +529,26 @@ static void start_callback(struct work_state *w, int stream, const struct op *op
     hb_join(w, at_thread(w, op->callback), at_stream(w, stream));
 }
 
+/* Only the first signal or write carries knowledge: a thread that passed the await may have passed it before a
+   later one. `from` knows it. */
+static void machine_set_flag(struct work_state *w, int instance, int from)
+{
+    int32_t *flag = flag_cells(w->p, w->c, instance);
+    if (!flag[FLAG_SET])
+        hb_copy(w, w->p->at.row_flags + instance, from);
+    flag[FLAG_SET] = 1;
+}
+
+/* What a stream gives and takes it does at the start of the operation: its end only enables others. */
+static void start_step(struct work_state *w, int stream, const struct op *op, int64_t iteration)
+{
+    int instance = instance_of(w->p, op, iteration);
+    if (op->kind == OP_WRITE)
+        machine_set_flag(w, instance, at_stream(w, stream));
+    else
+        hb_join(w, at_stream(w, stream), w->p->at.row_flags + instance);
+}
+
 static void machine_start(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
@@ -537,6 +565,8 @@ static void machine_start(struct work_state *w, int stream)
         start_comm(w, stream, op, iteration);
     if (op->kind == OP_CALLBACK)
         start_callback(w, stream, op, iteration);
+    if (op_role(op->kind) == ROLE_STEP)
+        start_step(w, stream, op, iteration);
     w->e->op = (int)(op - p->ops);
     w->e->iteration = iteration;
     w->e->kind = EFFECT_START;
@@ -580,7 +610,8 @@ static bool can_finish(const struct program *p, int32_t *c, int stream)
         return false;
     const struct op *op = item_op(p, c, stream, 0);
     switch (op_role(op->kind)) {
-    case ROLE_DEVICE: return true;
+    case ROLE_DEVICE:
+    case ROLE_STEP: return true;
     case ROLE_COMM: /* a collective's members finish by one step of the communicator */
         return failure_is_aborted(p, c, op->comm) ||
                (op->kind == OP_GROUP && machine_group_matched(p, c, op));
@@ -715,6 +746,8 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_GROUP:
     case OP_CALLBACK:
     case OP_ALLOC:
+    case OP_WRITE:
+    case OP_WAIT_FLAG:
     case OP_RECORD: return machine_has_place(p, c, op->stream);
     case OP_WAIT:
         return !dependence_applies(p, c, rank, op, iteration) ||
@@ -861,17 +894,12 @@ static void sync_done(struct work_state *w, int thread, const struct op *op, int
         w->c[p->at.kernels + rank * p->kernel_count + op->object] = 1;
 }
 
-/* Only the first signal carries knowledge: a thread that passed the await may have passed it before a
-   later signal. */
 static void machine_signal_flag(struct work_state *w, int thread, const struct op *op,
                                 int64_t iteration)
 {
     int instance = instance_of(w->p, op, iteration);
-    int32_t *flag = flag_cells(w->p, w->c, instance);
-    check_owner(w, op, iteration, flag[FLAG_OWNER]);
-    if (!flag[FLAG_SET])
-        hb_copy(w, w->p->at.row_flags + instance, at_thread(w, thread));
-    flag[FLAG_SET] = 1;
+    check_owner(w, op, iteration, flag_cells(w->p, w->c, instance)[FLAG_OWNER]);
+    machine_set_flag(w, instance, at_thread(w, thread));
 }
 
 static void machine_await_flag(struct work_state *w, int thread, const struct op *op,
@@ -1005,6 +1033,8 @@ static void machine_execute(struct work_state *w, int thread, const struct op *o
         change_buffer(w, op);
         machine_push(w, thread, op, iteration);
         break;
+    case OP_WRITE:
+    case OP_WAIT_FLAG: machine_push(w, thread, op, iteration); break;
     case OP_RECORD: record(w, thread, op, iteration); break;
     case OP_WAIT: wait(w, thread, op, iteration); break;
     case OP_SYNC: sync_done(w, thread, op, iteration); break;

@@ -58,7 +58,10 @@ const char *program_op_subject(const struct program *program, const struct op *o
     if (op->task >= 0)
         snprintf(buf, cap, "%s(%" PRId64 ")", program->plan->pipeline.tasks[op->task].name,
                  iteration);
-    else if (op->kind == OP_GROUP && op->part_count > 0) {
+    else if (op_role(op->kind) == ROLE_STEP) { /* its name is the object's */
+        snprintf(buf, cap, "%s %s", op_key(op->kind), program_object_name(program, op));
+        return buf;
+    } else if (op->kind == OP_GROUP && op->part_count > 0) {
         const struct part *part = &program->parts[op->part_first];
         const struct channel *channel = &program->channels[part->channel];
         group_message_name(part->send, program->names.items[part->tag],

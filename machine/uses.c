@@ -66,6 +66,25 @@ int op_awaited(const struct program *p, const struct op *op, int thread)
     return used_so(p, op, thread, TAKES);
 }
 
+/* Its operand, where its start by its stream is of one of these kinds; -1: none. A mark has no step of its own. */
+static int used_at_stream(const struct program *p, const struct op *op, unsigned uses)
+{
+    const struct operand_row *row = &operand_table[op_operand(op->kind)];
+    if (op_is_mark(op->kind) || !(op_uses(op->kind, AT_STREAM) & uses))
+        return -1;
+    return uses_use_object(p, row->object, operand_index(p, op, p->streams[op->stream].rank));
+}
+
+int op_stream_awaits(const struct program *p, const struct op *op)
+{
+    return used_at_stream(p, op, TAKES);
+}
+
+int op_stream_gives(const struct program *p, const struct op *op)
+{
+    return used_at_stream(p, op, GIVES);
+}
+
 int op_helped(const struct program *p, const struct op *op, int thread)
 {
     if (op->kind == OP_SYNC && op->sync == SYNC_LOAD) /* who loads a kernel loads it for all */

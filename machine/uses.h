@@ -60,7 +60,7 @@ struct operand_row {
     enum object_kind object;
     bool of_rank;  /* the object is the one of a rank; else the operation's */
     bool has_room; /* who takes from it helps those that give to it */
-    bool is_far;   /* threads of other ranks may use it */
+    bool is_far;   /* agents of other ranks may use it */
     enum way way[USE_KINDS];
 };
 extern const struct operand_row operand_table[OPERAND_COUNT];
@@ -93,6 +93,10 @@ unsigned op_helping(enum op_kind kind);
 /* The object for which the thread of the operation may have to wait, whatever its state; -1: none. A push waits for its
    stream. */
 int op_awaited(const struct program *program, const struct op *op, int thread);
+/* The object for which its stream may have to wait before it starts, besides its communicator and residency slots; -1: none. */
+int op_stream_awaits(const struct program *program, const struct op *op);
+/* The object that the start of the operation by its stream helps others with; -1: none. */
+int op_stream_gives(const struct program *program, const struct op *op);
 /* The object that the operation's own step helps others with, when its thread comes to it; -1: none. */
 int op_helped(const struct program *program, const struct op *op, int thread);
 

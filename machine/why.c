@@ -28,21 +28,50 @@ static bool comes_to(const struct program *p, int32_t *c, const struct use *use,
     return false;
 }
 
-/* The first thread but `not_thread` that will help `waiting`, an operation of that thread: host programs. */
-static int first_helper(const struct program *p, int32_t *c, const struct op *waiting,
-                        int not_thread)
+/* Does the operation help `waiting` when this stream comes to it? */
+static bool gives_at_stream(const struct op *op, int stream, const struct op *waiting)
+{
+    return op_pushes(op->kind) && op->stream == stream &&
+           op_uses(op->kind, AT_STREAM) & op_helping(waiting->kind) &&
+           op_operand(op->kind) == op_operand(waiting->kind) && op->object == waiting->object;
+}
+
+/* The agent that brings what the stream of this use does when it comes to it: the stream, where that is queued; else a
+   thread that has yet to push it. -1: none will. */
+static int bringing_agent(const struct program *p, int32_t *c, int stream, const struct op *waiting)
+{
+    for (int k = 0; k < stream_cells(p, c, stream)[STREAM_COUNT]; k++)
+        if (gives_at_stream(&p->ops[item_cells(p, c, stream, k)[ITEM_OP]], stream, waiting))
+            return program_stream_agent(p, stream);
+    for (int t = 0; t < p->thread_count; t++) {
+        const int32_t *state = thread_cells(p, c, t);
+        const struct body *body = state[THREAD_BODY] < 0 ? NULL : &p->bodies[state[THREAD_BODY]];
+        for (int i = body ? state[THREAD_PC] : 0; body && i < body->count; i++)
+            if (gives_at_stream(&p->ops[body->first + i], stream, waiting))
+                return program_thread_agent(p, t);
+    }
+    return -1;
+}
+
+/* The first agent but `self` that will help `waiting`, for which `self` waits, with the object: host programs. */
+static int first_helper(const struct program *p, int32_t *c, const struct op *waiting, int self,
+                        int object)
 {
     const struct use_table *uses = p->uses;
-    const int object = op_awaited(p, waiting, not_thread);
     int first = -1;
     for (int u = p->tasks ? -1 : uses->first[object]; u >= 0; u = uses->items[u].next) {
         const struct use *use = &uses->items[u];
-        int thread = p->agents[use->agent].index;
-        if (use_helps(p, waiting, use) && thread != not_thread && (first < 0 || thread < first) &&
-            comes_to(p, c, use, waiting, object))
-            first = thread;
+        int agent = use->agent;
+        if (!use_helps(p, waiting, use))
+            continue;
+        if (p->agents[agent].kind == AGENT_STREAM)
+            agent = bringing_agent(p, c, p->agents[agent].index, waiting);
+        else if (!comes_to(p, c, use, waiting, object))
+            agent = -1;
+        if (agent >= 0 && agent != self && (first < 0 || agent < first))
+            first = agent;
     }
-    return first < 0 ? -1 : program_thread_agent(p, first);
+    return first;
 }
 
 static void why_wait_for_stream(const struct program *p, enum wait_cause cause, int stream,
@@ -68,7 +97,8 @@ static void why_await(const struct program *p, int32_t *c, int thread, const str
     if (p->tasks && op->distance >= 0)
         wait_for_task(p, rank, op->object, iteration - op->distance, wait);
     else
-        wait->agent = first_helper(p, c, op, thread);
+        wait->agent =
+            first_helper(p, c, op, program_thread_agent(p, thread), op_awaited(p, op, thread));
 }
 
 static void why_sync(const struct program *p, int32_t *c, int thread, const struct op *op,
@@ -146,7 +176,8 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
     case OPERAND_EVENT: why_sync(p, c, thread, op, state[THREAD_ITER], wait); break;
     case OPERAND_QUEUE:
         wait->cause = CAUSE_QUEUE;
-        wait->agent = first_helper(p, c, op, thread);
+        wait->agent =
+            first_helper(p, c, op, program_thread_agent(p, thread), op_awaited(p, op, thread));
         break;
     case OPERAND_LOCK:
         wait->cause = CAUSE_LOCK;
@@ -158,7 +189,8 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
         if (p->tasks)
             wait->agent = ticket_holder(p, c, rank, rank_cells(p, c, rank)[RANK_SERVED], wait);
         else
-            wait->agent = first_helper(p, c, op, thread);
+            wait->agent =
+                first_helper(p, c, op, program_thread_agent(p, thread), op_awaited(p, op, thread));
         break;
     case OPERAND_NONE:
     case OPERAND_SUBMISSION:
@@ -337,6 +369,7 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
     }
     const struct op *op = head_op(p, c, stream);
     const int32_t *item = item_cells(p, c, stream, 0);
+    const int queue = p->streams[stream].hw_queue;
     if (state[STREAM_RUNNING]) {
         wait->cause = CAUSE_PEER;
         wait->agent =
@@ -348,6 +381,11 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
             wait->task = op->object % p->tasks;
             wait->iteration = item[ITEM_ITER] - op->distance;
         }
+    } else if (op_role(op->kind) == ROLE_STEP &&
+               (queue < 0 || c[p->at.hw_queues[queue] + 1] == stream)) {
+        wait->cause = CAUSE_DEPENDENCE;
+        wait->agent =
+            first_helper(p, c, op, program_stream_agent(p, stream), op_stream_awaits(p, op));
     } else {
         why_not_started(p, c, stream, op, wait);
     }

@@ -362,8 +362,11 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
         program_agent_name(p, wait->agent, other, sizeof other);
     switch (wait->cause) {
     case CAUSE_DEPENDENCE:
-        snprintf(buf, cap, "waits for %s on %s", words_object_name(p, op, iteration, object),
-                 other);
+        words_object_name(p, op, iteration, object);
+        if (op_stream_waits(op->kind) && wait->agent < 0)
+            snprintf(buf, cap, "waits for %s", object);
+        else
+            snprintf(buf, cap, "waits for %s on %s", object, other);
         break;
     case CAUSE_PEER:
         if (op->kind == OP_CALLBACK)

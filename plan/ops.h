@@ -20,7 +20,8 @@ enum op_role {
     ROLE_MARK,    /* pushed: takes effect at once at the head of its stream */
     ROLE_DEVICE,  /* pushed: device work, which starts, takes time and finishes */
     ROLE_COMM,    /* pushed: device work done together with other members of a communicator */
-    ROLE_CALL     /* pushed: host code, executed at its place in the stream */
+    ROLE_CALL,    /* pushed: host code, executed at its place in the stream */
+    ROLE_STEP     /* pushed: takes effect in a step of its stream, and takes no time */
 };
 
 /* The kind of object it names: the table that its `object` is an index into. */
@@ -68,6 +69,9 @@ enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
       NULL)                                                                                        \
     X(SIGNAL, "signal", CONTROL, FLAG, GIVES, KEEPS, NEVER, "sets %o", NULL)                       \
     X(AWAIT, "await", CONTROL, FLAG, TAKES, KEEPS, THREADS, "passes %o", NULL)                     \
+    X(WRITE, "write", STEP, FLAG, KEEPS, GIVES, NEVER, "makes stream %s set %o", "set %o")         \
+    X(WAIT_FLAG, "wait_flag", STEP, FLAG, KEEPS, TAKES, NEVER, "makes stream %s wait for %o",      \
+      "wait for %o")                                                                               \
     X(PUT, "put", CONTROL, QUEUE, GIVES, KEEPS, THREADS, "puts into queue %o", NULL)               \
     X(GET, "get", CONTROL, QUEUE, TAKES, KEEPS, THREADS, "gets from queue %o", NULL)               \
     X(LOCK, "lock", CONTROL, LOCK, TAKES, KEEPS, THREADS, "takes lock %o", NULL)                   \
@@ -192,6 +196,12 @@ static inline bool op_gives(enum op_kind kind)
 static inline bool op_takes(enum op_kind kind)
 {
     return (op_uses(kind, AT_CALL) | op_uses(kind, AT_STREAM)) & TAKES;
+}
+
+/* Does its stream wait for something that another agent may never give, in a step of its own? */
+static inline bool op_stream_waits(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_STEP && op_uses(kind, AT_STREAM) & TAKES;
 }
 
 /* In a pipeline: does its thread wait for nothing that the device does but room in a stream, and its stream for nothing but

@@ -622,6 +622,38 @@ static void write_repeated(struct random *random, const char *line, const char *
     fprintf(random->out, "%.*s", (int)(end - at), at);
 }
 
+char *random_steps(char *text, uint64_t seed, int share)
+{
+    static const char *const calls[] = {"    - {signal: ", "    - {await: "};
+    static const char *const steps[] = {"    - {write: ", "    - {wait_flag: "};
+    struct random random = {hash_mix(seed ^ UINT64_C(0xf1a65)), 0, NULL};
+    char *out = NULL;
+    size_t length = 0;
+    random.out = text ? open_memstream(&out, &length) : NULL;
+    if (!random.out)
+        return text;
+    for (const char *line = text, *next; *line; line = next) {
+        next = strchr(line, '\n');
+        next = next ? next + 1 : line + strlen(line);
+        int which = 0;
+        while (which < 2 && strncmp(line, calls[which], strlen(calls[which])) != 0)
+            which++;
+        const char *end = line + strcspn(line, "}\n");
+        if (which < 2 && *end == '}' && rarely(&random, share))
+            fprintf(random.out, "%s%.*s, stream: %s}\n", steps[which],
+                    (int)(end - line - (int)strlen(calls[which])), line + strlen(calls[which]),
+                    below(&random, 3) ? "s" : "t");
+        else
+            fprintf(random.out, "%.*s", (int)(next - line), line);
+    }
+    if (fclose(random.out) != 0) {
+        free(out);
+        return text;
+    }
+    free(text);
+    return out;
+}
+
 char *random_repeat(char *text, uint64_t seed)
 {
     struct random random = {hash_mix(seed ^ UINT64_C(0x4e7ea7)), 0, NULL};
@@ -671,7 +703,7 @@ char *random_plan(uint64_t seed, enum random_form form)
         return NULL;
     }
     if (form == RANDOM_THREADS)
-        return random_repeat(text, seed);
+        return random_repeat(random_steps(text, seed, 3), seed);
     return text;
 }
 

@@ -25,6 +25,8 @@ char *random_pipeline(uint64_t seed);
 char *random_threads(uint64_t seed);
 char *random_programs(uint64_t seed);
 
+/* Of a host program: one in `share` of the signals and awaits of its threads is done by a stream in their place. Frees `text`. */
+char *random_steps(char *text, uint64_t seed, int share);
 /* Now and then the same host programs with what each thread does in a repeat. Takes `text`, and gives a text that the
    caller frees. */
 char *random_repeat(char *text, uint64_t seed);

@@ -26,7 +26,7 @@ static bool ops_are_good(const struct program *p, int *user)
             const struct op *op = &p->ops[p->bodies[b].first + i];
             int team = p->team[p->threads[p->bodies[b].thread].rank];
             int object = shared_object(p, op);
-            if (slots > 0 && op->sm > slots)
+            if ((slots > 0 && op->sm > slots) || op_stream_waits(op->kind))
                 return false;
             if (object >= 0 && user[object] && user[object] != team + 1)
                 return false;
@@ -51,8 +51,9 @@ static bool proof_teams_judge(const struct program *p, struct certificate *c, in
     if (teams > 1 && (c->before & life) != life)
         return certificate_refuse(c, "no certificate in front of it proves that nothing hangs");
     return ops_are_good(p, user) ||
-           certificate_refuse(c, "ranks that no communicator connects share flags or queues, or "
-                                 "work needs more residency slots than there are");
+           certificate_refuse(c, "ranks that no communicator connects share flags or queues, "
+                                 "work needs more residency slots than there are, or a stream "
+                                 "waits for a flag");
 }
 
 unsigned proof_teams_covers(const struct program *p)

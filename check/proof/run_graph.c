@@ -165,6 +165,8 @@ static void add_host_wait(struct run_graph_builder *b, int index, int64_t execut
     const struct op *op = &b->p->ops[index];
     if (op_waits(op->kind) == WAITS_DEVICE) {
         run_graph_add_sync(b, index, execution);
+    } else if (op_role(op->kind) == ROLE_STEP) {
+        run_graph_refuse(b->g, "a stream sets a flag or waits for one");
     } else if (run_graph_uses_so(op, OPERAND_FLAG, TAKES)) {
         int setter = b->setter[op->object];
         if (setter < 0)

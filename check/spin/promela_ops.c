@@ -336,6 +336,8 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_ALLOC:
     case OP_COLLECTIVE:
     case OP_GROUP:
+    case OP_WRITE:
+    case OP_WAIT_FLAG:
     case OP_RECORD:
     case OP_WAIT: put_pushing_op(m, op, rank); break;
     case OP_SYNC: put_sync(m, op, thread); break;
@@ -399,6 +401,11 @@ static void put_start_guard(const struct model *m, const struct op *op)
         promela_put(m, " && b == started_any[%d]", stream->rank);
     if (promela_ops_uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES))
         promela_put(m, " && (a == 0 || popped[a - 1] > b)");
+    if (promela_ops_uses_so(op, OPERAND_FLAG, AT_STREAM, TAKES)) {
+        promela_put(m, " && flag[");
+        put_instance(m, op);
+        promela_put(m, "]");
+    }
     promela_put(m, ")");
 }
 
@@ -412,6 +419,10 @@ static void put_start_effect(const struct model *m, const struct op *op)
         promela_put(m, "; sm_used[%d] = sm_used[%d] + %d", device, device, op->sm);
     if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, "; started_any[%d]++", stream->rank);
+    if (promela_ops_uses_so(op, OPERAND_FLAG, AT_STREAM, GIVES)) {
+        promela_put(m, "; ");
+        put_signal(m, op);
+    }
 }
 
 /* "items?N,... -> guard; effect", left open inside an atomic. */
@@ -531,7 +542,8 @@ static void put_group_item(const struct model *m, const struct op *op)
 void promela_put_item(const struct model *m, const struct op *op)
 {
     switch (op_role(op->kind)) {
-    case ROLE_DEVICE: put_launch_item(m, op); break;
+    case ROLE_DEVICE:
+    case ROLE_STEP: put_launch_item(m, op); break;
     case ROLE_CALL: put_callback_item(m, op); break;
     case ROLE_MARK: put_settling_item(m, op); break;
     case ROLE_COMM:

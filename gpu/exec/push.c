@@ -190,6 +190,23 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
     return push_op_end(&push, done);
 }
 
+/* Host programs alone have such steps, and execute each operation once: `body` is free for the iteration. */
+bool push_step(struct run_thread *self, const struct op *op, int64_t iteration,
+               void (*step)(void *arg))
+{
+    struct run *run = self->run;
+    struct run_op *given = &run->ops[op - run->program->ops];
+    struct push push;
+    given->thread = self;
+    given->body = (int)iteration;
+    bool done = push_op_begin(&push, self, op, iteration) &&
+                push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
+                                                   .label = op_key(op->kind),
+                                                   .turn = push_turn(run, op),
+                                                   .callback = {step, given}});
+    return push_op_end(&push, done);
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration)

@@ -167,8 +167,8 @@ struct run_op {
     int staging_count;
     bool vain;    /* WAIT: for an event of its own stream */
     bool is_call; /* if its task has a function: that is called here, in place of all its work */
-    struct run_thread *thread; /* CALLBACK: executes its body */
-    int body;
+    struct run_thread *thread; /* CALLBACK: executes its body; WRITE, WAIT_FLAG: has pushed it */
+    int body;                  /* CALLBACK; WRITE, WAIT_FLAG: the iteration */
 };
 
 /* Tasks that are functions of the user: called by the task's worker in place of the plan's own work,
@@ -545,6 +545,9 @@ void callback_run(struct run_thread *self, int body, int64_t iteration);
 
 bool push_work(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_callback(struct run_thread *self, const struct op *op, int64_t iteration);
+/* An operation that takes effect in a step of its stream, by a function of the host: its argument is a struct run_op. */
+bool push_step(struct run_thread *self, const struct op *op, int64_t iteration,
+               void (*step)(void *arg));
 bool push_record(struct run_thread *self, const struct op *op, int64_t iteration);
 /* Count the task as recorded, for the driver. With the lock held. */
 void push_count_record(struct run *run, int task, struct run_in_flight *state);

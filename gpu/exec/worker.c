@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/units.h"
 #include "gpu/device/nvtx.h"
@@ -117,6 +118,40 @@ static bool worker_signal_flag(struct run_thread *self, const struct op *op, int
     bool done = set_flag(self, op, iteration);
     run_unlock(self->run);
     return done;
+}
+
+/* The stream comes to a write: the flag is set. */
+static void worker_write(void *arg)
+{
+    const struct run_op *step = arg;
+    struct run *run = step->thread->run;
+    atomic_bool *flag =
+        &run->flags[run_instance(run, &run->program->ops[step - run->ops], step->body)];
+    pthread_mutex_lock(&run->lock);
+    atomic_store_explicit(flag, true, memory_order_release);
+    run_wake(run, flag);
+    run_unlock(run);
+}
+
+enum { FIRST_LOOK_NS = 1000, LAST_LOOK_NS = 500000 };
+
+/* The stream comes to a wait for a flag. Who sets one wakes threads of the run, and this is one of the device; so it looks
+   again and again, at times that grow. */
+static void worker_wait_flag(void *arg)
+{
+    const struct run_op *step = arg;
+    struct run *run = step->thread->run;
+    const struct op *op = &run->program->ops[step - run->ops];
+    const atomic_bool *flag = &run->flags[run_instance(run, op, step->body)];
+    const int64_t deadline_ns = wait_deadline(run);
+    for (int64_t pause_ns = FIRST_LOOK_NS; !atomic_load(flag) && !run_stopped(run);) {
+        nanosleep(&(struct timespec){0, (long)pause_ns}, NULL);
+        pause_ns = pause_ns < LAST_LOOK_NS ? 2 * pause_ns : LAST_LOOK_NS;
+        if (run->config.wait_ns && run_now(run) > deadline_ns && !atomic_load(flag)) {
+            waited_too_long(step->thread, op, step->body);
+            return;
+        }
+    }
 }
 
 /* ---- locks, queues, tickets ------------------------------------------------------------------ */
@@ -324,6 +359,8 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_COLLECTIVE:
     case OP_GROUP: return push_work(self, op, iteration);
     case OP_CALLBACK: return push_callback(self, op, iteration);
+    case OP_WRITE: return push_step(self, op, iteration, worker_write);
+    case OP_WAIT_FLAG: return push_step(self, op, iteration, worker_wait_flag);
     case OP_RECORD: return push_record(self, op, iteration);
     case OP_WAIT: return wait_event(self, op, iteration);
     case OP_ALLOC: return push_mark(self, op, iteration);

@@ -87,17 +87,19 @@ static struct replay_step journal_replay_start_of(const struct journal *journal,
                                                   const struct log_entry *entry)
 {
     const struct program *p = journal->config.program;
-    return (struct replay_step){.kind = REPLAY_START,
-                                .agent = program_stream_agent(p, p->ops[entry->op].stream),
-                                .op = entry->op,
-                                .task = -1,
-                                .iteration = entry->iteration,
-                                .lo_ns = log_started_ns(entry),
-                                .hi_ns = INT64_MAX,
-                                .key_ns = log_started_ns(entry),
-                                .number = entry->stamp.number,
-                                .optional =
-                                    journal_replay_is_within(journal, entry)}; /* unless it ended */
+    return (struct replay_step){
+        .kind = REPLAY_START,
+        .agent = program_stream_agent(p, p->ops[entry->op].stream),
+        .op = entry->op,
+        .task = -1,
+        .iteration = entry->iteration,
+        .lo_ns = log_started_ns(entry),
+        .hi_ns = INT64_MAX,
+        .key_ns = log_started_ns(entry),
+        .number = entry->stamp.number,
+        .optional =
+            journal_replay_is_within(journal, entry) ||
+            op_stream_waits(journal->config.program->ops[entry->op].kind)}; /* unless it ended */
 }
 
 /* Records, waits and allocations are no steps of a stream in the machine. */

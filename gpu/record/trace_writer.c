@@ -319,7 +319,7 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
             stand_for(trace, rank, op->task, entry->iteration, id);
         return id;
     }
-    span.cause = op->kind == OP_WAIT ? NULL : trace_writer_cause_of(p, op, entry->iteration, cause);
+    span.cause = op_pushes(op->kind) ? NULL : trace_writer_cause_of(p, op, entry->iteration, cause);
     span.kind = SPAN_WAIT;
     if (span.cause && span.end_ns - span.start_ns > SHORT_WAIT_NS)
         trace_writer_add_span(trace, agent, &span);

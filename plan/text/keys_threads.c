@@ -390,6 +390,16 @@ static const struct field SIGNAL_fields[] = {
 static const struct field AWAIT_fields[] = {
     OP_HEAD("await", flag, TABLE_FLAGS, "The thread waits for a flag."),
 };
+static const struct field WRITE_fields[] = {
+    OP_HEAD("write", flag, TABLE_FLAGS, "The stream sets a flag when it comes to this."),
+    OP_STREAM,
+    OP_HOST_TIME,
+};
+static const struct field WAIT_FLAG_fields[] = {
+    OP_HEAD("wait_flag", flag, TABLE_FLAGS, "The stream does not go on until a flag is set."),
+    OP_STREAM,
+    OP_HOST_TIME,
+};
 static const struct field PUT_fields[] = {
     OP_HEAD("put", object, TABLE_QUEUES, "An item is put into a queue."),
 };
@@ -462,7 +472,7 @@ static bool fits_in_callback(enum op_kind kind)
     case OPERAND_FLAG:
     case OPERAND_QUEUE:
     case OPERAND_LOCK:
-    case OPERAND_TURN: return true;
+    case OPERAND_TURN: return !op_pushes(kind);
     case OPERAND_NONE: return op_is_cpu_work(kind);
     case OPERAND_EVENT:
     case OPERAND_BARRIER:

@@ -412,7 +412,19 @@ static void wake_fired(struct simulation *sim, int rank, int task)
                         program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
 }
 
-/* Threads that may go on because of what the step of a thread has given. */
+/* Streams whose heads wait for an object that is given by a step of another agent. */
+static void mark_waiting_streams(struct simulation *sim, int object)
+{
+    const struct program *p = sim->program;
+    for (int s = 0; !p->tasks && s < p->stream_count; s++) {
+        int64_t iteration;
+        const int op = machine_current_op(p, sim->state, program_stream_agent(p, s), &iteration);
+        if (op >= 0 && op_pushes(p->ops[op].kind) && op_stream_awaits(p, &p->ops[op]) == object)
+            mark_stream(sim, s);
+    }
+}
+
+/* Threads and streams that may go on because of what the step of a thread has given. */
 static void wake_helped(struct simulation *sim, int thread, const struct op *op)
 {
     const struct program *p = sim->program;
@@ -427,6 +439,7 @@ static void wake_helped(struct simulation *sim, int thread, const struct op *op)
         mark_all_threads(sim);
     else
         mark_threads(sim, rank);
+    mark_waiting_streams(sim, object);
 }
 
 static void mark_after_host(struct simulation *sim, int thread, const struct op *op)
@@ -552,6 +565,10 @@ static void stream_starts(struct simulation *sim, int agent)
     if (op->kind == OP_CALLBACK)
         simulation_mark(sim, program_thread_agent(p, op->callback));
     simulation_mark(sim, agent);
+    if (op_stream_gives(p, op) >= 0) {
+        mark_all_threads(sim);
+        mark_waiting_streams(sim, op_stream_gives(p, op));
+    }
     if (op->sm > 0)
         touch_device(sim, p->streams[stream].rank);
     if (p->streams[stream].hw_queue >= 0 || p->plan->machine.launch_order_implicit)

@@ -388,6 +388,11 @@ static const struct example examples[] = {
      "  r0.b: [{collective: y, comm: A, stream: t}]\n"
      "  r1.a: [{collective: x, comm: A, stream: s}]\n"
      "  r1.b: [{collective: y, comm: A, stream: t}]\n"},
+    {"a stream that waits for another's flag", 30, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{wait_flag: f, stream: s}, {sync: stream, stream: s}, {launch: k, stream: u}]\n"
+     "  r0.b: [{launch: l, stream: u}]\n"
+     "  r0.c: [{launch: m, stream: t}, {write: f, stream: t}]\n"},
     {"three locks in a ring", 18, DRIVER_NONE,
      "swplan: 1\nthreads:\n"
      "  r0.a: [{lock: l}, {lock: m}, {unlock: m}, {unlock: l}, {lock: l}, {unlock: l}]\n"

@@ -14,7 +14,7 @@ import sys
 HOST_FEATURES = tuple("""
     repeat barrier queue lock ticket callback body alloc sm share_device hw_queues
     launch_queue launch_lock launch_order_implicit eager group collective bytes pageable
-    sync flags events inputs memory launch_blocking host
+    sync flags stream_flags events inputs memory launch_blocking host
     """.split())
 # Pieces of a program in which one rule decides the verdict, which single random steps hardly make.
 HOST_SCENES = (*["freed_memory", "handshake"] * 2, "relay", "crossed", "credit")
@@ -113,6 +113,7 @@ class HostPlan(RandomPlan):
             ("events", ["record", "wait"] * 2),
             ("sync", ["sync"] * 2),
             ("flags", ["flag"] * 2),
+            ("stream_flags", ["stream_flag"] * 2),
             ("queue", ["queue"] * 2),
             ("lock", ["locked"]),
             ("barrier", ["barrier"]),
@@ -159,6 +160,10 @@ class HostPlan(RandomPlan):
 
     def make_flag(self, rank, flags):
         return [{self.one_of(["signal", "await"]): self.one_of(flags)}]
+
+    def make_stream_flag(self, rank, flags):
+        kind = self.one_of(["write", "write", "write", "wait_flag", "await"])
+        return [{kind: self.one_of(flags), **({} if kind == "await" else self.stream())}]
 
     def make_queue(self, rank, flags):
         return [{self.one_of(["put", "get"]): "q"}]
@@ -407,6 +412,14 @@ class HostPlan(RandomPlan):
             "stream": (
                 [kernel, {"signal": "met"}],
                 [{"await": "met"}, {"sync": self.one_of(["stream", "device"]), **stream}, second],
+            ),
+            "written flag": (
+                [kernel, {"write": "met", **stream}],
+                [{"await": "met"}, second],
+            ),
+            "wait of a stream": (
+                [first, {"signal": "met"}],
+                [{"wait_flag": "met", **stream}, {"launch": "k", **stream, **where[1]}],
             ),
             "out of a body": (
                 [kernel, {"callback": "call", **stream, "body": [{"signal": "met"}]}],

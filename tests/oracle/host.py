@@ -27,6 +27,8 @@ PUSHED_UNDER_LOCK = {
     "record",
     "wait",
     "callback",
+    "write",
+    "wait_flag",
 }  # not `alloc`
 PUSHED = PUSHED_UNDER_LOCK | {"alloc"}
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
@@ -267,6 +269,14 @@ class HostProgram:
         self.emit(
             "await", object=Program.number(self.program.flags, (step["await"], self.iteration))
         )
+
+    def lower_write(self, step):
+        flag = Program.number(self.program.flags, (step["write"], self.iteration))
+        self.emit("write", stream=self.stream, object=flag)
+
+    def lower_wait_flag(self, step):
+        flag = Program.number(self.program.flags, (step["wait_flag"], self.iteration))
+        self.emit("wait_flag", stream=self.stream, object=flag)
 
     def lower_put(self, step):
         self.emit("put", object=self.queue_names.index(step["put"]))

@@ -304,7 +304,7 @@ class Machine:
             state["not started", rank] += (number,)
         return DONE
 
-    do_kernel = do_collective = do_group = do_callback = push
+    do_kernel = do_collective = do_group = do_callback = do_write = do_wait_flag = push
 
     def do_record(self, state, number, row):
         if self.push(state, number, row) == BLOCKED:
@@ -524,6 +524,8 @@ class Machine:
         used = state["slots", self.program.device[rank]]
         if self.slots_of(number) and used + operation.slots > self.program.sm_slots:
             return False
+        if operation.kind == "wait_flag" and state["flag", operation.object] is None:
+            return False
         if operation.comm is None:
             return True
         if self.program.order_implicit and state["not started", rank][0] != number:
@@ -544,6 +546,10 @@ class Machine:
             left = state["not started", rank]
             state["not started", rank] = tuple(other for other in left if other != number)
         self.access(state, operation, ("carries", stream))
+        if operation.kind == "write" and state["flag", operation.object] is None:
+            state["flag", operation.object] = state["carries", stream]
+        if operation.kind == "wait_flag":
+            state["carries", stream] |= state["flag", operation.object]
         if operation.kind == "collective":
             return self.join_collective(state, number, rank)
         if operation.kind == "group":

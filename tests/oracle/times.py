@@ -136,7 +136,7 @@ class Clock:
             self.note_work(stream, self.program.operations[number])
         elif taken:
             self.starts[stream] = self.now
-            if self.program.operations[number].kind in ("kernel", "callback"):
+            if self.program.operations[number].kind in ("kernel", "callback", "write", "wait_flag"):
                 self.begin(("stream", stream), self.program.operations[number].time)
         return taken
 
