@@ -130,7 +130,7 @@ static bool is_true(const struct ready_set *set, const struct state *state)
 {
     for (int agent = 1; agent < set->program->agent_count; agent++)
         if (!(set->free_only && set->readiness[agent] == READY_CHOICE) &&
-            set->readiness[agent] != ask(set, state, agent))
+            set->readiness[agent] != ready_ask(set, state, agent))
             return false;
     return true;
 }

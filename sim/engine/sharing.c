@@ -546,7 +546,8 @@ static bool sharing_check(const struct sharing *sharing)
         for (int slot = 0; slot < SLOT_COUNT; slot++) {
             int64_t sum = 0;
             for (int seat = 0; seat < seat_count(p); seat++)
-                if (place_of(p, rank_of_seat(p, seat), slot) == place_of(p, rank, slot))
+                if (sharing_place_of(p, rank_of_seat(p, seat), slot) ==
+                    sharing_place_of(p, rank, slot))
                     sum += sharing->legs[seat].wants[slot];
             if (sum != *pool_of(sharing, rank, slot))
                 return false;

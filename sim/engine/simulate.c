@@ -732,7 +732,7 @@ static void simulate_look_at(struct simulation *sim, int agent)
 static bool nothing_forgotten(struct simulation *sim)
 {
     for (int agent = 0; agent < sim->program->agent_count; agent++)
-        if (sim->program->agents[agent].kind != AGENT_DATA && !has_event(sim, agent) &&
+        if (sim->program->agents[agent].kind != AGENT_DATA && !simulate_has_event(sim, agent) &&
             machine_agent_enabled(sim->program, sim->state, agent))
             return false;
     return true;
