@@ -40,12 +40,16 @@ static void compare(struct bench *bench, const struct one_run *run,
 {
     static const enum property compared[] = {PROPERTY_RACE, PROPERTY_LIFETIME, PROPERTY_VALUE};
     bool chance = run->found & (1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME);
+    bool mismatch = report->outcome[PROPERTY_MISMATCH] == OUTCOME_SOME ||
+                    report->outcome[PROPERTY_MISMATCH] == OUTCOME_ALWAYS;
     for (int i = 0; i < 3 && !report->limit; i++) {
         enum outcome outcome = report->outcome[compared[i]];
         bool found = outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
         bool has = run->found & 1u << compared[i];
         if (compared[i] == PROPERTY_VALUE && (chance || outcome == OUTCOME_UNDECIDED))
             continue; /* left to chance */
+        if (outcome == OUTCOME_UNDECIDED && mismatch)
+            continue; /* behind a mismatch, at which the search ends */
         if (has ? !found : found && run->alone)
             complain(bench, run, compared[i], outcome);
     }
