@@ -103,6 +103,16 @@ names_are_unique()
     test -z "$twice"
 }
 
+# A newcomer sees the product first: a folder at the top is one that nothing else can hold.
+top_folders='api base check cmd doc gpu improve machine plan plans sim tests tools trace'
+top_folders_are_known()
+{
+    # shellcheck disable=SC2086
+    strangers=$(git -C "$srcdir" ls-files | sed -n 's|/.*||p' | sort -u | grep -vxF -e .ci -e "$(printf '%s\n' $top_folders)")
+    printf '%s' "$strangers"
+    test -z "$strangers"
+}
+
 check "every room has a row" no_room_is_missing
 while read -r room allowed; do
     # shellcheck disable=SC2086
@@ -115,5 +125,10 @@ check "each file says in its first sentence what it is" each_file_says_what_it_i
 check "doc/architecture.md names no file that is not there" no_file_is_gone
 check "no switch over enum op_kind has a default" no_operation_by_default
 check "each static function and each struct has a name of its own" names_are_unique
-if [ -e "$srcdir/.git" ]; then check "every file at the top of the clone is known" top_is_known; else skip "every file at the top is known: no git clone"; fi
+if [ -e "$srcdir/.git" ]; then
+    check "every file at the top of the clone is known" top_is_known
+    check "and every folder" top_folders_are_known
+else
+    skip "every file at the top is known: no git clone"
+fi
 done_testing
