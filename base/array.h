@@ -8,7 +8,7 @@
  *
  * An array starts as NULL, 0, 0. The room doubles, so `n` additions move at most 2 n items. ARRAY_ macros use malloc, and the
  * owner frees the items; the ARENA_ macros use an arena. All are false when memory is exhausted or the room would overflow
- * its variable; the array is then as it was. Room may be of any integer type, size_t or int as a rule. Arguments are
+ * its variable; the array is then as it was. Room is an int or a wider integer, which the macros assert. Arguments are
  * evaluated several times. Growth moves the items: pointers into the array are kept only with ARENA_GROW, whose old copies stay.
  */
 #ifndef SWSIM_ARRAY_H
@@ -44,7 +44,7 @@ static inline size_t array_next_cap(size_t cap, size_t wanted, size_t size, size
     return cap < most ? cap : most;
 }
 
-/* What a variable of that type may count to. */
+/* The largest room that the variable `cap`, an int or wider, can hold. */
 #define ARRAY_MOST(cap) (sizeof(cap) < sizeof(size_t) ? (size_t)INT_MAX : SIZE_MAX)
 
 /* realloc, but for 0 bytes, which say that the room would overflow. */
@@ -58,6 +58,7 @@ static inline void *array_moved(void *items, size_t bytes)
     ((size_t)(wanted) <= (size_t)(cap) || __extension__({                                          \
          const size_t array_cap_ =                                                                 \
              array_next_cap((size_t)(cap), (size_t)(wanted), sizeof *(items), ARRAY_MOST(cap));    \
+         _Static_assert(sizeof(cap) >= sizeof(int), "the room of an array is an int or wider");    \
          void *array_moved_ = (moved);                                                             \
          if (array_moved_) {                                                                       \
              (items) = array_moved_;                                                               \

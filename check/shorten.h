@@ -40,7 +40,7 @@ enum status shorten_path(const struct program *program, const struct search_opti
 enum status minimise_path(const struct program *program, enum property property, int64_t *effort,
                           struct search_watch *watch, struct search_path *path, struct diag *diag);
 
-/* Does replaying `path` end in a violation of `property`, at its last step or in its last state?
+/* *out: a replay of `path` ends in a violation of `property`, at its last step or in its last state.
    For tests. STATUS_SYSTEM: memory. */
 enum status minimise_check(const struct program *program, enum property property,
                            const struct search_path *path, bool *out, struct diag *diag);

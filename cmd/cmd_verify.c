@@ -32,7 +32,7 @@ static enum status system_error(struct app *app, const char *what, const char *p
                       system_words(errno));
 }
 
-/* Does the file hold this text and no more? */
+/* True if the rest of the file is this text. */
 static bool holds(FILE *file, const char *text)
 {
     for (int byte; (byte = fgetc(file)) != EOF; text++)

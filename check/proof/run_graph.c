@@ -23,14 +23,14 @@ static const struct {
     [GET] = {"several threads get from one queue", false, false, RUN_EXECUTE},
 };
 
-/* Does it use its operand in this way, at its call or at its stream? */
+/* True if the operation uses an operand of this kind in one of these ways, at its call or at its stream. */
 static bool run_graph_uses_so(const struct op *op, enum op_operand operand, unsigned uses)
 {
     return op_operand(op->kind) == operand &&
            (op_uses(op->kind, AT_CALL) | op_uses(op->kind, AT_STREAM)) & uses;
 }
 
-/* Does it wait for nothing but its objects, room and partners? */
+/* True if the operation waits only for its objects, for room and for partners. */
 static bool is_plain(const struct op *op)
 {
     switch (op_operand(op->kind)) {

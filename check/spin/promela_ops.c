@@ -279,7 +279,7 @@ static void put_ticket(const struct model *m, const struct op *op, int rank)
 
 /* ---- the host side: op_can_step and execute -------------------------------------------------- */
 
-/* Does it use its operand in this way at this moment? */
+/* True if the operation uses an operand of this kind in one of these ways at this moment. */
 static bool promela_ops_uses_so(const struct op *op, enum op_operand operand, enum op_moment moment,
                                 unsigned uses)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * explained.h - a run of a store with its ledger (trace/trace.h), whoever made it.
+ * explained.h - loads a stored run together with its ledger, the account of its idle time (trace/trace.h).
  *
  * An import and a prediction are stored with their ledgers. That of a pipelined run is made here: the machine takes
  * the run's steps once more (observe.h). Other runs have none.
