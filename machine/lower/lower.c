@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sort.h"
 
 void lower_reserve(struct lowering *lowering, size_t ops, size_t parts)
 {
@@ -325,18 +326,6 @@ static void meet(struct lowering *lowering, enum op_kind kind, const char *side,
     op->distance = -1;
 }
 
-/* A direction of a link: its sender and its receiver set a flag each and await that of the other. */
-static void meet_peer(struct lowering *lowering, enum op_kind kind, int comm, int rank,
-                      const struct p2p_part *part)
-{
-    bool sender = part->send == (kind == OP_SIGNAL);
-    meet(lowering, kind,
-         arena_printf(&lowering->program->arena, "first use of link %s %d>%d by its %s",
-                      lowering->plan->comms[comm].name, part->send ? rank : part->peer,
-                      part->send ? part->peer : rank, sender ? "sender" : "receiver"),
-         part->mark);
-}
-
 /* A communicator: a thread of each member sets a flag and awaits those of the others. */
 static void meet_members(struct lowering *lowering, enum op_kind kind, int comm, int rank,
                          struct mark mark)
@@ -350,25 +339,111 @@ static void meet_members(struct lowering *lowering, enum op_kind kind, int comm,
                  mark);
 }
 
-static void meet_part(struct lowering *lowering, enum op_kind kind, const struct first_use *use,
-                      const struct p2p_part *part)
+/* One end of a direction of a link that a call connects. */
+struct link_end {
+    int round; /* of the call: how many members the receiver is behind the sender */
+    int comm, from, to;
+    bool sends;
+    size_t part; /* of the call */
+    struct mark mark;
+};
+
+static bool same_link_end(const struct link_end *a, const struct link_end *b)
 {
-    int comm = part->comm >= 0 ? part->comm : use->comm;
-    int rank = part->device > 0 ? part->device - 1 : use->rank;
-    if (part->is_collective)
-        meet_members(lowering, kind, comm, rank, part->mark);
-    else
-        meet_peer(lowering, kind, comm, rank, part);
+    return a->comm == b->comm && a->from == b->from && a->to == b->to && a->sends == b->sends;
 }
 
+static int compare_link_ends(const void *left, const void *right)
+{
+    const struct link_end *a = left, *b = right;
+    int places = compare_then(compare_int(a->round, b->round), compare_int(a->comm, b->comm));
+    int ends = compare_then(compare_int(a->from, b->from), compare_int(a->to, b->to));
+    int order = compare_then(compare_int(a->sends, b->sends), compare_size(a->part, b->part));
+    return compare_then(places, compare_then(ends, order));
+}
+
+static struct link_end link_end_of(const struct lowering *lowering, const struct first_use *use,
+                                   size_t at)
+{
+    const struct p2p_part *part = &use->parts[at];
+    int rank = part->device > 0 ? part->device - 1 : use->rank;
+    struct link_end end = {.comm = part->comm >= 0 ? part->comm : use->comm,
+                           .from = part->send ? rank : part->peer,
+                           .to = part->send ? part->peer : rank,
+                           .sends = part->send,
+                           .part = at,
+                           .mark = part->mark};
+    int members = lowering->program->comms[end.comm].count;
+    int ahead =
+        lower_member(lowering, end.comm, end.to) - lower_member(lowering, end.comm, end.from);
+    end.round = (ahead + members) % members;
+    return end;
+}
+
+/* An end sets its flag, or awaits that of the opposite one: when it is set up, or when its call has set up all of its
+   ends. */
+static void meet_end(struct lowering *lowering, enum op_kind kind, const struct link_end *end,
+                     bool all)
+{
+    bool sender = end->sends == (kind == OP_SIGNAL);
+    meet(lowering, kind,
+         arena_printf(&lowering->program->arena, "first use of link %s %d>%d%s by its %s",
+                      lowering->plan->comms[end->comm].name, end->from, end->to,
+                      all ? ", all connected," : "", sender ? "sender" : "receiver"),
+         end->mark);
+}
+
+/* The ends of a call meet their opposites round by round: in each it sets its flags and then awaits the others'. */
+static void meet_in_rounds(struct lowering *lowering, const struct link_end *ends, size_t count,
+                           bool all)
+{
+    for (size_t first = 0, next; first < count; first = next) {
+        for (next = first; next < count && ends[next].round == ends[first].round; next++)
+            meet_end(lowering, OP_SIGNAL, &ends[next], all);
+        for (size_t i = first; i < next; i++)
+            meet_end(lowering, OP_AWAIT, &ends[i], all);
+    }
+}
+
+/* The links of a group. A message of a rank to itself needs none. */
+static void meet_peers(struct lowering *lowering, const struct first_use *use)
+{
+    struct link_end *ends = ARENA_ARRAY(&lowering->program->arena, use->count, struct link_end);
+    size_t count = 0, kept = 0;
+    if (!ends) {
+        lowering->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < use->count; i++)
+        if (!use->parts[i].is_collective) {
+            ends[count] = link_end_of(lowering, use, i);
+            count += ends[count].from != ends[count].to;
+        }
+    SORT(ends, count, compare_link_ends);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || !same_link_end(&ends[kept - 1], &ends[i]))
+            ends[kept++] = ends[i];
+    meet_in_rounds(lowering, ends, kept, false);
+    meet_in_rounds(lowering, ends, kept, true);
+}
+
+/* NCCL connects the messages of a group before its collectives (groupLaunch, NVIDIA/nccl src/group.cc). */
 void lower_first_use(struct lowering *lowering, const struct first_use *use)
 {
     static const enum op_kind passes[] = {OP_SIGNAL, OP_AWAIT};
-    for (int pass = 0; lowering->plan->machine.first_use_blocks && pass < 2; pass++) {
-        for (size_t i = 0; i < use->count; i++)
-            meet_part(lowering, passes[pass], use, &use->parts[i]);
+    if (!lowering->plan->machine.first_use_blocks)
+        return;
+    if (use->count > 0)
+        meet_peers(lowering, use);
+    for (int pass = 0; pass < 2; pass++) {
         if (use->count == 0)
             meet_members(lowering, passes[pass], use->comm, use->rank, use->mark);
+        for (size_t i = 0; i < use->count; i++) {
+            const struct p2p_part *part = &use->parts[i];
+            if (part->is_collective)
+                meet_members(lowering, passes[pass], part->comm >= 0 ? part->comm : use->comm,
+                             part->device > 0 ? part->device - 1 : use->rank, part->mark);
+        }
     }
 }
 

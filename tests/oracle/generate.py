@@ -14,10 +14,10 @@ import sys
 HOST_FEATURES = tuple("""
     repeat barrier queue lock ticket callback body alloc sm share_device hw_queues
     launch_queue launch_lock launch_order_implicit eager group collective bytes pageable
-    sync flags stream_flags events inputs memory launch_blocking host
+    sync flags stream_flags events inputs memory launch_blocking host first_use_blocks
     """.split())
 # Pieces of a program in which one rule decides the verdict, which single random steps hardly make.
-HOST_SCENES = (*["freed_memory", "handshake"] * 2, "relay", "crossed", "credit")
+HOST_SCENES = (*["freed_memory", "handshake", "links"] * 2, "relay", "crossed", "credit")
 STREAMS, FLAGS, EVENTS, LOCKS = ("s", "t", "u"), ("f", "h"), ("e", "g"), ("l", "m")
 
 
@@ -59,12 +59,13 @@ class HostPlan(RandomPlan):
     def __init__(self, seed):
         super().__init__(f"host {seed}", HOST_FEATURES, 0.35)
         self.scene = self.one_of(HOST_SCENES) if self.chance(0.4) else None
-        meets = self.scene in ("relay", "crossed", "credit")
+        meets = self.scene in ("relay", "crossed", "credit", "links")
         if self.scene and self.chance(0.5):  # hardly anything else in the plan
             self.features = self.features[:2]
         self.communicates = meets or self.has("collective") or self.has("group")
         ranks = self.one_of([1, 2, 2, 2, 3] if self.communicates else [1, 1, 2])
         ranks = 2 if meets else ranks
+        ranks = self.one_of([2, 3]) if self.scene == "links" else ranks
         self.threads = {}
         for rank in range(ranks):
             for name in ("a", "b")[: 1 + self.chance(0.5 if ranks < 3 else 0.15)]:
@@ -484,6 +485,23 @@ class HostPlan(RandomPlan):
                 if self.chance(0.1):
                     thread.append({"sync": "stream", **where[comm]})
 
+    def add_links(self):
+        """Messages on cold links, which each rank calls in one order, divided into calls of its own."""
+        ranks = list(range(len(self.turns)))
+        self.comms["A"] = ranks
+        ends = [self.random.sample(ranks, 2) for _ in range(self.one_of([2, 2, 3]))]
+        threads = {rank: self.thread_of(rank) for rank in ranks}
+        for rank in ranks:
+            calls, where = [], {"comm": "A", "stream": self.streams[0]}
+            for number, (sender, receiver) in enumerate(ends):
+                if rank not in (sender, receiver):
+                    continue
+                kind, peer = ("send", receiver) if rank == sender else ("recv", sender)
+                if not calls or self.chance(0.5):
+                    calls.append([])
+                calls[-1].append({kind: f"t{number}", "peer": peer})
+            threads[rank].extend({"group": call, **where} for call in calls)
+
     # ---- the whole -----------------------------------------------------------------------------
 
     def add_threads(self):
@@ -522,6 +540,8 @@ class HostPlan(RandomPlan):
         for feature in ("launch_lock", "launch_blocking"):
             if self.has(feature):
                 machine[feature] = True
+        if self.comms and (self.has("first_use_blocks") or self.scene == "links"):
+            machine["first_use_blocks"] = True
         crossed = self.scene == "crossed" and self.chance(0.7)
         if self.comms and (crossed or self.has("launch_order_implicit")):
             machine["launch_order_implicit"] = True

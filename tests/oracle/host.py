@@ -5,8 +5,8 @@
 Written from doc/semantics.md, sections 1 (scope of names), 3 (operations, repeats, barriers,
 tickets), 7 (knobs that are lowered) and 10 (defaults), and from swplan(5), HOST PROGRAMS. It
 shares no code with the program. It knows the keys that generate.py writes, and refuses others:
-`async`, graphs, `device:`, the legacy stream, `first_use_blocks`, `lazy_load` and
-`alloc_may_sync` are not read here.
+`async`, graphs, `device:`, the legacy stream, `lazy_load` and `alloc_may_sync` are not
+read here.
 """
 
 import re
@@ -17,7 +17,7 @@ from steps import Access, Comm, Part, Program
 KEYS = {"swplan", "ranks", "machine", "comms", "queues", "streams", "buffers", "inputs", "threads"}
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_lock launch_order_implicit
-    launch_blocking eager_messages eager_bytes memory launch_latency
+    launch_blocking first_use_blocks eager_messages eager_bytes memory launch_latency
     """.split())
 PUSHED_UNDER_LOCK = {
     "launch",
@@ -142,6 +142,10 @@ class HostProgram:
         )
         if self.time(step, "host_time"):
             self.emit("compute", time=self.time(step, "host_time"))
+        if self.machine.get("first_use_blocks") and kind == "collective":
+            self.connect_comm(step["comm"])
+        if self.machine.get("first_use_blocks") and kind == "group":
+            self.connect_links(step)
         locked = self.machine.get("launch_lock") and kind in PUSHED_UNDER_LOCK
         lock = Program.number(self.program.locks, (self.rank, "the context")) if locked else None
         if locked:
@@ -199,6 +203,34 @@ class HostProgram:
         body = self.body(step["body"])
         slots, time = step.get("sm", 0), self.time(step)
         self.emit("callback", stream=self.stream, slots=slots, body=body, time=time)
+
+    def meet(self, mine, others):
+        """Set flags of a first use, then await others."""
+        for kind, names in (("signal", mine), ("await", others)):
+            for name in names:
+                self.emit(kind, object=Program.number(self.program.flags, ("first use", *name)))
+
+    def connect_comm(self, comm):
+        """The first collective: a thread of each member meets those of the others."""
+        others = [(comm, member) for member in self.comms[comm] if member != self.rank]
+        self.meet([(comm, self.rank)], others)
+
+    def connect_links(self, step):
+        """The first messages: ends of directions meet in rounds, and once more when all are connected."""
+        members = sorted(self.comms[step["comm"]])
+        rounds = defaultdict(set)
+        for part in step["group"]:
+            ends = (self.rank, part["peer"]) if "send" in part else (part["peer"], self.rank)
+            behind = members.index(ends[1]) - members.index(ends[0])
+            if behind:
+                rounds[behind % len(members)].add((ends, "send" in part))
+        for moment in ("set up", "all connected"):
+            for _, links in sorted(rounds.items()):
+                links = sorted(links)
+                self.meet(
+                    [(step["comm"], moment, ends, send) for ends, send in links],
+                    [(step["comm"], moment, ends, not send) for ends, send in links],
+                )
 
     def lower_collective(self, step):
         kind = step.get("op", "all_reduce")
