@@ -301,9 +301,12 @@ static int64_t app_now_ns(void)
 
 void progress_init(struct progress *progress, const struct app *app)
 {
-    *progress =
-        (struct progress){.wanted = !app->quiet && !app->silent && isatty(STDERR_FILENO) == 1,
-                          .next_ns = app_now_ns() + FIRST_NS};
+    bool on_terminal = isatty(STDERR_FILENO) == 1;
+    bool wanted = app->progress == PROGRESS_AUTO ? on_terminal && !app->quiet
+                                                 : app->progress == PROGRESS_ALWAYS;
+    *progress = (struct progress){.wanted = wanted && !app->silent,
+                                  .on_terminal = on_terminal,
+                                  .next_ns = app_now_ns() + FIRST_NS};
 }
 
 void progress_show(struct progress *progress, const char *format, ...)
@@ -314,11 +317,13 @@ void progress_show(struct progress *progress, const char *format, ...)
     if (now < progress->next_ns)
         return;
     progress->next_ns = now + EVERY_NS;
-    progress->shown = true;
+    progress->shown = progress->on_terminal;
     va_list args;
     va_start(args, format);
-    fputs("\r\033[K", stderr);
+    fputs(progress->on_terminal ? "\r\033[K" : "\t", stderr);
     vfprintf(stderr, format, args);
+    if (!progress->on_terminal)
+        fputc('\n', stderr);
     fflush(stderr);
     va_end(args);
 }

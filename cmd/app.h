@@ -25,12 +25,14 @@
 #include "trace/store.h"
 
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum progress_when { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 
 struct app {
     const char *program; /* "swsim" or "swrun" */
     bool json, quiet;
     bool silent;      /* another process prints the results */
     int color;        /* enum color_when; an int so that the option table can set it */
+    int progress;     /* enum progress_when, likewise */
     bool told;        /* app_report has printed an error */
     bool lost_memory; /* a message said so already */
     int write_errno;  /* why standard output could not be flushed; 0: it could */
@@ -130,14 +132,13 @@ void interrupts_handle(void (*handler)(int), unsigned flags);
 /* ---- progress -------------------------------------------------------------------------------- */
 
 /*
- * One line of progress of long work, on standard error.
- *
- * Shown only on a terminal and without --quiet, not before half a second and a few times a second
- * after that. progress_clear wipes it before anything else is printed.
+ * Progress of long work, on standard error: not before half a second, and a few times a second after that. On a
+ * terminal it is one line, which progress_clear wipes before anything else is printed. Elsewhere it is shown with
+ * --progress=always, each time as a line that begins with a tab, so that another program can tell it from messages.
  */
 
 struct progress {
-    bool wanted, shown;
+    bool wanted, on_terminal, shown;
     int64_t next_ns;
 };
 

@@ -16,7 +16,7 @@
 #include "base/nearest.h"
 #include "base/units.h"
 
-enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30, HELP_WIDTH = 100 };
+enum { FIRST = 256, COMMON = 6, HELP_COLUMN = 30, HELP_WIDTH = 100 };
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0.1.0"
@@ -190,6 +190,11 @@ static void add_common(struct app *app, struct option_table *table)
          .value = &app->quiet},
         {"color", 0, "auto|always|never", "colours (default auto: on terminals)", OPTION_CHOICE,
          .value = &app->color},
+        {"progress", 0, "auto|always|never",
+         "progress of long work (default auto: on terminals); always: elsewhere in lines of its "
+         "own, "
+         "each behind a tab",
+         OPTION_CHOICE, .value = &app->progress},
         {"help", 'h', NULL, "print this help", OPTION_FLAG, .value = &table->help},
         {"version", 0, NULL, "print the version", OPTION_FLAG, .value = &table->version},
     };

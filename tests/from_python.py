@@ -4,8 +4,7 @@
     python3 tests/from_python.py LIBSWPIPE LIBSWSIM SOURCES
 
 Prints TAP. libswpipe: a plan with functions in Python for two tasks, run for ten iterations. libswsim: verdict and
-prediction of a plan of SOURCES as JSON, with options, and a schedule that is tuned. doc/examples/pipeline.py: it runs, says
-an exception in a function, and its structures have the layout of the header.
+prediction of a plan of SOURCES as JSON, with options, and a schedule that is tuned. The Python package has tests of its own.
 """
 import ctypes as c
 import json
@@ -161,55 +160,9 @@ def load_libraries(swpipe, swsim):
     return pipe, sim
 
 
-def python(folder, library, *arguments):
-    paths = {"PYTHONPATH": folder, "LD_LIBRARY_PATH": os.path.dirname(os.path.abspath(library)),
-             "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([sys.executable, *arguments], env={**os.environ, **paths}, capture_output=True, text=True,
-                          check=False)
-
-
-LAYOUT = """import ctypes as c, pipeline
-for struct, name in ((pipeline.Task, "task"), (pipeline.Source, "source"), (pipeline.Retired, "retired"),
-                     (pipeline.Hooks, "hooks"), (pipeline.Allocator, "allocator"), (pipeline.Own, "own"),
-                     (pipeline.Policy, "policy"), (pipeline.Config, "config"), (pipeline.Answer, "answer"),
-                     (pipeline.Recorded, "recorded")):
-    name = f"struct swpipe_{name}"
-    print(f'_Static_assert(sizeof({name}) == {c.sizeof(struct)}, "");')
-    for member, kind in struct._fields_:
-        print(f'_Static_assert(offsetof({name}, {member}) == {getattr(struct, member).offset}, "");')
-        print(f'_Static_assert(sizeof((({name} *)0)->{member}) == {c.sizeof(kind)}, "");')
-"""
-
-
-def example(library, sources):
-    folder = os.path.join(sources, "doc/examples")
-    path = os.path.join(folder, "pipeline.py")
-    ran = python(folder, library, path, "")
-    check("the example runs, and its run is judged", ran.returncode == 0 and "as the plan allows" in ran.stdout)
-    print("#", ran.stdout + ran.stderr.replace("\n", "\n# "))
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    for where, text in (("a function", text.replace("    push(context, step)", '    raise ValueError("100% wrong")')),
-                        ("a body", text.replace("weights[rank] += sum(mine)", 'raise ValueError("100% wrong")'))):
-        ran = python(folder, library, "-c", text)
-        check(f"an exception in {where} is told", ran.returncode == 1 and "100% wrong" in ran.stderr)
-    asserts = python(folder, library, "-c", LAYOUT).stdout
-    check("its structures are listed", asserts.count("offsetof(struct swpipe_config") > 20)
-    compiler = os.environ.get("CC", "").split()
-    try:
-        built = subprocess.run(compiler + ["-fsyntax-only", "-I", os.path.join(sources, "gpu/lib"), "-x", "c", "-"],
-                               input="#include <swpipe.h>\n" + asserts, capture_output=True, text=True, check=False)
-    except (OSError, IndexError):
-        check("they have the header's layout # SKIP no compiler here", True)
-        return
-    print("#", built.stderr.replace("\n", "\n# "))
-    check("they have the header's layout", built.returncode == 0)
-
-
 pipe_library, sim_library = load_libraries(sys.argv[1], sys.argv[2])
 example_plan = os.path.join(sys.argv[3], "plans/examples/hello.yaml")
 squares(pipe_library)
 verdicts(sim_library, example_plan)
 options(sim_library, example_plan)
-example(sys.argv[1], sys.argv[3])
 print(f"1..{cases}")

@@ -22,6 +22,7 @@ Start|doc/tutorial.md
 Start|doc/coming-from.md
 Start|doc/examples/dlrm/README.md
 Start|plans/README.md
+Use|doc/python.md
 Use|doc/predict.md
 Use|doc/tuning.md
 Use|doc/pipeline-parallel.md
