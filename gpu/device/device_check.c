@@ -240,18 +240,6 @@ static enum status device_check_collective(const struct check *check,
     return status;
 }
 
-/* Sends to this rank itself need a receive in the same group: no other group can bring one. */
-static enum status check_self(const struct check *check, const struct device_group *group)
-{
-    int64_t sends = 0, receives = 0;
-    for (size_t i = 0; i < group->count; i++)
-        if (group->parts[i].peer == check->device->rank)
-            (*(group->parts[i].send ? &sends : &receives))++;
-    return sends == receives
-               ? STATUS_OK
-               : device_check_refuse(check, "sends to and receives from itself do not pair up");
-}
-
 static enum status check_group(const struct check *check, const struct device_group *group)
 {
     if (!group->comm || group->comm->device != check->device)
@@ -265,7 +253,14 @@ static enum status check_group(const struct check *check, const struct device_gr
         if (status)
             return status;
     }
-    return check_self(check, group);
+    /* Sends to this rank itself need a receive in the same group: no other group can bring one. */
+    int64_t sends = 0, receives = 0;
+    for (size_t i = 0; i < group->count; i++)
+        if (group->parts[i].peer == check->device->rank)
+            (*(group->parts[i].send ? &sends : &receives))++;
+    return sends == receives
+               ? STATUS_OK
+               : device_check_refuse(check, "sends to and receives from itself do not pair up");
 }
 
 static enum status check_event(const struct check *check)

@@ -430,19 +430,6 @@ void drive_leave(struct run_thread *self)
 
 /* ---- an early end ---------------------------------------------------------------------------- */
 
-/* End after this iteration. With the lock held. */
-static void end_after(struct run *run, int64_t end)
-{
-    for (int rank = 0; rank < run->program->ranks; rank++)
-        if (end < run->ranks[rank].end) {
-            run->ranks[rank].end = end;
-            policy_end_data(run->policy, rank, end);
-        }
-    run->draining = false;
-    for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
-        run_wake_rank(run, rank);
-}
-
 /* Put this process's admissions on the board; returns the most of any process, -1: some are not known. */
 static int64_t agree_on_end(struct run *run, int64_t admitted)
 {
@@ -471,8 +458,17 @@ bool drive_drain(struct run *run)
             end = policy_admitted(run->policy, rank);
     if (run->config.rendezvous)
         end = agree_on_end(run, end);
-    if (end >= 0)
-        end_after(run, end);
+    if (end >= 0) {
+        /* End after this iteration. With the lock held. */
+        for (int rank = 0; rank < run->program->ranks; rank++)
+            if (end < run->ranks[rank].end) {
+                run->ranks[rank].end = end;
+                policy_end_data(run->policy, rank, end);
+            }
+        run->draining = false;
+        for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
+            run_wake_rank(run, rank);
+    }
     run_unlock(run);
     return end >= 0;
 }

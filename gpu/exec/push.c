@@ -261,17 +261,6 @@ bool push_record(struct run_thread *self, const struct op *op, int64_t iteration
     return done;
 }
 
-/* An armed slot means "never recorded", whatever its event was used for before. */
-static struct device_event *event_to_wait_for(struct run_thread *self, const struct op *op,
-                                              int64_t iteration)
-{
-    struct run *run = self->run;
-    int instance = run_instance(run, op, iteration);
-    bool recorded = run->program->tasks == 0 || atomic_load(&run->recorded[instance]);
-    return recorded ? run->events[instance]
-                    : run->ranks[run->program->streams[op->stream].rank].never;
-}
-
 /* A wait for nothing is pushed only where the run is recorded or forced into an order. */
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration)
 {
@@ -279,7 +268,12 @@ bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration)
     if (self->run->ops[op - self->run->program->ops].vain && !self->log &&
         !run_is_forced(self->run))
         return !run_stopped(self->run);
-    struct device_event *event = event_to_wait_for(self, op, iteration);
+    /* An armed slot means "never recorded", whatever its event was used for before. */
+    struct run *run = self->run;
+    int instance = run_instance(run, op, iteration);
+    bool recorded = run->program->tasks == 0 || atomic_load(&run->recorded[instance]);
+    struct device_event *event =
+        recorded ? run->events[instance] : run->ranks[run->program->streams[op->stream].rank].never;
     bool done = push_op_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_WAIT, .event = event});
     return push_op_end(&push, done);

@@ -406,18 +406,6 @@ static enum answer both_match(enum answer a, enum answer b)
     return a == ANSWER_YES && b == ANSWER_YES ? ANSWER_YES : ANSWER_UNKNOWN;
 }
 
-/* Ranks come in their order: the first difference is that of the lowest. */
-static void add_arithmetic(struct runtime_arithmetic *sum, const struct runtime_arithmetic *more)
-{
-    if (sum->different == 0)
-        sum->first = more->first;
-    sum->equal = both_match(sum->equal, more->equal);
-    sum->gradients += more->gradients;
-    sum->losses += more->losses;
-    sum->loss_sum += more->loss_sum;
-    sum->different += more->different;
-}
-
 /* Add what a rank reported at its end. */
 static void add_end(struct summary *all, const struct ranks_rank_end *end)
 {
@@ -433,7 +421,16 @@ static void add_end(struct summary *all, const struct ranks_rank_end *end)
     all->graph.graphs += end->graph.graphs;
     all->graph.launches += end->graph.launches;
     all->graph.periods += end->graph.periods;
-    add_arithmetic(&all->arithmetic, &end->arithmetic);
+    /* Ranks come in their order: the first difference is that of the lowest. */
+    struct runtime_arithmetic *sum = &all->arithmetic;
+    const struct runtime_arithmetic *more = &end->arithmetic;
+    if (sum->different == 0)
+        sum->first = more->first;
+    sum->equal = both_match(sum->equal, more->equal);
+    sum->gradients += more->gradients;
+    sum->losses += more->losses;
+    sum->loss_sum += more->loss_sum;
+    sum->different += more->different;
 }
 
 static struct summary ranks_sum_up(const struct collector *collector)
@@ -494,14 +491,6 @@ static void pass_messages(const struct collector *collector, struct diag *diag)
         }
 }
 
-/* A rank whose connection breaks may exit with code 0 and without a report: no other message names it. */
-static void name_silent_ranks(const struct collector *collector, struct diag *diag)
-{
-    for (int rank = 0; rank < collector->program->ranks; rank++)
-        if (!collector->ended[rank])
-            diag_error(diag, STATUS_VIOLATED, "rank %d: no report of its end has come", rank);
-}
-
 /* The blocked agents by the ranks' reports, where the machine did not name them. */
 static enum status list_blocked(const struct collector *collector, struct runtime_result *result,
                                 struct diag *diag)
@@ -555,8 +544,12 @@ enum status collector_end(struct collector *collector, struct runtime_result *ou
                                     .arithmetic = all.arithmetic};
     enum status status = all.status, judged = STATUS_OK;
     pass_messages(collector, diag);
-    if (!diag_has_error(diag))
-        name_silent_ranks(collector, diag);
+    if (!diag_has_error(diag)) {
+        /* A rank whose connection breaks may exit with code 0 and without a report: no other message names it. */
+        for (int rank = 0; rank < collector->program->ranks; rank++)
+            if (!collector->ended[rank])
+                diag_error(diag, STATUS_VIOLATED, "rank %d: no report of its end has come", rank);
+    }
     if (collector->journal)
         judged = judge_run(collector, &all, &result, diag);
     else if (status == STATUS_OK || status == STATUS_VIOLATED)

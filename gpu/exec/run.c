@@ -524,15 +524,6 @@ static int stream_of_event(const struct program *p, int family)
     return -1;
 }
 
-/* A stream does its work in order: it does not wait for itself. */
-static void find_vain_waits(struct run *run)
-{
-    const struct program *p = run->program;
-    for (size_t i = 0; i < p->op_count && p->tasks > 0; i++)
-        run->ops[i].vain = p->ops[i].kind == OP_WAIT && p->ops[i].object < p->ranks * p->tasks &&
-                           stream_of_event(p, p->ops[i].object) == p->ops[i].stream;
-}
-
 static enum status run_open_all(struct run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -557,7 +548,12 @@ static enum status run_open_all(struct run *run, struct diag *diag)
     if (!status)
         status = data_open(run, diag);
     if (!status) {
-        find_vain_waits(run);
+        /* A stream does its work in order: it does not wait for itself. */
+        const struct program *p = run->program;
+        for (size_t i = 0; i < p->op_count && p->tasks > 0; i++)
+            run->ops[i].vain = p->ops[i].kind == OP_WAIT &&
+                               p->ops[i].object < p->ranks * p->tasks &&
+                               stream_of_event(p, p->ops[i].object) == p->ops[i].stream;
         called_open(run);
     }
     if (!status)

@@ -117,18 +117,6 @@ static void report_silent(struct watch_watch *watch)
     }
 }
 
-static void report_hang(struct watch_watch *watch)
-{
-    char time[UNITS_TEXT];
-    units_show_time((double)(run_now(watch->run) - watch->progress_ns), time);
-    diag_error(watch->diag, STATUS_VIOLATED, "the run hangs: no progress for %s", time);
-    if (watch->run->config.rendezvous)
-        atomic_store(&rendezvous_board(watch->run->config.rendezvous)->hung, true);
-    report_silent(watch);
-    device_world_explain(watch->run->world, watch->diag);
-    run_stop(watch->run, "the run hangs");
-}
-
 /* The watchdog of another process found no progress on any rank and aborted. */
 static bool hangs_with_others(struct watch_watch *watch)
 {
@@ -195,7 +183,14 @@ static bool watch_own_look(struct watch_watch *watch, enum watch_end *end)
     }
     if (makes_progress(watch))
         return false;
-    report_hang(watch);
+    char time[UNITS_TEXT];
+    units_show_time((double)(run_now(watch->run) - watch->progress_ns), time);
+    diag_error(watch->diag, STATUS_VIOLATED, "the run hangs: no progress for %s", time);
+    if (watch->run->config.rendezvous)
+        atomic_store(&rendezvous_board(watch->run->config.rendezvous)->hung, true);
+    report_silent(watch);
+    device_world_explain(watch->run->world, watch->diag);
+    run_stop(watch->run, "the run hangs");
     *end = WATCH_HUNG;
     return true;
 }

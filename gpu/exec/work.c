@@ -370,16 +370,6 @@ bool work_alternates(const struct run *run, const struct op *op)
     return run_is_timed(run) && op->kind == OP_LAUNCH && op->given->work->kind == WORK_AXPY;
 }
 
-static void write_constant(const struct work_job *job)
-{
-    struct device_ref to =
-        graph_numbers(job->run, work_rank_of(job), job->op->task, job->iteration);
-    float *numbers = (float *)device_host_pointer(to.buffer) + to.offset / sizeof(float);
-    float value = constant(job);
-    for (int i = 0; i < DIGEST_FLOATS; i++)
-        numbers[i] = value;
-}
-
 void work_refresh(struct run *run, const struct op *op, int64_t iteration)
 {
     struct work_job job = {
@@ -387,6 +377,12 @@ void work_refresh(struct run *run, const struct op *op, int64_t iteration)
     if (op->kind == OP_COPY && job.of->work.direction == DIRECTION_H2D)
         staging(&job);
     else if (op->kind == OP_LAUNCH && run->config.digest && op->access_count > 0 &&
-             data_access(run, op, true, 0) >= 0)
-        write_constant(&job);
+             data_access(run, op, true, 0) >= 0) {
+        struct device_ref to =
+            graph_numbers(job.run, work_rank_of(&job), job.op->task, job.iteration);
+        float *numbers = (float *)device_host_pointer(to.buffer) + to.offset / sizeof(float);
+        float value = constant(&job);
+        for (int i = 0; i < DIGEST_FLOATS; i++)
+            numbers[i] = value;
+    }
 }

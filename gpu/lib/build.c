@@ -307,18 +307,6 @@ static char *build_write_plan(const struct swpipe_plan *plan)
     return NULL;
 }
 
-static void keep_error(struct swpipe_plan *plan, const struct diag *diag)
-{
-    const struct diag_message *found = NULL;
-    for (size_t i = diag->count; i-- > 0;)
-        if (diag->messages[i].severity == SEVERITY_ERROR)
-            found = &diag->messages[i];
-    const char *line = found && found->source ? found->source : "";
-    line += strspn(line, " -");
-    snprintf(plan->error, sizeof plan->error, "%s%s%s", found ? found->text : "out of memory",
-             *line ? ", in: " : "", line);
-}
-
 char *swpipe_plan_print(struct swpipe_plan *plan)
 {
     if (!plan)
@@ -335,8 +323,16 @@ char *swpipe_plan_print(struct swpipe_plan *plan)
         plan_fini(&parsed);
     }
     c_locale_end(before);
-    if (status)
-        keep_error(plan, &diag);
+    if (status) {
+        const struct diag_message *found = NULL;
+        for (size_t i = diag.count; i-- > 0;)
+            if (diag.messages[i].severity == SEVERITY_ERROR)
+                found = &diag.messages[i];
+        const char *line = found && found->source ? found->source : "";
+        line += strspn(line, " -");
+        snprintf(plan->error, sizeof plan->error, "%s%s%s", found ? found->text : "out of memory",
+                 *line ? ", in: " : "", line);
+    }
     diag_fini(&diag);
     free(raw);
     return status ? NULL : text;

@@ -283,16 +283,6 @@ int swpipe_group_wait(struct swpipe_group *group)
 
 /* ---- leave ----------------------------------------------------------------------------------- */
 
-/* Rank 0 carries the mail of the others until they have gone. */
-static void await_others(struct swpipe_group *group)
-{
-    int64_t since_ns = device_clock_ns();
-    while (broker_ended(group->broker) < group->size &&
-           (group->patience_ns == RENDEZVOUS_FOREVER ||
-            device_clock_ns() - since_ns < group->patience_ns))
-        nanosleep(&(struct timespec){.tv_nsec = LEAVE_TICK_NS}, NULL);
-}
-
 void swpipe_leave(struct swpipe_group *group)
 {
     if (!group)
@@ -305,8 +295,14 @@ void swpipe_leave(struct swpipe_group *group)
     if (came)
         (void)swpipe_group_wait(group); /* a rank that is slower may still need this one */
     rendezvous_leave(group->rendezvous);
-    if (group->broker && came)
-        await_others(group);
+    if (group->broker && came) {
+        /* Rank 0 carries the mail of the others until they have gone. */
+        int64_t since_ns = device_clock_ns();
+        while (broker_ended(group->broker) < group->size &&
+               (group->patience_ns == RENDEZVOUS_FOREVER ||
+                device_clock_ns() - since_ns < group->patience_ns))
+            nanosleep(&(struct timespec){.tv_nsec = LEAVE_TICK_NS}, NULL);
+    }
     broker_close(group->broker);
     free(group);
 }
@@ -390,12 +386,6 @@ int64_t group_most(const struct swpipe_group *group)
 
 /* ---- failures elsewhere ---------------------------------------------------------------------- */
 
-/* The ranks that have ended; the broker is rank 0's. */
-static void watch_say_end(struct group_watch *watch, int rank, const char *how)
-{
-    run_fail(watch->run, STATUS_VIOLATED, "rank %d %s", rank < watch->group->size ? rank : 0, how);
-}
-
 /* The device first: a rank that fails says why before it goes. */
 static void group_watch_look(struct group_watch *watch, int64_t *ended_ns)
 {
@@ -414,7 +404,10 @@ static void group_watch_look(struct group_watch *watch, int64_t *ended_ns)
         *ended_ns = device_clock_ns();
     if (device_clock_ns() - *ended_ns < SETTLE_NS)
         return;
-    watch_say_end(watch, gone >= 0 ? gone : left, gone >= 0 ? "is gone" : "has left the group");
+    /* The ranks that have ended; the broker is rank 0's. */
+    int rank = gone >= 0 ? gone : left;
+    run_fail(watch->run, STATUS_VIOLATED, "rank %d %s", rank < watch->group->size ? rank : 0,
+             gone >= 0 ? "is gone" : "has left the group");
 }
 
 static void *watch_main(void *arg)

@@ -67,19 +67,6 @@ static bool group_record_is_through(struct keeper *keeper)
     return true;
 }
 
-/* Books that cannot be kept end the run. */
-static bool make_pass(struct keeper *keeper)
-{
-    struct diag diag;
-    diag_init(&diag);
-    journal_pass(keeper->journal, run_now(keeper->run));
-    enum status status = journal_status(keeper->journal, &diag);
-    if (status)
-        run_fail(keeper->run, status, "%s", diag_first_text(&diag));
-    diag_fini(&diag);
-    return !status;
-}
-
 static void *keeper_run(void *arg)
 {
     struct keeper *keeper = arg;
@@ -93,7 +80,15 @@ static void *keeper_run(void *arg)
             keeper_take(keeper, report);
         free(report);
         if (good && now_ns - pass_ns >= PASS_NS) {
-            good = make_pass(keeper);
+            /* Books that cannot be kept end the run. */
+            struct diag diag;
+            diag_init(&diag);
+            journal_pass(keeper->journal, run_now(keeper->run));
+            enum status status = journal_status(keeper->journal, &diag);
+            if (status)
+                run_fail(keeper->run, status, "%s", diag_first_text(&diag));
+            diag_fini(&diag);
+            good = !status;
             pass_ns = now_ns;
         }
         if (!atomic_load(&keeper->closing))
@@ -279,18 +274,6 @@ static struct answer_mail answer_of(const struct runtime_result *result, const c
     return answer;
 }
 
-static void take_answer(const struct answer_mail *answer, struct runtime_result *out, char *why,
-                        size_t why_bytes)
-{
-    out->legal = (enum answer)answer->legal;
-    out->run = answer->run;
-    out->iterations = answer->iterations;
-    out->steps = answer->steps;
-    out->duration_ns = answer->duration_ns;
-    out->iteration.mean_ns = answer->iteration_ns;
-    snprintf(why, why_bytes, "%s", answer->text);
-}
-
 enum status group_recording_close(struct group_recording *recording, struct runtime_result *out,
                                   char *why, size_t why_bytes, struct diag *diag)
 {
@@ -305,8 +288,15 @@ enum status group_recording_close(struct group_recording *recording, struct runt
         status = keeper_hear(recording, "ended", &answer, diag);
         if (!status && answer.status)
             status = diag_error(diag, (enum status)answer.status, "rank 0: %s", answer.text);
-        if (!status)
-            take_answer(&answer, out, why, why_bytes);
+        if (!status) {
+            out->legal = (enum answer)answer.legal;
+            out->run = answer.run;
+            out->iterations = answer.iterations;
+            out->steps = answer.steps;
+            out->duration_ns = answer.duration_ns;
+            out->iteration.mean_ns = answer.iteration_ns;
+            snprintf(why, why_bytes, "%s", answer.text);
+        }
     }
     keeper_free(recording->keeper);
     *recording = (struct group_recording){0};

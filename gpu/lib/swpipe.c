@@ -565,12 +565,6 @@ enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batch
     return swpipe_finish(pipe, one_serial(pipe, batches, iteration));
 }
 
-static void release_batches(struct swpipe *pipe, void *const *batches, int count)
-{
-    for (int i = 0; i < count && pipe->hooks.release; i++)
-        pipe->hooks.release(pipe->hooks.arg, pipe->first_rank + i, batches[i]);
-}
-
 /* Batches for all ranks, *taken of them; *more is false when one of them has none. */
 static enum status next_batches(struct swpipe *pipe, const struct swpipe_source *source,
                                 void **batches, int64_t iteration, int *taken, bool *more)
@@ -604,7 +598,8 @@ static enum status run_serial(struct swpipe *pipe, const struct swpipe_source *s
             status = one_serial(pipe, batches, iteration);
         else if (!status && pipe->group)
             group_end_run(pipe->group, iteration);
-        release_batches(pipe, batches, taken);
+        for (int i = 0; i < taken && pipe->hooks.release; i++)
+            pipe->hooks.release(pipe->hooks.arg, pipe->first_rank + i, batches[i]);
         taken = 0;
     }
     free(batches);

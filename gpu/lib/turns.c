@@ -90,14 +90,6 @@ enum status turns_open(struct engine *engine, bool serial, struct diag *diag)
     return engine->feeds ? STATUS_OK : diag_no_memory(diag);
 }
 
-/* A batch that no iteration begins with. */
-static void give_back_batch(const struct engine *engine, int rank, void *batch)
-{
-    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
-    if (hooks->release)
-        hooks->release(hooks->arg, rank, batch);
-}
-
 static void **turns_batch_of(const struct engine *engine, int rank, int64_t iteration)
 {
     return &feed_of(engine, rank)->batches[(size_t)iteration % engine->ahead];
@@ -106,8 +98,13 @@ static void **turns_batch_of(const struct engine *engine, int rank, int64_t iter
 static void give_back_rest(const struct engine *engine, int rank)
 {
     struct feed *feed = feed_of(engine, rank);
-    while (feed->asked > feed->begun)
-        give_back_batch(engine, rank, *turns_batch_of(engine, rank, --feed->asked));
+    while (feed->asked > feed->begun) {
+        /* A batch that no iteration begins with. */
+        void *batch = *turns_batch_of(engine, rank, --feed->asked);
+        const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+        if (hooks->release)
+            hooks->release(hooks->arg, rank, batch);
+    }
 }
 
 void turns_close(struct engine *engine)
@@ -277,17 +274,6 @@ static void tell_early_result(struct swpipe *pipe, enum retire_rule rule)
     pipe->message(pipe->message_arg, text);
 }
 
-static void turns_tell_retired(struct engine *engine, const struct iteration *iteration)
-{
-    if (iteration->result)
-        tell_early_result(engine->pipe, engine->program->plan->pipeline.retire);
-    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
-    const struct swpipe_retired retired = {iteration->number, iteration->rank, iteration->batch,
-                                           iteration->result};
-    if (hooks->retired)
-        hooks->retired(hooks->arg, &retired);
-}
-
 /* The iteration is over; the wait for it began at `began_ns`. */
 static bool retire_rank(struct engine *engine, int rank, int64_t oldest, int64_t began_ns)
 {
@@ -298,7 +284,13 @@ static bool retire_rank(struct engine *engine, int rank, int64_t oldest, int64_t
     assert(feed->retired - engine->retired < (int64_t)engine->ahead);
     feed->results[(size_t)feed->retired++ % engine->ahead] = iteration->result;
     tell_progress(engine);
-    turns_tell_retired(engine, iteration);
+    if (iteration->result)
+        tell_early_result(engine->pipe, engine->program->plan->pipeline.retire);
+    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+    const struct swpipe_retired retired = {iteration->number, iteration->rank, iteration->batch,
+                                           iteration->result};
+    if (hooks->retired)
+        hooks->retired(hooks->arg, &retired);
     if (engine->program->plan->pipeline.retire == RETIRE_DEVICE)
         iteration_clear(iteration);
     if (engine->recording.journal)

@@ -196,17 +196,6 @@ static void broker_bury(struct broker *broker, int rank)
     pthread_mutex_unlock(&broker->lock);
 }
 
-/* The welcome carries the file, so it does not go through the outbox: it is the first packet. A peer that
-   it cannot be sent to would wait for it forever. */
-static void broker_welcome(struct broker *broker, int rank)
-{
-    const int socket = broker->peers[rank].socket;
-    const struct mail mail = {
-        .kind = MAIL_WELCOME, .from = TO_BROKER, .to = rank, .number = broker->size};
-    if (socket >= 0 && !mail_send_file(socket, &mail, broker->memory))
-        broker_bury(broker, rank);
-}
-
 static void welcome_all(struct broker *broker)
 {
     if (broker->welcomed)
@@ -215,8 +204,15 @@ static void welcome_all(struct broker *broker)
         if (!broker->peers[rank].hello || broker->peers[rank].gone)
             return;
     broker->welcomed = true;
-    for (int rank = 0; rank < broker->size; rank++)
-        broker_welcome(broker, rank);
+    for (int rank = 0; rank < broker->size; rank++) {
+        /* The welcome carries the file, so it does not go through the outbox: it is the first packet. A peer that
+           it cannot be sent to would wait for it forever. */
+        const int socket = broker->peers[rank].socket;
+        const struct mail mail = {
+            .kind = MAIL_WELCOME, .from = TO_BROKER, .to = rank, .number = broker->size};
+        if (socket >= 0 && !mail_send_file(socket, &mail, broker->memory))
+            broker_bury(broker, rank);
+    }
 }
 
 /* It is here, and hears of those that went before it came. */
@@ -377,24 +373,19 @@ static bool prepare_polls(struct broker *broker)
     return on;
 }
 
-static bool broker_await_news(struct broker *broker)
-{
-    bool came = poll(broker->polls, (nfds_t)broker->size + 2, -1) >= 0;
-    int error = errno;
-    if (!came && error != EINTR) {
-        pthread_mutex_lock(&broker->lock);
-        broker->failure = error;
-        pthread_mutex_unlock(&broker->lock);
-    }
-    return came;
-}
-
 static void *broker_serve(void *arg)
 {
     struct broker *broker = arg;
     pthread_setname_np(pthread_self(), "broker");
     while (prepare_polls(broker)) {
-        if (!broker_await_news(broker))
+        bool came = poll(broker->polls, (nfds_t)broker->size + 2, -1) >= 0;
+        int error = errno;
+        if (!came && error != EINTR) {
+            pthread_mutex_lock(&broker->lock);
+            broker->failure = error;
+            pthread_mutex_unlock(&broker->lock);
+        }
+        if (!came)
             continue;
         uint64_t count;
         if (broker->polls[0].revents && read(broker->wake, &count, sizeof count) < 0)

@@ -324,20 +324,16 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
 
 /* ---- leave ----------------------------------------------------------------------------------- */
 
-static void say_goodbye(struct rendezvous *r, bool failed)
-{
-    struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER, .number = failed};
-    (void)rendezvous_send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
-    shutdown(r->socket, SHUT_RD);                 /* the reader stops */
-    pthread_join(r->reader, NULL);
-}
-
 static void rendezvous_end(struct rendezvous *r, bool failed)
 {
     if (!r)
         return;
-    if (r->started)
-        say_goodbye(r, failed);
+    if (r->started) {
+        struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER, .number = failed};
+        (void)rendezvous_send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
+        shutdown(r->socket, SHUT_RD);                 /* the reader stops */
+        pthread_join(r->reader, NULL);
+    }
     if (r->socket >= 0)
         close(r->socket);
     while (r->values) {

@@ -20,15 +20,6 @@ static bool ends_make_room(struct ends *ends)
     return true;
 }
 
-/* Only every second of those kept. */
-static void thin_out(struct ends *ends)
-{
-    ends->count /= 2;
-    for (size_t i = 0; i < ends->count; i++)
-        ends->kept[i] = ends->kept[2 * i];
-    ends->every *= 2;
-}
-
 bool ends_add(struct ends *ends, int64_t at_ns)
 {
     const struct end end = {at_ns, ends->total ? at_ns - ends->last_ns : 0};
@@ -36,8 +27,13 @@ bool ends_add(struct ends *ends, int64_t at_ns)
         ends->first_ns = at_ns;
         ends->every = 1;
     }
-    if (ends->count == ENDS_MOST)
-        thin_out(ends);
+    if (ends->count == ENDS_MOST) {
+        /* Only every second of those kept. */
+        ends->count /= 2;
+        for (size_t i = 0; i < ends->count; i++)
+            ends->kept[i] = ends->kept[2 * i];
+        ends->every *= 2;
+    }
     if (ends->total % ends->every == 0) {
         if (!ends_make_room(ends))
             return false;

@@ -83,33 +83,18 @@ static void read_entry(struct journal *journal, struct log *log, struct chunk *c
         journal_keep_open(journal, &open);
 }
 
-/* The chunk of the next entry. */
-static struct chunk *chunk_at(struct log *log)
-{
-    if (!log->at)
-        log->reading = log->at = atomic_load_explicit(&log->first, memory_order_acquire);
-    else if (log->at->read == CHUNK_ENTRIES)
-        log->at = atomic_load_explicit(&log->at->next, memory_order_acquire);
-    return log->at;
-}
-
-/* The chunk that the next entry is read from is never spent: without entries to come it stays. */
-static void recycle(struct journal *journal, struct log *log)
-{
-    while (log->reading && log->reading != log->at && log->reading->open == 0) {
-        struct chunk *next = atomic_load_explicit(&log->reading->next, memory_order_acquire);
-        journal_put_chunk(journal, log->reading);
-        log->reading = next;
-    }
-}
-
 /* Read what the pass is to read; chunks stay in the list until they are spent. */
 static size_t read_log(struct journal *journal, struct log *log)
 {
     assert(log->read <= log->until);
     size_t count = log->until - log->read;
     while (log->read < log->until) {
-        struct chunk *chunk = chunk_at(log);
+        /* The chunk of the next entry. */
+        if (!log->at)
+            log->reading = log->at = atomic_load_explicit(&log->first, memory_order_acquire);
+        else if (log->at->read == CHUNK_ENTRIES)
+            log->at = atomic_load_explicit(&log->at->next, memory_order_acquire);
+        struct chunk *chunk = log->at;
         read_entry(journal, log, chunk);
         log->read++;
         if (chunk->read == CHUNK_ENTRIES)
@@ -124,19 +109,14 @@ static int compare_pushes(const void *a, const void *b)
     return compare_i64(left->entry->stamp.number, right->entry->stamp.number);
 }
 
-/* Entries in the order of their pushes. Stamps become valid meanwhile, and one that is valid has valid ones before it
-   on its stream, and on its communicator but for functions, whose end may be stamped late: the last is asked first. */
-static void look_which_are_over(struct journal *journal)
-{
-    SORT(journal->open, journal->open_count, compare_pushes);
-    for (size_t i = journal->open_count; i-- > 0;)
-        journal->open[i].over = log_is_over(journal->open[i].entry);
-}
-
 static void close_entries(struct journal *journal)
 {
     size_t left = 0;
-    look_which_are_over(journal);
+    /* Entries in the order of their pushes. Stamps become valid meanwhile, and one that is valid has valid ones before it
+       on its stream, and on its communicator but for functions, whose end may be stamped late: the last is asked first. */
+    SORT(journal->open, journal->open_count, compare_pushes);
+    for (size_t i = journal->open_count; i-- > 0;)
+        journal->open[i].over = log_is_over(journal->open[i].entry);
     for (size_t i = 0; i < journal->open_count; i++) {
         struct open_entry *open = &journal->open[i];
         if (!open->over) {
@@ -199,19 +179,16 @@ static void read_logs(struct journal *journal, size_t *out_entries)
     for (int t = 0; t < p->thread_count; t++)
         *out_entries += read_log(journal, &journal->logs[t]);
     close_entries(journal);
-    for (int t = 0; t < p->thread_count; t++)
-        recycle(journal, &journal->logs[t]);
+    for (int t = 0; t < p->thread_count; t++) {
+        /* The chunk that the next entry is read from is never spent: without entries to come it stays. */
+        struct log *log = &journal->logs[t];
+        while (log->reading && log->reading != log->at && log->reading->open == 0) {
+            struct chunk *next = atomic_load_explicit(&log->reading->next, memory_order_acquire);
+            journal_put_chunk(journal, log->reading);
+            log->reading = next;
+        }
+    }
     journal_check(journal);
-}
-
-static void journal_pass_pass(struct journal *journal, size_t *out_entries)
-{
-    read_logs(journal, out_entries);
-    if (journal->ship)
-        journal_send_records(journal);
-    else
-        trace_writer_commit(&journal->trace);
-    journal_publish(journal);
 }
 
 /* ---- pace ------------------------------------------------------------------------------------ */
@@ -267,7 +244,12 @@ static void *write_journal(void *arg)
         size_t entries;
         stop = await_pass(journal, next_ns);
         int64_t begin_ns = device_clock_ns(), known_ns = device_now(journal->config.world);
-        journal_pass_pass(journal, &entries);
+        read_logs(journal, &entries);
+        if (journal->ship)
+            journal_send_records(journal);
+        else
+            trace_writer_commit(&journal->trace);
+        journal_publish(journal);
         int64_t end_ns = device_clock_ns();
         next_ns = begin_ns + PASS_NS;
         if (!stop && journal->replay)

@@ -359,14 +359,6 @@ static struct open_iteration *iteration_at(struct trace_writer *trace, int rank,
     return open_iteration(trace, rank, iteration);
 }
 
-/* The iteration has one more operation on the device. */
-static void note_pushed(struct trace_writer *trace, int rank, int64_t iteration)
-{
-    struct open_iteration *open = iteration_at(trace, rank, iteration);
-    if (open)
-        open->unfinished++;
-}
-
 /* One less; work of the iteration lasted until then. */
 static void trace_writer_note_over(struct trace_writer *trace, int rank, int64_t iteration,
                                    int64_t at_ns)
@@ -446,8 +438,13 @@ int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct l
     switch (entry->kind) {
     case LOG_OP:
     case LOG_CALL:
-        if (entry->stamp.number >= 0)
-            note_pushed(trace, trace->program->threads[thread].rank, entry->iteration);
+        if (entry->stamp.number >= 0) {
+            /* The iteration has one more operation on the device. */
+            struct open_iteration *open =
+                iteration_at(trace, trace->program->threads[thread].rank, entry->iteration);
+            if (open)
+                open->unfinished++;
+        }
         return host_op(trace, thread, entry);
     case LOG_RETIRE: trace_writer_retire(trace, thread, entry); break;
     case LOG_TAKE:
@@ -480,17 +477,6 @@ static int64_t started_ns(struct trace_writer *trace, const struct log_entry *en
     return free_ns > start_ns ? free_ns : start_ns;
 }
 
-static void device_figures(struct trace_writer *trace, const struct op *op, int64_t dur_ns)
-{
-    int rank = trace->program->streams[op->stream].rank;
-    trace->busy_ns[op->stream] += dur_ns;
-    trace->tasks++;
-    if (rank == 0 && op->task >= 0) {
-        trace->device_ns[op->task] += dur_ns;
-        trace->instances[op->task]++;
-    }
-}
-
 void trace_writer_device(struct trace_writer *trace, const struct log_entry *entry, int64_t from)
 {
     const struct program *p = trace->program;
@@ -504,7 +490,14 @@ void trace_writer_device(struct trace_writer *trace, const struct log_entry *ent
     trace->finished++;
     trace_writer_note_over(trace, p->streams[op->stream].rank, entry->iteration, span.end_ns);
     if (op_is_stream_work(op->kind)) {
-        device_figures(trace, op, span.end_ns - span.start_ns);
+        int64_t dur_ns = span.end_ns - span.start_ns;
+        int rank = trace->program->streams[op->stream].rank;
+        trace->busy_ns[op->stream] += dur_ns;
+        trace->tasks++;
+        if (rank == 0 && op->task >= 0) {
+            trace->device_ns[op->task] += dur_ns;
+            trace->instances[op->task]++;
+        }
         op_stats_device(&trace->op_stats, entry->op, span.end_ns - span.start_ns);
         span.task = op_name(p, op, name);
         int64_t id = trace_writer_add_span(trace, agent, &span);
@@ -575,18 +568,6 @@ static void forget_spans(struct trace_writer *trace)
     trace->known_count = kept;
 }
 
-/* Announces the iterations that are stored on all ranks. */
-static void trace_writer_tell_retired(struct trace_writer *trace)
-{
-    const struct runtime_options *options = trace->options;
-    int64_t stored = INT64_MAX;
-    for (int rank = 0; rank < trace->program->ranks; rank++)
-        if (trace->iterations[rank].first < stored)
-            stored = trace->iterations[rank].first;
-    while (options->retired && trace->status == STATUS_OK && trace->told < stored)
-        options->retired(options->retired_arg, trace->told++);
-}
-
 void trace_writer_flush(struct trace_writer *trace)
 {
     if (writes(trace))
@@ -600,7 +581,14 @@ void trace_writer_commit(struct trace_writer *trace)
     store_iterations(trace, false);
     trace->passes++;
     trace_writer_flush(trace);
-    trace_writer_tell_retired(trace);
+    /* Announces the iterations that are stored on all ranks. */
+    const struct runtime_options *options = trace->options;
+    int64_t stored = INT64_MAX;
+    for (int rank = 0; rank < trace->program->ranks; rank++)
+        if (trace->iterations[rank].first < stored)
+            stored = trace->iterations[rank].first;
+    while (options->retired && trace->status == STATUS_OK && trace->told < stored)
+        options->retired(options->retired_arg, trace->told++);
 }
 
 /* A step is one of many of its agent. */

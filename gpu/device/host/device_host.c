@@ -250,22 +250,17 @@ static struct host_stream *streams_of(const struct host_world *world, int rank)
     return world->devices[rank] ? world->devices[rank]->streams : NULL;
 }
 
-/* Report what every stream waited for before the end; without memory, no report. */
-static void keep_last_words(struct host_world *world)
-{
-    char text[WAIT_TEXT];
-    for (int rank = 0; rank < world->base.config.ranks; rank++)
-        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
-            if (stream_explain(at, text))
-                at->last_words = strdup(text);
-}
-
 void world_fail_all(struct host_world *world, const char *why)
 {
     if (world->aborted)
         return;
     world->aborted = true;
-    keep_last_words(world);
+    /* Report what every stream waited for before the end; without memory, no report. */
+    char text[WAIT_TEXT];
+    for (int rank = 0; rank < world->base.config.ranks; rank++)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
+            if (stream_explain(at, text))
+                at->last_words = strdup(text);
     if (!world->failure.status) {
         world->failure.status = STATUS_VIOLATED;
         snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);

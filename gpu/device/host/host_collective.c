@@ -224,9 +224,14 @@ static bool host_collective_leave(struct host_comm_channel *channel, struct meet
     return true;
 }
 
-/* Those that no thread serves are to be taken out of their streams. */
-static void dismiss(const struct host_comm_channel *channel, const struct meeting *meeting)
+/* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up, for which the caller sees
+   to. */
+static void adjourn(struct host_comm_channel *channel, struct meeting *meeting)
 {
+    meeting->moving = false;
+    meeting->done = true;
+    meeting_changed(meeting);
+    /* Those that no thread serves are to be taken out of their streams. */
     struct host_world *world = channel->world;
     for (int place = 0; place < channel->count; place++) {
         struct entry *entry = meeting->arrived[place] ? meeting->arrived[place]->entry : NULL;
@@ -235,16 +240,6 @@ static void dismiss(const struct host_comm_channel *channel, const struct meetin
         entry->stream->next_met = world->met;
         world->met = entry->stream;
     }
-}
-
-/* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up, for which the caller sees
-   to. */
-static void adjourn(struct host_comm_channel *channel, struct meeting *meeting)
-{
-    meeting->moving = false;
-    meeting->done = true;
-    meeting_changed(meeting);
-    dismiss(channel, meeting);
     for (int place = 0; place < channel->count; place++)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
             host_collective_leave(channel, meeting, place, NULL))
@@ -294,17 +289,6 @@ static void host_collective_deliver(struct host_comm_channel *channel, struct me
         pthread_mutex_lock(lock);
     }
     world_unlock(channel->world);
-}
-
-static void help(struct host_comm_channel *channel, struct meeting *meeting)
-{
-    struct piecework *work = meeting->shared;
-    assert(meeting->moving && work->helpers >= 0);
-    work->helpers++;
-    world_unlock(channel->world);
-    delivery_move_pieces(work);
-    pthread_mutex_lock(&channel->world->lock);
-    work->helpers--;
 }
 
 /* All members are here: move the data of all. */
@@ -462,15 +446,6 @@ static void keep_block(struct entry *entry)
                     kept.end - kept.begin);
 }
 
-/* Behind a collective that another process has moved, or has moved a part of. */
-static void unstage_recv(struct entry *entry)
-{
-    const struct device_collective *what = &entry->op.collective;
-    if (!stream_failed(entry->stream))
-        copy_rest(entry->stream->world, what->staging.to, ref_address(what->recv),
-                  what->staging.to_bytes, kept_of(entry));
-}
-
 /* ---- or from desk to desk -------------------------------------------------------------------- */
 
 static struct delivery desk_delivery(const struct host_comm_channel *channel,
@@ -560,7 +535,13 @@ void comm_perform_collective(struct entry *entry)
         else if (meeting->takes && !meeting->took[me] && can_move(channel, meeting))
             take_own(channel, meeting, stream, me);
         else if (meeting->shared && delivery_goes_on(meeting->shared)) {
-            help(channel, meeting);
+            struct piecework *work = meeting->shared;
+            assert(meeting->moving && work->helpers >= 0);
+            work->helpers++;
+            world_unlock(channel->world);
+            delivery_move_pieces(work);
+            pthread_mutex_lock(&channel->world->lock);
+            work->helpers--;
             has_spun = link;
         } else if (!has_spun) {
             has_spun = true;
@@ -572,8 +553,13 @@ void comm_perform_collective(struct entry *entry)
         link_leave(link, channel, meeting->position, host_comm_rank_of(entry), &stream->failure);
     bool elsewhere = link && !meeting->moved_here && (!meeting->takes || meeting->adds);
     host_collective_leave(channel, meeting, me, &stream->failure);
-    if (elsewhere)
-        unstage_recv(entry);
+    if (elsewhere) {
+        /* Behind a collective that another process has moved, or has moved a part of. */
+        const struct device_collective *what = &entry->op.collective;
+        if (!stream_failed(entry->stream))
+            copy_rest(entry->stream->world, what->staging.to, ref_address(what->recv),
+                      what->staging.to_bytes, kept_of(entry));
+    }
 }
 
 /* ---- without a thread ------------------------------------------------------------------------ */

@@ -34,21 +34,16 @@ enum { MOST_SPARE = 64 }; /* meetings of a channel */
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static void meeting_free(struct meeting *meeting, int count)
-{
-    for (int place = 0; place < count; place++)
-        if (meeting->arrived[place] && !meeting->arrived[place]->entry)
-            guest_free(guest_of(meeting->arrived[place]));
-    free(meeting);
-}
-
 static void free_meetings(struct host_comm_channel *channel)
 {
     for (int list = 0; list < MEETING_LISTS; list++)
         while (channel->meetings[list]) {
             struct meeting *meeting = channel->meetings[list];
             channel->meetings[list] = meeting->next;
-            meeting_free(meeting, channel->count);
+            for (int place = 0; place < channel->count; place++)
+                if (meeting->arrived[place] && !meeting->arrived[place]->entry)
+                    guest_free(guest_of(meeting->arrived[place]));
+            free(meeting);
         }
     while (channel->spare) {
         struct meeting *meeting = channel->spare;
@@ -423,19 +418,6 @@ static void explain_group(const struct entry *entry, char *out, size_t size)
     }
 }
 
-/* Those that have not taken what they get. */
-static void explain_takings(const struct host_comm_channel *channel, const struct meeting *meeting,
-                            char *out, size_t size)
-{
-    const char *between = "rank ";
-    for (int place = 0; place < channel->count; place++)
-        if (!meeting->took[place]) {
-            host_comm_append(out, size, "%s%d", between, channel->members[place]);
-            between = ", ";
-        }
-    host_comm_append(out, size, " to copy the data");
-}
-
 /* All members are there; their data has not moved. */
 static void explain_data(const struct host_comm_channel *channel, const struct meeting *meeting,
                          char *out, size_t size)
@@ -443,9 +425,16 @@ static void explain_data(const struct host_comm_channel *channel, const struct m
     int mover = meeting_mover(channel, meeting), from = meeting->unreached;
     if (from >= 0)
         host_comm_append(out, size, "the data of rank %d", from);
-    else if (meeting->takes)
-        explain_takings(channel, meeting, out, size);
-    else if (meeting->moving)
+    else if (meeting->takes) {
+        /* Those that have not taken what they get. */
+        const char *between = "rank ";
+        for (int place = 0; place < channel->count; place++)
+            if (!meeting->took[place]) {
+                host_comm_append(out, size, "%s%d", between, channel->members[place]);
+                between = ", ";
+            }
+        host_comm_append(out, size, " to copy the data");
+    } else if (meeting->moving)
         host_comm_append(out, size, "the data to be copied");
     else if (mover >= 0)
         host_comm_append(out, size, "rank %d to move the data", mover);

@@ -61,24 +61,18 @@ static void host_group_take_back(struct host_comm_channel *channel, const struct
 #define TAG_PIECES(what)                                                                           \
     (what)->tag ? "'" : "", (what)->tag ? (what)->tag : "a message", (what)->tag ? "'" : ""
 
-static void describe_pair(const struct host_comm_channel *channel, const struct host_part *a,
-                          const struct host_part *b, struct failure *out)
-{
-    const struct host_part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
-    out->status = STATUS_VIOLATED;
-    snprintf(out->text, sizeof out->text,
-             "point-to-point mismatch on communicator %s: rank %d sends " TAG_FORMAT
-             " of %lld bytes, rank %d receives " TAG_FORMAT " of %lld bytes",
-             channel->name, send->from, TAG_PIECES(send->what), (long long)send->what->bytes,
-             send->to, TAG_PIECES(receive->what), (long long)receive->what->bytes);
-}
-
 /* Tell both ends that they do not fit; a guest's part is gone then. */
 static void fail_pair(struct host_comm_channel *channel, struct host_part *a, struct host_part *b)
 {
     struct host_part *parts[] = {a, b};
     struct failure failure;
-    describe_pair(channel, a, b, &failure);
+    const struct host_part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
+    failure.status = STATUS_VIOLATED;
+    snprintf(failure.text, sizeof failure.text,
+             "point-to-point mismatch on communicator %s: rank %d sends " TAG_FORMAT
+             " of %lld bytes, rank %d receives " TAG_FORMAT " of %lld bytes",
+             channel->name, send->from, TAG_PIECES(send->what), (long long)send->what->bytes,
+             send->to, TAG_PIECES(receive->what), (long long)receive->what->bytes);
     for (int i = 0; i < 2; i++)
         if (parts[i]->entry) {
             stream_fail(parts[i]->entry->stream, failure.status, "%s", failure.text);

@@ -593,16 +593,6 @@ void link_settle_channel(struct host_link *link, struct host_comm_channel *chann
         make_claim(link, channel);
 }
 
-static void free_claims(struct host_link *link)
-{
-    while (link->claims) {
-        struct claim_page *page = link->claims;
-        link->claims = page->next;
-        rendezvous_free(link->rendezvous, (void *)page->words, CLAIM_BYTES, page->offset);
-        free(page);
-    }
-}
-
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 enum status link_alloc(struct host_link *link, struct host_buffer *buffer, struct diag *diag)
@@ -638,7 +628,12 @@ void link_close(struct host_link *link)
 {
     rendezvous_listen(link->rendezvous, NULL, NULL);
     comm_forget_channels(link->world);
-    free_claims(link);
+    while (link->claims) {
+        struct claim_page *page = link->claims;
+        link->claims = page->next;
+        rendezvous_free(link->rendezvous, (void *)page->words, CLAIM_BYTES, page->offset);
+        free(page);
+    }
     while (link->early) {
         struct host_link_early *early = link->early;
         link->early = early->next;

@@ -84,14 +84,6 @@ static struct host_stream *find_ready(struct host_device *device, struct host_st
     return NULL;
 }
 
-/* Where no thread looks any more, another is called for a stream that is ready. */
-static void leave_rest(struct host_device *device)
-{
-    struct host_stream *rest = device->looking == 0 ? find_ready(device, NULL) : NULL;
-    if (rest)
-        stream_kick(rest);
-}
-
 /* Until it is called; false: the device closes. */
 static bool sleep_until_called(struct host_server *self)
 {
@@ -104,21 +96,16 @@ static bool sleep_until_called(struct host_server *self)
     return !device->closing;
 }
 
-static void name_thread(const struct host_device *device)
-{
-    char name[16]; /* what the kernel keeps */
-    snprintf(name, sizeof name, "r%d.device", device->base.rank);
-    pthread_setname_np(pthread_self(), name);
-    nvtx_name_thread(name);
-    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
-}
-
 static void *serve(void *arg)
 {
     struct host_server *self = arg;
     struct host_device *device = self->device;
     struct host_stream *stream = NULL, *last = NULL;
-    name_thread(device);
+    char name[16]; /* what the kernel keeps */
+    snprintf(name, sizeof name, "r%d.device", device->base.rank);
+    pthread_setname_np(pthread_self(), name);
+    nvtx_name_thread(name);
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
     cores_join();
     pthread_mutex_lock(&device->world->lock);
     device->looking++;
@@ -129,7 +116,10 @@ static void *serve(void *arg)
             assert(!stream->served && device->looking > 0);
             stream->served = true;
             device->looking--;
-            leave_rest(device);
+            /* Where no thread looks any more, another is called for a stream that is ready. */
+            struct host_stream *rest = device->looking == 0 ? find_ready(device, NULL) : NULL;
+            if (rest)
+                stream_kick(rest);
             stream_serve(stream); /* this thread looks again */
             last = stream;
             has_spun = false;

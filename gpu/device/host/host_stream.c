@@ -59,13 +59,6 @@ static void stream_check(const struct host_stream *stream)
 }
 #endif
 
-/* An event means a place that its stream has come to, or comes to with its next push. */
-static void event_check(const struct host_event *event)
-{
-    assert(!event->last.stream || event->last.count <= event->last.stream->pushed + 1);
-    (void)event;
-}
-
 /* ---- failing --------------------------------------------------------------------------------- */
 
 void stream_fail(struct host_stream *stream, enum status status, const char *format, ...)
@@ -251,16 +244,6 @@ static void entry_retire(struct entry *entry)
     stream->spare_count++;
 }
 
-/* Others may go on: threads that wait, and streams of the device whose head is a wait. */
-static void announce(struct host_stream *stream)
-{
-    stream->goal = UINT64_MAX;
-    world_ring(stream->world, &stream->ring);
-    for (struct host_stream *at = stream->device->streams; at; at = at->next)
-        if (at != stream)
-            stream_kick(at);
-}
-
 /* A wait begins when it becomes the head: no thread serves it before it is over. */
 static void begin_wait(struct entry *entry, int64_t now_ns)
 {
@@ -314,8 +297,14 @@ static void host_stream_finish(struct host_stream *stream)
         stream->finished++;
     if (comm)
         comm_retire(comm, !stream_failed(stream));
-    if (stream->finished >= stream->goal || stream_failed(stream))
-        announce(stream);
+    if (stream->finished >= stream->goal || stream_failed(stream)) {
+        /* Others may go on: threads that wait, and streams of the device whose head is a wait. */
+        stream->goal = UINT64_MAX;
+        world_ring(stream->world, &stream->ring);
+        for (struct host_stream *at = stream->device->streams; at; at = at->next)
+            if (at != stream)
+                stream_kick(at);
+    }
     if (entry->op.turn.leaves && !stream_failed(stream))
         gate_leave(entry->op.turn.gate, entry->op.turn.finish);
     entry_retire(entry);
@@ -455,17 +444,6 @@ enum status host_stream_open(struct device *device, const char *name, struct dev
     return STATUS_OK;
 }
 
-/* A failed stream tells until the device closes for which work it waited; events behind that are not reached. */
-static void put_aside(struct host_stream *stream)
-{
-    struct host_stream **link = &stream->device->streams;
-    while (*link != stream)
-        link = &(*link)->next;
-    *link = stream->next;
-    stream->next_closed = stream->device->closed;
-    stream->device->closed = stream;
-}
-
 void host_stream_close(struct device_stream *base)
 {
     struct host_stream *stream = (struct host_stream *)base;
@@ -475,8 +453,15 @@ void host_stream_close(struct device_stream *base)
         stream_wait(stream, stream->pushed, DEVICE_FOREVER);
     assert(stream->device->stream_count > 0);
     stream->device->stream_count--;
-    if (!stream_failed(stream))
-        put_aside(stream);
+    if (!stream_failed(stream)) {
+        /* A failed stream tells until the device closes for which work it waited; events behind that are not reached. */
+        struct host_stream **link = &stream->device->streams;
+        while (*link != stream)
+            link = &(*link)->next;
+        *link = stream->next;
+        stream->next_closed = stream->device->closed;
+        stream->device->closed = stream;
+    }
     world_unlock(stream->world);
 }
 
@@ -593,8 +578,12 @@ static enum status host_stream_issue(struct entry *entry, struct diag *diag)
         entry->awaited = ((struct host_event *)entry->op.event)->last;
     if (entry->op.kind == DEVICE_OP_RECORD)
         ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
-    if (entry->op.kind == DEVICE_OP_WAIT || entry->op.kind == DEVICE_OP_RECORD)
-        event_check((const struct host_event *)entry->op.event);
+    if (entry->op.kind == DEVICE_OP_WAIT || entry->op.kind == DEVICE_OP_RECORD) {
+        /* An event means a place that its stream has come to, or comes to with its next push. */
+        const struct host_event *event = (const struct host_event *)entry->op.event;
+        assert(!event->last.stream || event->last.count <= event->last.stream->pushed + 1);
+        (void)event;
+    }
     host_stream_append(entry);
     stream_settle(stream->world); /* the entry is used again, perhaps */
     return STATUS_OK;
@@ -632,13 +621,6 @@ static bool needs_no_entry(const struct host_stream *stream, const struct device
         return true;
     return op->kind == DEVICE_OP_WAIT &&
            (((const struct host_event *)op->event)->last.stream == stream || is_reached(op));
-}
-
-static void host_stream_skip(struct host_stream *stream, const struct device_op *op)
-{
-    stream->device->pushes++;
-    if (op->kind == DEVICE_OP_RECORD)
-        ((struct host_event *)op->event)->last = (struct place){stream, stream->pushed};
 }
 
 /* Is it over as soon as it is in the stream? */
@@ -699,9 +681,11 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
         return host_graph_keep(stream, op, stamp, diag);
     enum status status = STATUS_OK;
     pthread_mutex_lock(&stream->world->lock);
-    if (needs_no_entry(stream, op, stamp))
-        host_stream_skip(stream, op);
-    else if (takes_no_time(stream, op))
+    if (needs_no_entry(stream, op, stamp)) {
+        stream->device->pushes++;
+        if (op->kind == DEVICE_OP_RECORD)
+            ((struct host_event *)op->event)->last = (struct place){stream, stream->pushed};
+    } else if (takes_no_time(stream, op))
         host_stream_pass(stream, op, stamp);
     else
         status = host_stream_push(stream, op, stamp, diag);
