@@ -212,14 +212,6 @@ static bool frontier_picture_is_shown(const struct frontier *f, int schedule, bo
     return false;
 }
 
-static void number_schedules(struct frontier_picture_sheet *sheet)
-{
-    int next = 0;
-    for (int s = FRONTIER_AS_GIVEN; s < AXIS_MOST && (s < 0 || generate_name((size_t)s)); s++)
-        if (frontier_picture_is_shown(sheet->f, s, false))
-            sheet->number[s + 1] = next++;
-}
-
 static void frontier_picture_describe(const struct candidate *candidate, char *out, size_t size)
 {
     size_t used = 0;
@@ -321,15 +313,6 @@ static void draw_leader(const struct frontier_picture_sheet *sheet, double x, do
     draw_bar(sheet, spot->x, fmin(y, spot->y), 0.5, fabs(spot->y - y), INK);
 }
 
-static void draw_point(const struct frontier_picture_sheet *sheet,
-                       const struct candidate *candidate)
-{
-    const struct spot *spot = &sheet->spots[candidate - sheet->f->candidates];
-    draw_leader(sheet, frontier_picture_x_of(sheet, (double)candidate->bytes),
-                frontier_picture_y_of(sheet, candidate->microbatch_ns), spot);
-    draw_square(sheet, spot->x, spot->y, spot->size, candidate, candidate->at[AXIS_SCHEDULE]);
-}
-
 /* From each point to the right as far as the next one, then down to it. */
 static void draw_stairs(const struct frontier_picture_sheet *sheet)
 {
@@ -388,8 +371,14 @@ static void frontier_picture_draw_all(const struct frontier_picture_sheet *sheet
     frontier_picture_draw_limit(sheet);
     draw_stairs(sheet);
     for (size_t i = sheet->f->count; i-- > 0;)
-        if (sheet->f->candidates[i].fate == FATE_PROVED)
-            draw_point(sheet, &sheet->f->candidates[i]);
+        if (sheet->f->candidates[i].fate == FATE_PROVED) {
+            const struct candidate *candidate = &sheet->f->candidates[i];
+            const struct spot *spot = &sheet->spots[candidate - sheet->f->candidates];
+            draw_leader(sheet, frontier_picture_x_of(sheet, (double)candidate->bytes),
+                        frontier_picture_y_of(sheet, candidate->microbatch_ns), spot);
+            draw_square(sheet, spot->x, spot->y, spot->size, candidate,
+                        candidate->at[AXIS_SCHEDULE]);
+        }
     draw_legend(sheet);
 }
 
@@ -404,7 +393,10 @@ static enum status frontier_picture_draw_body_of(void *context, const struct dra
     sheet.spots = calloc(sheet.f->count + 1, sizeof *sheet.spots);
     if (sheet.spots) {
         find_sides(&sheet);
-        number_schedules(&sheet);
+        int next = 0;
+        for (int s = FRONTIER_AS_GIVEN; s < AXIS_MOST && (s < 0 || generate_name((size_t)s)); s++)
+            if (frontier_picture_is_shown(sheet.f, s, false))
+                sheet.number[s + 1] = next++;
         place_squares(&sheet);
         frontier_picture_draw_all(&sheet);
     }

@@ -99,17 +99,6 @@ static int memory_width(const struct frontier *f)
     return f->has_bytes ? (int)strlen("2.39 GiB") : (int)strlen("activations");
 }
 
-/* Of the rank with the least room, and with the most. */
-static void print_fit(const struct candidate *candidate, int width, FILE *out)
-{
-    char text[32];
-    if (candidate->held_least == candidate->held_most)
-        snprintf(text, sizeof text, "%d", candidate->held_most);
-    else
-        snprintf(text, sizeof text, "%d to %d", candidate->held_least, candidate->held_most);
-    fprintf(out, "  %*s", width, text);
-}
-
 static void print_choice(const struct frontier *f, const struct candidate *candidate, FILE *out)
 {
     for (int a = 0; a < AXES; a++) {
@@ -119,9 +108,16 @@ static void print_choice(const struct frontier *f, const struct candidate *candi
             continue;
         if (words)
             fprintf(out, "  %-*s", width, axis_word((enum axis)a, candidate->at[a]));
-        else if (a == AXIS_HELD && candidate->at[a] == HELD_FIT)
-            print_fit(candidate, width, out);
-        else if ((number = frontier_report_number_of(f, candidate, (enum axis)a)) > 0)
+        else if (a == AXIS_HELD && candidate->at[a] == HELD_FIT) {
+            /* Of the rank with the least room, and with the most. */
+            char text[32];
+            if (candidate->held_least == candidate->held_most)
+                snprintf(text, sizeof text, "%d", candidate->held_most);
+            else
+                snprintf(text, sizeof text, "%d to %d", candidate->held_least,
+                         candidate->held_most);
+            fprintf(out, "  %*s", width, text);
+        } else if ((number = frontier_report_number_of(f, candidate, (enum axis)a)) > 0)
             fprintf(out, "  %*d", width, number);
         else
             fprintf(out, "  %*s", width, "-");
@@ -153,15 +149,6 @@ static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_
         snprintf(out, UNITS_TEXT, "%.4g", (double)bytes / FRONTIER_ACTIVATION);
 }
 
-/* Memory beside the bytes that are held, of the rank with the least. */
-static void print_left(const struct frontier *f, const struct candidate *candidate, FILE *out)
-{
-    char left[UNITS_TEXT] = "";
-    if (has_left(f))
-        show_memory(f, candidate->left_bytes, left);
-    fprintf(out, *left ? "  %8s\n" : "%s\n", left);
-}
-
 /* The verdict of one that is not proved: which property is violated, how much memory it lacks. */
 static void print_fate(const struct frontier *f, const struct candidate *candidate, FILE *out)
 {
@@ -187,7 +174,11 @@ static void print_candidate(const struct frontier *f, const struct candidate *ca
         units_show_time(candidate->microbatch_ns / samples, each);
         fprintf(out, "  %9s  %9s  %6.2f%%  %*s", step, each, 100 * candidate->bubble,
                 memory_width(f), memory);
-        print_left(f, candidate, out);
+        /* Memory beside the bytes that are held, of the rank with the least. */
+        char left[UNITS_TEXT] = "";
+        if (has_left(f))
+            show_memory(f, candidate->left_bytes, left);
+        fprintf(out, *left ? "  %8s\n" : "%s\n", left);
         return;
     }
     fprintf(out, "  %9s  %9s  %7s  %*s", "-", "-", "-", memory_width(f), memory);
@@ -202,18 +193,6 @@ static bool is_best_of_others(const struct frontier *f, size_t i)
     for (size_t j = 0; first && j < i; j++)
         first = f->candidates[j].at[AXIS_SCHEDULE] != candidate->at[AXIS_SCHEDULE];
     return first;
-}
-
-static void print_schedules(const struct frontier *f, FILE *out)
-{
-    const char *head = "\nother schedules, the best of each\n";
-    for (size_t i = 0; i < f->count; i++) {
-        if (!is_best_of_others(f, i))
-            continue;
-        fputs(head, out);
-        head = "";
-        print_candidate(f, &f->candidates[i], out);
-    }
 }
 
 static size_t count_tried(const struct frontier *f)
@@ -246,18 +225,6 @@ static void print_completeness(const struct frontier *f, FILE *out)
     fprintf(out, "\n");
 }
 
-static void frontier_report_print_counts(const struct frontier *f, FILE *out)
-{
-    size_t tried = count_tried(f);
-    fprintf(out, "\ntried %zu candidate%s: %zu proved", tried, tried == 1 ? "" : "s",
-            f->fates[FATE_PROVED]);
-    for (int fate = FATE_PROVED - 1; fate_is_tried((enum fate)fate); fate--)
-        if (f->fates[fate])
-            fprintf(out, ", %zu %s", f->fates[fate], fate_key((enum fate)fate));
-    fprintf(out, "\n");
-    print_completeness(f, out);
-}
-
 /* The candidate that lacks least, where nothing fits. */
 static void print_lightest(const struct frontier *f, FILE *out)
 {
@@ -283,9 +250,24 @@ void frontier_print(const struct frontier *f, bool quiet, FILE *out)
         for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++)
             print_candidate(f, &f->candidates[i], out);
     }
-    if (!quiet)
-        print_schedules(f, out);
-    frontier_report_print_counts(f, out);
+    if (!quiet) {
+        const char *head = "\nother schedules, the best of each\n";
+        for (size_t i = 0; i < f->count; i++) {
+            if (!is_best_of_others(f, i))
+                continue;
+            fputs(head, out);
+            head = "";
+            print_candidate(f, &f->candidates[i], out);
+        }
+    }
+    size_t tried = count_tried(f);
+    fprintf(out, "\ntried %zu candidate%s: %zu proved", tried, tried == 1 ? "" : "s",
+            f->fates[FATE_PROVED]);
+    for (int fate = FATE_PROVED - 1; fate_is_tried((enum fate)fate); fate--)
+        if (f->fates[fate])
+            fprintf(out, ", %zu %s", f->fates[fate], fate_key((enum fate)fate));
+    fprintf(out, "\n");
+    print_completeness(f, out);
     if (f->fates[FATE_PROVED])
         return;
     fprintf(out, "no candidate is proved and within the limits\n");
@@ -315,14 +297,6 @@ static void write_candidate(const struct frontier *f, const struct candidate *ca
     json_put_double(json, "bubble_rate", candidate->bubble);
 }
 
-static void frontier_report_put_bytes(const struct frontier *f, const struct candidate *candidate,
-                                      struct json *json)
-{
-    json_put_int(json, "bytes", candidate->bytes);
-    if (has_left(f))
-        json_put_int(json, "left_bytes", candidate->left_bytes);
-}
-
 void frontier_write(const struct frontier *f, struct json *json)
 {
     json_begin_document(json, DOCUMENT_FRONTIER);
@@ -338,9 +312,11 @@ void frontier_write(const struct frontier *f, struct json *json)
         if (!fate_is_tried(f->candidates[i].fate))
             continue;
         write_candidate(f, &f->candidates[i], json);
-        if (f->has_bytes)
-            frontier_report_put_bytes(f, &f->candidates[i], json);
-        else
+        if (f->has_bytes) {
+            json_put_int(json, "bytes", f->candidates[i].bytes);
+            if (has_left(f))
+                json_put_int(json, "left_bytes", f->candidates[i].left_bytes);
+        } else
             json_put_double(json, "activations",
                             (double)f->candidates[i].bytes / FRONTIER_ACTIVATION);
         json_end_object(json);

@@ -7,15 +7,6 @@
 #include "check/stopwatch.h"
 #include "finding.h"
 
-/* "race, in some interleavings: ..." */
-static void describe_violation(const struct verify_report *report, struct quick_proof *out)
-{
-    bool always = report->outcome[report->first] == OUTCOME_ALWAYS;
-    out->outcome = always && report->first == PROPERTY_DEADLOCK ? QUICK_MUST_HANG : QUICK_VIOLATED;
-    snprintf(out->sentence, sizeof out->sentence, "%s, %s: %s", property_key(report->first),
-             always ? "always" : "in some interleavings", report->stories[report->first].sentence);
-}
-
 /* "not proved by structure, nor within the time for it: race, lifetime" */
 static void describe_unknown(const struct verify_report *report, struct quick_proof *out)
 {
@@ -44,7 +35,11 @@ static enum status quick_proof_describe(const struct finding *finding, struct ar
         describe_unknown(report, out);
     if (report->verdict != VERDICT_VIOLATED)
         return STATUS_OK;
-    describe_violation(report, out);
+    /* "race, in some interleavings: ..." */
+    bool always = report->outcome[report->first] == OUTCOME_ALWAYS;
+    out->outcome = always && report->first == PROPERTY_DEADLOCK ? QUICK_MUST_HANG : QUICK_VIOLATED;
+    snprintf(out->sentence, sizeof out->sentence, "%s, %s: %s", property_key(report->first),
+             always ? "always" : "in some interleavings", report->stories[report->first].sentence);
     return verdict_print(&style, &view, story);
 }
 

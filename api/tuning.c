@@ -13,7 +13,7 @@ enum { CONTEXT = 3, MAX_PARTS = 12 };
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static void tuning_warn(const struct tune *tune, struct diag *diag)
+enum status tuning_check(const struct tune *tune, struct diag *diag)
 {
     const char *name = tune->given.name;
     if (tune->verdict != VERDICT_PROVED)
@@ -22,11 +22,6 @@ static void tuning_warn(const struct tune *tune, struct diag *diag)
     coverage_warn(&tune->given, diag);
     if (tune->options->memory_bytes >= 0 && tune->iteration_bytes + tune->shared_bytes == 0)
         diag_warn(diag, "%s gives no buffer a size: --memory limits nothing", name);
-}
-
-enum status tuning_check(const struct tune *tune, struct diag *diag)
-{
-    tuning_warn(tune, diag);
     if (tune->has_view || tune->options->allow_stale)
         return STATUS_OK;
     diag_error(diag, STATUS_VIOLATED, "%s hangs: its results are unknown", tune->given.name);
@@ -140,22 +135,17 @@ static void print_table(const struct tuning *o, FILE *out)
         tuning_print_cycle("after that by", b, out);
 }
 
-static void tuning_print_counts(const struct tune *tune, FILE *out)
+void tuning_print(const struct tuning *o, bool quiet, FILE *out)
 {
+    const struct tune *tune = o->tune;
+    fprintf(out, "%s, %s driver\n\n", tune->given.name, driver_key(tune->options->driver));
+    print_table(o, out);
     const struct tune_counts *counts = &tune->counts;
     fprintf(out, "  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted",
             "tried", counts->tried, counts->proved, counts->predicted);
     if (counts->stale)
         fprintf(out, ", %" PRIu64 " faster ones have other results", counts->stale);
     fputc('\n', out);
-}
-
-void tuning_print(const struct tuning *o, bool quiet, FILE *out)
-{
-    const struct tune *tune = o->tune;
-    fprintf(out, "%s, %s driver\n\n", tune->given.name, driver_key(tune->options->driver));
-    print_table(o, out);
-    tuning_print_counts(tune, out);
     if (!o->better) {
         fprintf(out, "\n%s\n",
                 tune->first_score.unfit ? "no candidate is proved and within the limits"

@@ -27,15 +27,6 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
-/* Ranks may have data for different numbers of them. */
-static void verdict_print_iterations(const struct verify_report *report, FILE *out)
-{
-    fprintf(out, "%" PRId64, report->iterations);
-    if (report->most_iterations > report->iterations)
-        fprintf(out, " to %" PRId64, report->most_iterations);
-    fprintf(out, " iteration%s", plural((size_t)report->most_iterations));
-}
-
 static void print_reach(const struct verify_report *report, FILE *out)
 {
     if (report->verdict == VERDICT_VIOLATED && report->stories[report->first].step_count == 0)
@@ -56,8 +47,13 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fputs("every interleaving", out);
     else if (report->iterations < 0)
         fputs("any number of iterations", out);
-    else
-        verdict_print_iterations(report, out);
+    else {
+        /* Ranks may have data for different numbers of them. */
+        fprintf(out, "%" PRId64, report->iterations);
+        if (report->most_iterations > report->iterations)
+            fprintf(out, " to %" PRId64, report->most_iterations);
+        fprintf(out, " iteration%s", plural((size_t)report->most_iterations));
+    }
     if (report->any_ranks && report->verdict == VERDICT_PROVED)
         fputs(", any number of ranks", out);
     if (report->driver_named)
@@ -115,17 +111,6 @@ static void print_verdict(const struct verdict_view *view, FILE *out)
     }
     fputs("proved but for ", out);
     tell_reasons(view, print_reason, &listing);
-}
-
-/* Of a violation: the job may have had an order that the plan lacks. */
-static void verdict_print_unrecorded(const struct verdict_view *view, FILE *out)
-{
-    struct verdict_listing listing = {out, ""};
-    char text[COVERAGE_TEXT];
-    fputs("  the plan does not have: ", out);
-    for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
-        print_reason(&listing, coverage_unrecorded(&view->coverage->unrecorded[i], text));
-    fputc('\n', out);
 }
 
 enum { PLAN_COLUMNS = 35 }; /* of a plan's name at the beginning of a line */
@@ -242,18 +227,6 @@ static void print_agent(const struct story_blocked *blocked, char mark,
             columns_fill(blocked->agent, columns->agent), "", blocked->waits_for);
 }
 
-static void verdict_print_blocked(const struct story *story, const struct verdict_columns *columns,
-                                  FILE *out)
-{
-    if (story->blocked_count > 0)
-        fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
-              out);
-    for (size_t i = 0; i < story->blocked_count; i++)
-        print_agent(&story->blocked[i], story->blocked[i].in_cycle ? '*' : ' ', columns, out);
-    if (story->cycle_count > 0)
-        verdict_print_cycle(story, out);
-}
-
 /* The agents of the cycle alone, in its order. */
 static void print_ring(const struct story *story, const struct verdict_columns *columns, FILE *out)
 {
@@ -285,7 +258,13 @@ static enum status print_story(const struct verdict_style *style, const struct s
     if (is_long) /* a long story tells its end first */
         print_ring(story, &columns, out);
     verdict_print_steps(story, lines, count, whole, &columns, out);
-    verdict_print_blocked(story, &columns, out);
+    if (story->blocked_count > 0)
+        fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
+              out);
+    for (size_t i = 0; i < story->blocked_count; i++)
+        print_agent(&story->blocked[i], story->blocked[i].in_cycle ? '*' : ' ', &columns, out);
+    if (story->cycle_count > 0)
+        verdict_print_cycle(story, out);
     return STATUS_OK;
 }
 
@@ -354,8 +333,15 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     report->outcome[p] == OUTCOME_ALWAYS ? "always" : "in some interleavings",
                     report->stories[p].sentence);
-    if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0)
-        verdict_print_unrecorded(view, out);
+    if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0) {
+        /* Of a violation: the job may have had an order that the plan lacks. */
+        struct verdict_listing listing = {out, ""};
+        char text[COVERAGE_TEXT];
+        fputs("  the plan does not have: ", out);
+        for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
+            print_reason(&listing, coverage_unrecorded(&view->coverage->unrecorded[i], text));
+        fputc('\n', out);
+    }
     if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
     enum status status = print_story(style, &report->stories[report->first], out);
@@ -387,24 +373,9 @@ static void put_number_or_null(struct json *json, const char *key, int64_t value
         json_int(json, value);
 }
 
-static void write_properties(const struct verify_report *report, struct json *json)
-{
-    json_begin_object_at(json, "properties");
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        json_put_string(json, property_key((enum property)p), outcome_key(report->outcome[p]));
-    json_end_object(json);
-}
-
 static void write_reason(void *json, const char *reason)
 {
     json_string(json, reason);
-}
-
-static void write_but_for(const struct verdict_view *view, struct json *json)
-{
-    json_begin_array_at(json, "but_for");
-    tell_reasons(view, write_reason, json);
-    json_end_array(json);
 }
 
 static void verdict_write_steps(const struct story *story, struct json *json)
@@ -499,14 +470,19 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_bool(json, "driver_of_plan", report->driver_named);
     json_put_string(json, "file", report->file);
     json_put_string(json, "verdict", verdict_key(report->verdict));
-    write_but_for(view, json);
+    json_begin_array_at(json, "but_for");
+    tell_reasons(view, write_reason, json);
+    json_end_array(json);
     verdict_write_iterations(report, json);
     json_key(json, "ranks");
     if (report->any_ranks && report->verdict == VERDICT_PROVED)
         json_string(json, "unbounded");
     else
         json_int(json, report->ranks);
-    write_properties(report, json);
+    json_begin_object_at(json, "properties");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        json_put_string(json, property_key((enum property)p), outcome_key(report->outcome[p]));
+    json_end_object(json);
     verdict_write_in_flight(report, json);
     coverage_write(view->coverage, ((1u << PROPERTY_COUNT) - 1) & ~report->asked, json);
     warnings_write(view->warnings, report->file, json);

@@ -29,14 +29,6 @@ static void do_nothing(int signal)
     (void)signal;
 }
 
-/* A write beyond `ulimit -f` fails like any other, in place of ending the process. Programs that it starts do not
-   inherit a handler. */
-static void catch_large_files(void)
-{
-    struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
-    (void)sigaction(SIGXFSZ, &action, NULL);
-}
-
 static void keep_streams(const char *program)
 {
     if (input_keep_streams())
@@ -49,7 +41,10 @@ static void keep_streams(const char *program)
 void app_init(struct app *app, const char *program)
 {
     keep_streams(program);
-    catch_large_files();
+    /* A write beyond `ulimit -f` fails like any other, in place of ending the process. Programs that it starts do not
+       inherit a handler. */
+    struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+    (void)sigaction(SIGXFSZ, &action, NULL);
     *app = (struct app){.program = program};
     arena_init(&app->arena, 0);
     diag_init(&app->diag);
@@ -108,22 +103,17 @@ enum status app_silence(struct app *app)
     return STATUS_OK;
 }
 
-/* No failure is silent, also one that its finder forgot to describe. */
-static void describe_failure(struct app *app, enum status status)
-{
-    bool unwritten = app->write_errno || app->diag.stdout_errno; /* app_close says that */
-    bool failure = status == STATUS_USAGE || status == STATUS_SYSTEM || status == STATUS_INPUT;
-    if (failure && !unwritten && !app->told && !diag_has_error(&app->diag))
-        diag_error(&app->diag, status, "failed without a described reason (%s): a defect of %s",
-                   status_words(status), app->program);
-}
-
 int app_close(struct app *app, enum status status)
 {
     /* A part of the answer is left out: a story, or that a violation happens always. */
     if (app->lost_memory || app->diag.out_of_memory)
         status = app_worse(status, STATUS_SYSTEM);
-    describe_failure(app, status);
+    /* No failure is silent, also one that its finder forgot to describe. */
+    bool unwritten = app->write_errno || app->diag.stdout_errno; /* app_close says that */
+    bool failure = status == STATUS_USAGE || status == STATUS_SYSTEM || status == STATUS_INPUT;
+    if (failure && !unwritten && !app->told && !diag_has_error(&app->diag))
+        diag_error(&app->diag, status, "failed without a described reason (%s): a defect of %s",
+                   status_words(status), app->program);
     write_errors(app);
     bool failed = diag_flush(&app->diag, stdout, "") != STATUS_OK;
     int error = app->write_errno ? app->write_errno : app->diag.stdout_errno;

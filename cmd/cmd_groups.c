@@ -104,12 +104,6 @@ static enum status parse_of(struct app *app, const char *text, struct cmd_groups
     }
 }
 
-static bool cmd_groups_is_shown(const struct parallel_spec *spec, enum group_kind kind)
-{
-    bool experts = spec->size[DIM_EP] > 1 || spec->expert_tp > 0;
-    return experts || !group_kind_experts(kind);
-}
-
 static void put_kind(struct json *json, const struct parallel_spec *spec,
                      const struct cmd_groups_kind *kind, int *members)
 {
@@ -128,7 +122,8 @@ static void put_kinds(struct json *json, const struct parallel_spec *spec,
     }
     for (int k = 0; k < GROUP_KIND_COUNT; k++) {
         enum group_kind kind = (enum group_kind)k;
-        if (cmd_groups_is_shown(spec, kind))
+        bool experts = spec->size[DIM_EP] > 1 || spec->expert_tp > 0;
+        if (experts || !group_kind_experts(kind))
             put_kind(json, spec,
                      &(struct cmd_groups_kind){group_kind_key(kind), group_kind_dims(kind),
                                                group_kind_experts(kind), kind},

@@ -138,17 +138,6 @@ static enum status cmd_import_report(struct app *app, const struct imported *imp
     return json_close(&json, &app->diag);
 }
 
-static void warn_unexplained(struct app *app, const struct plan *plan)
-{
-    if (plan_is_unexplained(plan))
-        diag_warn(
-            &app->diag,
-            "%.0f%% of the idle time has no cause in the trace, or operations of one stream "
-            "overlap so long: a prediction of this plan would not be that of the job (--report "
-            "shows the ledger)",
-            plan->unexplained.millionths / 1e4);
-}
-
 static enum status import(struct app *app, const struct import_request *request,
                           const struct arguments *files, struct trace *run)
 {
@@ -157,7 +146,13 @@ static enum status import(struct app *app, const struct import_request *request,
                                       &request->options, &imported, &app->diag);
     if (status != STATUS_OK)
         return status;
-    warn_unexplained(app, &imported.plan);
+    if (plan_is_unexplained(&imported.plan))
+        diag_warn(
+            &app->diag,
+            "%.0f%% of the idle time has no cause in the trace, or operations of one stream "
+            "overlap so long: a prediction of this plan would not be that of the job (--report "
+            "shows the ledger)",
+            imported.plan.unexplained.millionths / 1e4);
     if (imported.plan.about)
         diag_note(&app->diag, "%s", imported.plan.about);
     if (request->db && imported.dumps.rank_count > 0)

@@ -38,16 +38,6 @@ static const struct description {
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static void print_list(void)
-{
-    printf("%-10s  %7s  %s\n", "Name", "Version", "Printed by");
-    for (int i = 0; i < DOCUMENT_COUNT; i++)
-        printf("%-10s  %7d  %s\n", descriptions[i].name, descriptions[i].version,
-               descriptions[i].commands);
-    printf("%-10s  %7d  %s\n", PLAN_NAME, PLAN_VERSION, PLAN_COMMANDS);
-    printf("%-10s  %7d  %s\n", STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
-}
-
 static void write_entry(struct json *json, const char *name, int version, const char *commands)
 {
     json_begin_object(json);
@@ -57,28 +47,7 @@ static void write_entry(struct json *json, const char *name, int version, const 
     json_end_object(json);
 }
 
-static void write_list(struct json *json)
-{
-    json_begin_document(json, DOCUMENT_SCHEMAS);
-    json_begin_array_at(json, "documents");
-    for (int i = 0; i < DOCUMENT_COUNT; i++)
-        write_entry(json, descriptions[i].name, descriptions[i].version, descriptions[i].commands);
-    write_entry(json, PLAN_NAME, PLAN_VERSION, PLAN_COMMANDS);
-    write_entry(json, STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
-    json_end_array(json);
-    json_end_object(json);
-}
-
 /* ---- one description ------------------------------------------------------------------------- */
-
-static void write_store(struct json *json)
-{
-    json_begin_document(json, DOCUMENT_TABLES);
-    json_put_int(json, "application_id", SCHEMA_APPLICATION);
-    json_put_int(json, "version", SCHEMA_VERSION);
-    json_put_string(json, "sql", SCHEMA_ALL);
-    json_end_object(json);
-}
 
 /* The bytes of the value that begins here, an object or a list. */
 static size_t value_length(const char *text)
@@ -177,9 +146,13 @@ static enum status cmd_schema_show(struct app *app, const char *name, struct jso
         return yaml_write_json(found->text, strlen(found->text), json, &app->diag);
     if (!store)
         fputs(found->text, stdout);
-    else if (app->json)
-        write_store(json);
-    else
+    else if (app->json) {
+        json_begin_document(json, DOCUMENT_TABLES);
+        json_put_int(json, "application_id", SCHEMA_APPLICATION);
+        json_put_int(json, "version", SCHEMA_VERSION);
+        json_put_string(json, "sql", SCHEMA_ALL);
+        json_end_object(json);
+    } else
         printf("PRAGMA application_id = %d;\nPRAGMA user_version = %d;\n%s", SCHEMA_APPLICATION,
                SCHEMA_VERSION, SCHEMA_ALL);
     return STATUS_OK;
@@ -209,9 +182,23 @@ enum status cmd_schema(struct app *app, int argc, char **argv)
     json_open(&json, stdout);
     if (arguments.count > 0)
         status = cmd_schema_show(app, arguments.items[0], &json);
-    else if (app->json)
-        write_list(&json);
-    else
-        print_list();
+    else if (app->json) {
+        json_begin_document(&json, DOCUMENT_SCHEMAS);
+        json_begin_array_at(&json, "documents");
+        for (int i = 0; i < DOCUMENT_COUNT; i++)
+            write_entry(&json, descriptions[i].name, descriptions[i].version,
+                        descriptions[i].commands);
+        write_entry(&json, PLAN_NAME, PLAN_VERSION, PLAN_COMMANDS);
+        write_entry(&json, STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
+        json_end_array(&json);
+        json_end_object(&json);
+    } else {
+        printf("%-10s  %7s  %s\n", "Name", "Version", "Printed by");
+        for (int i = 0; i < DOCUMENT_COUNT; i++)
+            printf("%-10s  %7d  %s\n", descriptions[i].name, descriptions[i].version,
+                   descriptions[i].commands);
+        printf("%-10s  %7d  %s\n", PLAN_NAME, PLAN_VERSION, PLAN_COMMANDS);
+        printf("%-10s  %7d  %s\n", STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
+    }
     return status == STATUS_OK && app->json ? json_close(&json, &app->diag) : status;
 }

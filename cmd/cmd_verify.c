@@ -98,16 +98,6 @@ static const char *property_list(struct app *app, unsigned properties)
     return list ? list : "";
 }
 
-static void tell_missing(struct app *app, const struct verify_report *report, unsigned missing,
-                         const struct certified *certified)
-{
-    const char *driver = report->driver == DRIVER_NONE ? "" : driver_key(report->driver);
-    if (missing)
-        diag_note(&app->diag, "%s%s%s: no certificate for %s%s%s", report->file,
-                  *driver ? ", driver " : "", driver, property_list(app, missing),
-                  *certified->why_not ? ": " : "", certified->why_not);
-}
-
 static enum status write_one(struct app *app, const struct plan *plan,
                              const struct verify_options *options,
                              const struct verify_report *report, FILE *out)
@@ -124,7 +114,12 @@ static enum status write_one(struct app *app, const struct plan *plan,
         return status;
     if (certified.text)
         fputs(certified.text, out);
-    tell_missing(app, report, proved & ~certified.covers, &certified);
+    unsigned missing = proved & ~certified.covers;
+    const char *driver = report->driver == DRIVER_NONE ? "" : driver_key(report->driver);
+    if (missing)
+        diag_note(&app->diag, "%s%s%s: no certificate for %s%s%s", report->file,
+                  *driver ? ", driver " : "", driver, property_list(app, missing),
+                  *certified.why_not ? ": " : "", certified.why_not);
     free(certified.text);
     return STATUS_OK;
 }

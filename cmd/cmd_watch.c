@@ -78,18 +78,6 @@ static struct cmd_watch_row *row_named(struct cmd_watch_row *rows, size_t count,
     return NULL;
 }
 
-static void cmd_watch_join(struct cmd_watch_row *row, int rank, double share)
-{
-    assert(row->ranks >= 1);
-    row->share = (row->share * row->ranks + share) / (row->ranks + 1);
-    row->ranks++;
-    row->greatest = fmax(row->greatest, share);
-    if (share < row->least) {
-        row->least = share;
-        row->least_rank = rank;
-    }
-}
-
 static size_t cmd_watch_find_rows(const struct watch_look *look, struct cmd_watch_row *rows)
 {
     size_t count = 0;
@@ -100,9 +88,16 @@ static size_t cmd_watch_find_rows(const struct watch_look *look, struct cmd_watc
         double share = cmd_watch_share_of(look->now, work->busy_ns);
         struct cmd_watch_row *same =
             row_named(rows, count, agent->name, run->rank_count > WATCH_RANKS);
-        if (same)
-            cmd_watch_join(same, agent->rank, share);
-        else
+        if (same) {
+            assert(same->ranks >= 1);
+            same->share = (same->share * same->ranks + share) / (same->ranks + 1);
+            same->ranks++;
+            same->greatest = fmax(same->greatest, share);
+            if (share < same->least) {
+                same->least = share;
+                same->least_rank = agent->rank;
+            }
+        } else
             rows[count++] = (struct cmd_watch_row){agent->name, agent->rank, 1,     agent->rank,
                                                    share,       share,       share, work};
     }
@@ -421,17 +416,6 @@ static struct watch_sheet sheet_of(const struct cmd_watch_watch *watch)
     return (struct watch_sheet){size.ws_col - 1, height, "\r", "\033[K", stdout};
 }
 
-static void show_block(struct cmd_watch_watch *watch, const struct watch_look *look,
-                       struct arena *scratch)
-{
-    const struct watch_sheet sheet = sheet_of(watch);
-    if (watch->terminal && watch->lines > 0)
-        printf("\033[%dA", watch->lines);
-    watch->lines = watch_view_block(look, &sheet, scratch);
-    if (watch->terminal)
-        fputs("\033[J", stdout);
-}
-
 static enum status cmd_watch_show(struct cmd_watch_watch *watch, const struct watch_look *look,
                                   struct arena *scratch)
 {
@@ -443,9 +427,14 @@ static enum status cmd_watch_show(struct cmd_watch_watch *watch, const struct wa
         watch_view_json(look, &json);
         return json_close(&json, &app->diag);
     }
-    if (over || watch->terminal)
-        show_block(watch, look, scratch);
-    else if (!app->quiet)
+    if (over || watch->terminal) {
+        const struct watch_sheet sheet = sheet_of(watch);
+        if (watch->terminal && watch->lines > 0)
+            printf("\033[%dA", watch->lines);
+        watch->lines = watch_view_block(look, &sheet, scratch);
+        if (watch->terminal)
+            fputs("\033[J", stdout);
+    } else if (!app->quiet)
         watch_view_line(look, scratch, stdout);
     return diag_flush(&app->diag, stdout, "");
 }

@@ -72,14 +72,6 @@ static void name_job(struct launch *launch)
     keep_name(launch, text);
 }
 
-static enum status launch_check_name(const char *name, const char *of, struct diag *diag)
-{
-    if (name && strlen(name) > LAUNCH_NAME_BYTES)
-        return diag_error(diag, STATUS_USAGE, "%s: found %zu bytes, expected a name of at most %d",
-                          of, strlen(name), LAUNCH_NAME_BYTES);
-    return STATUS_OK;
-}
-
 enum status launch_find(struct launch *launch, struct diag *diag)
 {
     const char *of = launch->name ? "--rendezvous" : "environment variable SWRUN_RENDEZVOUS";
@@ -101,7 +93,11 @@ enum status launch_find(struct launch *launch, struct diag *diag)
         launch->name = variable("SWRUN_RENDEZVOUS");
     if (!launch->name)
         name_job(launch);
-    return launch_check_name(launch->name, of, diag);
+    const char *name = launch->name;
+    if (name && strlen(name) > LAUNCH_NAME_BYTES)
+        return diag_error(diag, STATUS_USAGE, "%s: found %zu bytes, expected a name of at most %d",
+                          of, strlen(name), LAUNCH_NAME_BYTES);
+    return STATUS_OK;
 }
 
 bool launch_is_spokesman(const struct launch *launch)

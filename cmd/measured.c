@@ -107,17 +107,6 @@ static void measured_print_rows(const struct runtime_result *result, struct stre
         measured_print_row(names[r], width, rows[r].sum / rows[r].count, out);
 }
 
-/* Writes nothing where there are no streams. */
-static void measured_print_streams(const struct runtime_result *result, FILE *out)
-{
-    struct arena arena;
-    arena_init(&arena, 0);
-    struct stream_row *rows = ARENA_ARRAY(&arena, result->stream_count + 1, struct stream_row);
-    if (rows && result->stream_count > 0)
-        measured_print_rows(result, rows, &arena, out);
-    arena_fini(&arena);
-}
-
 /* ---- a step in one line ---------------------------------------------------------------------- */
 
 /* The mean over the streams of this name; -1: there is none. */
@@ -223,15 +212,6 @@ static const char *measured_show(double ns, char out[UNITS_TEXT])
     return out;
 }
 
-/* Ranks with less data, or of a run that hung, have made fewer. */
-static void measured_print_iterations(const struct runtime_result *result, FILE *out)
-{
-    fprintf(out, ", %" PRId64, result->iterations);
-    if (result->most_iterations > result->iterations)
-        fprintf(out, " to %" PRId64, result->most_iterations);
-    fputs(" iterations", out);
-}
-
 static void measured_print_head(const struct measured *measured, FILE *out)
 {
     const struct runtime_options *options = measured->options;
@@ -244,8 +224,14 @@ static void measured_print_head(const struct measured *measured, FILE *out)
         fprintf(out, ", %s driver", driver_key(options->driver));
     if (ranks > 1)
         fprintf(out, ", %d ranks", ranks);
-    if (plan->form == FORM_PIPELINE)
-        measured_print_iterations(measured->result, out);
+    if (plan->form == FORM_PIPELINE) {
+        /* Ranks with less data, or of a run that hung, have made fewer. */
+        const struct runtime_result *result = measured->result;
+        fprintf(out, ", %" PRId64, result->iterations);
+        if (result->most_iterations > result->iterations)
+            fprintf(out, " to %" PRId64, result->most_iterations);
+        fputs(" iterations", out);
+    }
     fprintf(out, ", on %s\n\n", measured->result->device);
 }
 
@@ -368,8 +354,16 @@ void measured_print(const struct measured *measured, bool quiet, bool color, FIL
     if (!quiet)
         measured_print_step(measured, color, out);
     print_answers(measured, out);
-    if (!quiet)
-        measured_print_streams(measured->result, out);
+    if (!quiet) {
+        /* Writes nothing where there are no streams. */
+        const struct runtime_result *result = measured->result;
+        struct arena arena;
+        arena_init(&arena, 0);
+        struct stream_row *rows = ARENA_ARRAY(&arena, result->stream_count + 1, struct stream_row);
+        if (rows && result->stream_count > 0)
+            measured_print_rows(result, rows, &arena, out);
+        arena_fini(&arena);
+    }
     if (measured->stats) {
         fputc('\n', out);
         op_stats_print(measured->result->stats, measured->result->stat_count, out);
@@ -386,16 +380,6 @@ void measured_put_answer(struct json *json, const char *key, enum answer answer)
         json_null(json);
     else
         json_bool(json, answer == ANSWER_YES);
-}
-
-static void measured_write_iteration(const struct runtime_times *times, struct json *json)
-{
-    json_begin_object_at(json, "iteration_ns");
-    json_put_double(json, "mean", times->mean_ns);
-    json_put_double(json, "p50", times->p50_ns);
-    json_put_double(json, "p95", times->p95_ns);
-    json_put_double(json, "p99", times->p99_ns);
-    json_end_object(json);
 }
 
 static void put_busy(struct json *json, const char *stream, double share)
@@ -442,15 +426,6 @@ static void measured_write_ranks(const struct runtime_result *result, int ranks,
     json_end_array(json);
 }
 
-static void measured_write_violations(const struct runtime_result *result, struct json *json)
-{
-    json_begin_object_at(json, "violations");
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        if (result->violations[p])
-            json_put_string(json, property_key((enum property)p), result->violations[p]);
-    json_end_object(json);
-}
-
 void measured_write_blocked(const struct runtime_result *result, struct json *json)
 {
     json_begin_array_at(json, "blocked");
@@ -485,7 +460,13 @@ static void write_figures(const struct runtime_result *result, struct json *json
     json_put_double(json, "seconds", 1e-9 * (double)result->duration_ns);
     json_put_double(json, "held_seconds", 1e-9 * (double)result->held_ns);
     json_put_int(json, "clock_error_ns", result->clock_error_ns);
-    measured_write_iteration(&result->iteration, json);
+    const struct runtime_times *times = &result->iteration;
+    json_begin_object_at(json, "iteration_ns");
+    json_put_double(json, "mean", times->mean_ns);
+    json_put_double(json, "p50", times->p50_ns);
+    json_put_double(json, "p95", times->p95_ns);
+    json_put_double(json, "p99", times->p99_ns);
+    json_end_object(json);
     json_put_double(json, "throughput_per_s", throughput(result));
     json_put_int(json, "fill_ns", result->fill_ns);
     json_put_int(json, "drain_ns", result->drain_ns);
@@ -558,7 +539,11 @@ void measured_write(const struct measured *measured, struct json *json)
     measured_put_answer(json, "results_match_serial", result->matches_serial);
     json_put_bool(json, "stale_reads", result->stale);
     write_arithmetic(&result->arithmetic, json);
-    measured_write_violations(result, json);
+    json_begin_object_at(json, "violations");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (result->violations[p])
+            json_put_string(json, property_key((enum property)p), result->violations[p]);
+    json_end_object(json);
     measured_write_blocked(result, json);
     warnings_write(measured->warnings, measured->plan->file, json);
     json_end_object(json);

@@ -26,19 +26,6 @@ static enum status plan_out_write_json(struct app *app, const struct plan *plan,
     return status == STATUS_OK ? json_close(&json, &app->diag) : status;
 }
 
-/* A rank a row, an action a cell, as PyTorch writes it. */
-static void plan_out_write_rows(const struct rank_program *ranks, int rank_count, FILE *out)
-{
-    for (int rank = 0; rank < rank_count; rank++) {
-        for (size_t i = 0; i < ranks[rank].count; i++) {
-            if (i > 0)
-                fputc(',', out);
-            action_print(&ranks[rank].actions[i], out);
-        }
-        fputc('\n', out);
-    }
-}
-
 /* The keys of the plan that a schedule cannot hold, in a warning. */
 static enum status warn_left_out(struct app *app, const struct plan *plan)
 {
@@ -122,7 +109,15 @@ enum status plan_write_csv(struct app *app, const struct plan *plan, bool later,
     enum status status = plan_out_check_rows(app, plan, ranks, rank_count);
     if (status != STATUS_OK)
         return status;
-    plan_out_write_rows(ranks, rank_count, out);
+    /* A rank a row, an action a cell, as PyTorch writes it. */
+    for (int rank = 0; rank < rank_count; rank++) {
+        for (size_t i = 0; i < ranks[rank].count; i++) {
+            if (i > 0)
+                fputc(',', out);
+            action_print(&ranks[rank].actions[i], out);
+        }
+        fputc('\n', out);
+    }
     warn_unread(app, plan, ranks, rank_count, later);
     return warn_left_out(app, plan);
 }

@@ -70,18 +70,6 @@ bool replayed_confirms(enum replayed_outcome outcome)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void replayed_print_head(const struct replayed *replayed, FILE *out)
-{
-    const struct run_info *info = replayed->info;
-    fputs(info->plan_name, out);
-    if (info->driver != RUN_DRIVER_NONE)
-        fprintf(out, ", %s driver", run_driver_text(info->driver));
-    fprintf(out, ": witness %" PRId64 " of ", replayed->run);
-    printable_put(replayed->path, false, out);
-    fprintf(out, ", on %s\n\n", replayed->result->device);
-    fprintf(out, "  violates    %s\n", info->note);
-}
-
 /* The data loader's answers are known before the run starts, so they have been given. */
 static void replayed_print_steps(const struct replayed *replayed, FILE *out)
 {
@@ -112,14 +100,6 @@ static void print_outcome(enum replayed_outcome outcome, FILE *out)
         [REPLAYED_INTERRUPTED] = "interrupted before anything could be seen",
     };
     fprintf(out, "  replay      %s\n", sentences[outcome]);
-}
-
-/* A race may change the results of a run, or may not. */
-static void print_results(const struct runtime_result *result, FILE *out)
-{
-    if (result->matches_serial != ANSWER_UNKNOWN)
-        fprintf(out, "  results     %s those of a serial run\n",
-                result->matches_serial == ANSWER_YES ? "this time the same as" : "DIFFERENT from");
 }
 
 static void print_witness_blocked(const struct replayed *replayed, FILE *out)
@@ -158,9 +138,20 @@ static void replayed_print_blocked(const struct replayed *replayed, FILE *out)
 void replayed_print(const struct replayed *replayed, FILE *out)
 {
     enum replayed_outcome outcome = replayed_outcome(replayed);
-    replayed_print_head(replayed, out);
+    const struct run_info *info = replayed->info;
+    fputs(info->plan_name, out);
+    if (info->driver != RUN_DRIVER_NONE)
+        fprintf(out, ", %s driver", run_driver_text(info->driver));
+    fprintf(out, ": witness %" PRId64 " of ", replayed->run);
+    printable_put(replayed->path, false, out);
+    fprintf(out, ", on %s\n\n", replayed->result->device);
+    fprintf(out, "  violates    %s\n", info->note);
     replayed_print_steps(replayed, out);
-    print_results(replayed->result, out);
+    /* A race may change the results of a run, or may not. */
+    if (replayed->result->matches_serial != ANSWER_UNKNOWN)
+        fprintf(out, "  results     %s those of a serial run\n",
+                replayed->result->matches_serial == ANSWER_YES ? "this time the same as"
+                                                               : "DIFFERENT from");
     print_outcome(outcome, out);
     replayed_print_blocked(replayed, out);
     if (outcome == REPLAYED_OTHER_HANG || outcome == REPLAYED_NO_HANG)

@@ -54,18 +54,6 @@ static int colors_compare_names(const void *left, const void *right, void *conte
     return strcmp(colors->items[*(const int *)left].name, colors->items[*(const int *)right].name);
 }
 
-/* The least used colour, of equal ones the first behind that which the name wants; clear ones before others. */
-static int colors_choose(const struct colors *colors, const char *name)
-{
-    int wanted = (int)(colors_hash_of(name) % CLEAR), best = wanted;
-    for (int step = 0; step < DRAW_COLORS; step++) {
-        int color = step / CLEAR * CLEAR + (wanted + step) % CLEAR;
-        if (colors->used[color] < colors->used[best])
-            best = color;
-    }
-    return best;
-}
-
 void colors_settle(struct colors *colors)
 {
     size_t count = colors->count - colors->settled;
@@ -78,7 +66,14 @@ void colors_settle(struct colors *colors)
         struct named_color *item = &colors->items[order[i]];
         if (item->group != order[i])
             continue;
-        item->color = colors_choose(colors, item->name);
+        /* The least used colour, of equal ones the first behind that which the name wants; clear ones before others. */
+        int wanted = (int)(colors_hash_of(item->name) % CLEAR), best = wanted;
+        for (int step = 0; step < DRAW_COLORS; step++) {
+            int color = step / CLEAR * CLEAR + (wanted + step) % CLEAR;
+            if (colors->used[color] < colors->used[best])
+                best = color;
+        }
+        item->color = best;
         colors->used[item->color]++;
     }
     colors->settled = colors->count;
@@ -101,19 +96,6 @@ static const char *without_digits(struct arena *arena, const char *name)
     if (end)
         *end = '\0';
     return out && *out ? out : NULL;
-}
-
-/* More names than anyone can tell apart. */
-static void group_names(struct colors *colors)
-{
-    enum { MOST = 3 * DRAW_COLORS };
-    size_t count = colors->count;
-    for (size_t i = colors->settled; count - colors->settled > MOST && i < count; i++) {
-        const char *stem = without_digits(colors->arena, colors->items[i].name);
-        int group = stem ? colors_add(colors, stem) : -1;
-        if (group >= 0)
-            colors->items[i].group = group;
-    }
 }
 
 static void colors_add_copy(struct colors *colors, const char *name)
@@ -152,7 +134,15 @@ bool colors_add_run(struct colors *colors, const struct trace *trace)
         if (trace->spans[i].task && trace->spans[i].kind != SPAN_WAIT &&
             colors_add(colors, trace->spans[i].task) < 0)
             return false;
-    group_names(colors);
+    /* More names than anyone can tell apart. */
+    enum { MOST = 3 * DRAW_COLORS };
+    size_t count = colors->count;
+    for (size_t i = colors->settled; count - colors->settled > MOST && i < count; i++) {
+        const char *stem = without_digits(colors->arena, colors->items[i].name);
+        int group = stem ? colors_add(colors, stem) : -1;
+        if (group >= 0)
+            colors->items[i].group = group;
+    }
     colors_settle(colors);
     return !colors->arena->failed;
 }

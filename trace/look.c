@@ -63,13 +63,6 @@ static bool find_grey(const char *color, double *out)
     return false;
 }
 
-static void drop_color(const char *color, unsigned r, unsigned g, unsigned b, struct tone *tone)
-{
-    if (!find_grey(color, &tone->lightness))
-        tone->lightness = (0.299 * r + 0.587 * g + 0.114 * b) / 255;
-    tone->saturation = 0;
-}
-
 /* Greys of words and lines are black, those of grounds white. */
 static void print_on_paper(struct tone *tone)
 {
@@ -106,8 +99,11 @@ const char *look_color(const struct look *look, enum look_use use, const char *c
     if (plain || (length != 7 && length != 9) || sscanf(color, "#%2x%2x%2x", &r, &g, &b) != 3)
         return color;
     struct tone tone = tone_of(r / 255.0, g / 255.0, b / 255.0);
-    if (look->grey)
-        drop_color(color, r, g, b, &tone);
+    if (look->grey) {
+        if (!find_grey(color, &tone.lightness))
+            tone.lightness = (0.299 * r + 0.587 * g + 0.114 * b) / 255;
+        tone.saturation = 0;
+    }
     if (look->theme == THEME_DARK)
         turn_dark(use, &tone);
     if (look->theme == THEME_PAPER)

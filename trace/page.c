@@ -430,11 +430,6 @@ static void write_columns(const struct leaf *leaf, struct json *json)
     }
 }
 
-static bool is_embedded(const struct leaf *leaf, int span)
-{
-    return page_is_shown(leaf, (size_t)leaf->trace->spans[span].agent);
-}
-
 /* Edges to what is shown, from what is shown or stood for. */
 static void write_edges(const struct leaf *leaf, struct json *json)
 {
@@ -444,7 +439,8 @@ static void write_edges(const struct leaf *leaf, struct json *json)
         for (size_t i = 0; i < leaf->trace->edge_count; i++) {
             const struct trace_edge *edge = &leaf->trace->edges[i];
             int from = leaf->place[edge->from], to = leaf->place[edge->to];
-            if (from >= 0 && to >= 0 && is_embedded(leaf, edge->to))
+            if (from >= 0 && to >= 0 &&
+                page_is_shown(leaf, (size_t)leaf->trace->spans[edge->to].agent))
                 page_put_bytes(&base64, (uint64_t)(end ? to : from), 4);
         }
         end_column(&base64);
@@ -575,14 +571,6 @@ static void write_theme(struct json *json, const char *name, enum theme theme, b
     json_end_object(json);
 }
 
-static void write_colors(struct json *json, const struct look *look)
-{
-    json_put_bool(json, "dark", look->theme == THEME_DARK);
-    json_put_bool(json, "light", look->theme == THEME_PAPER);
-    write_theme(json, "onLight", THEME_LIGHT, look->grey);
-    write_theme(json, "onDark", THEME_DARK, look->grey);
-}
-
 static enum status write_data(const struct trace *traces, size_t count,
                               const struct timeline_options *options, const struct look *look,
                               struct arena *arena, FILE *out, struct diag *diag)
@@ -596,7 +584,10 @@ static enum status write_data(const struct trace *traces, size_t count,
             return diag_no_memory(diag);
     json_open(&json, out);
     json_begin_object(&json);
-    write_colors(&json, look);
+    json_put_bool(&json, "dark", look->theme == THEME_DARK);
+    json_put_bool(&json, "light", look->theme == THEME_PAPER);
+    write_theme(&json, "onLight", THEME_LIGHT, look->grey);
+    write_theme(&json, "onDark", THEME_DARK, look->grey);
     json_begin_array_at(&json, "runs");
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct leaf leaf = {.trace = &traces[i],

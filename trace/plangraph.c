@@ -278,8 +278,10 @@ static void draw_stream(struct sketch *sketch, int stream)
     }
 }
 
-static void draw_deps(struct sketch *sketch)
+static void draw_pipeline(struct sketch *sketch)
 {
+    for (int stream = -1; stream < (int)sketch->plan->streams.count; stream++)
+        draw_stream(sketch, stream);
     const struct pipeline *pipeline = &sketch->plan->pipeline;
     for (size_t i = 0; i < pipeline->dep_count; i++) {
         const struct dep *dep = &pipeline->deps[i];
@@ -288,13 +290,6 @@ static void draw_deps(struct sketch *sketch)
         draw_edge(sketch->drawing, sketch->nodes[dep->on], sketch->nodes[dep->task], label,
                   dep->distance > 0);
     }
-}
-
-static void draw_pipeline(struct sketch *sketch)
-{
-    for (int stream = -1; stream < (int)sketch->plan->streams.count; stream++)
-        draw_stream(sketch, stream);
-    draw_deps(sketch);
 }
 
 /* ---- host programs --------------------------------------------------------------------------- */
@@ -466,18 +461,6 @@ static bool has_releases(const struct sketch *sketch)
     return false;
 }
 
-/* The first thread on top, or left. dot lays rows that nothing connects from the bottom up, in the order that they come in. */
-static void draw_threads(struct sketch *sketch)
-{
-    const struct plan *plan = sketch->plan;
-    bool upwards = !sketch->down && !has_releases(sketch);
-    for (size_t i = 0; i < plan->thread_count; i++)
-        draw_thread(sketch, upwards ? plan->thread_count - 1 - i : i);
-    for (size_t i = 0; i < plan->thread_count; i++)
-        for (size_t j = sketch->boxes.first[i]; j < sketch->boxes.first[i + 1]; j++)
-            draw_releases(sketch, i, j);
-}
-
 /* ---- both ------------------------------------------------------------------------------------ */
 
 /* The boxes of host programs, and how many the picture has. */
@@ -508,8 +491,16 @@ static enum status draw_plan(struct sketch *sketch, char **data, size_t *bytes, 
         return diag_no_memory(diag);
     if (sketch->plan->form == FORM_PIPELINE)
         draw_pipeline(sketch);
-    else
-        draw_threads(sketch);
+    else {
+        /* The first thread on top, or left. dot lays rows that nothing connects from the bottom up, in the order that they come in. */
+        const struct plan *plan = sketch->plan;
+        bool upwards = !sketch->down && !has_releases(sketch);
+        for (size_t i = 0; i < plan->thread_count; i++)
+            draw_thread(sketch, upwards ? plan->thread_count - 1 - i : i);
+        for (size_t i = 0; i < plan->thread_count; i++)
+            for (size_t j = sketch->boxes.first[i]; j < sketch->boxes.first[i + 1]; j++)
+                draw_releases(sketch, i, j);
+    }
     return sketch->arena.failed ? diag_no_memory(diag)
                                 : draw_finish(sketch->drawing, data, bytes, diag);
 }

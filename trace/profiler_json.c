@@ -221,13 +221,6 @@ static struct named_work profiler_json_by_name(const char *name)
     return work;
 }
 
-/* The work of this name, without its iteration "(3)". */
-static struct named_work work_names_find(const struct work_names *names, const char *name)
-{
-    const uint32_t found = work_names_number(names, name, bare_length(name));
-    return found != TABLE_NONE ? names->items[found] : profiler_json_by_name(name);
-}
-
 /* ---- preparation ----------------------------------------------------------------------------- */
 
 enum {
@@ -543,7 +536,10 @@ static void write_work(struct profiler_writer *writer, int span)
     char name[NAME_TEXT];
     const struct trace_span *row = &writer->trace->spans[span];
     const char *task = row->task ? row->task : "work";
-    const struct named_work work = work_names_find(&writer->names, task);
+    /* The work of this name, without its iteration "(3)". */
+    const uint32_t found = work_names_number(&writer->names, task, bare_length(task));
+    const struct named_work work =
+        found != TABLE_NONE ? writer->names.items[found] : profiler_json_by_name(task);
     name_work(&work, task, name);
     profiler_begin_event(writer, "X", work.class == WORK_CLASS_COPY ? "gpu_memcpy" : "kernel",
                          name);
@@ -653,18 +649,6 @@ static int64_t host_end(const struct profiler_writer *writer, int rank)
     return end_ns;
 }
 
-static void profiler_json_write_step(struct profiler_writer *writer,
-                                     const struct trace_iteration *iteration, int64_t start_ns,
-                                     int64_t end_ns)
-{
-    char name[64];
-    snprintf(name, sizeof name, "ProfilerStep#%" PRId64, iteration->number);
-    profiler_begin_event(writer, "X", "user_annotation", name);
-    profiler_put_row(writer, profiler_host_pid(writer, iteration->rank), STEPS_ROW);
-    profiler_put_time(writer, start_ns, end_ns > start_ns ? end_ns : start_ns);
-    profiler_end_event(writer);
-}
-
 /* When threads begin the first work of each of these iterations. */
 static bool find_starts(struct profiler_writer *writer, const struct trace_iteration *first,
                         size_t count, int64_t *starts)
@@ -694,21 +678,16 @@ static enum status profiler_json_write_steps(struct profiler_writer *writer,
         return diag_no_memory(diag);
     if (!find_starts(writer, first, count, starts))
         return STATUS_OK;
-    for (size_t i = 0; i < count; i++)
-        profiler_json_write_step(writer, &first[i], starts[i],
-                                 i + 1 < count ? starts[i + 1] : host_end(writer, first->rank));
+    for (size_t i = 0; i < count; i++) {
+        int64_t end_ns = i + 1 < count ? starts[i + 1] : host_end(writer, first->rank);
+        char name[64];
+        snprintf(name, sizeof name, "ProfilerStep#%" PRId64, first[i].number);
+        profiler_begin_event(writer, "X", "user_annotation", name);
+        profiler_put_row(writer, profiler_host_pid(writer, first[i].rank), STEPS_ROW);
+        profiler_put_time(writer, starts[i], end_ns > starts[i] ? end_ns : starts[i]);
+        profiler_end_event(writer);
+    }
     return STATUS_OK;
-}
-
-static void write_count(struct profiler_writer *writer, int rank, int64_t at_ns, size_t count)
-{
-    profiler_begin_event(writer, "C", NULL, "iterations in flight");
-    json_put_int(&writer->json, "pid", profiler_host_pid(writer, rank));
-    json_put_thousandths(&writer->json, "ts", at_ns);
-    json_begin_object_at(&writer->json, "args");
-    json_put_int(&writer->json, "iterations", (int64_t)count);
-    json_end_object(&writer->json);
-    profiler_end_event(writer);
 }
 
 /* Iterations begin and retire in the order of their numbers. */
@@ -722,7 +701,13 @@ static void write_counts(struct profiler_writer *writer, const struct trace_iter
         const int64_t at_ns = begins ? first[begun].start_ns : first[retired].retire_ns;
         begun += begins;
         retired += !begins;
-        write_count(writer, first->rank, at_ns, begun - retired);
+        profiler_begin_event(writer, "C", NULL, "iterations in flight");
+        json_put_int(&writer->json, "pid", profiler_host_pid(writer, first->rank));
+        json_put_thousandths(&writer->json, "ts", at_ns);
+        json_begin_object_at(&writer->json, "args");
+        json_put_int(&writer->json, "iterations", (int64_t)(begun - retired));
+        json_end_object(&writer->json);
+        profiler_end_event(writer);
     }
 }
 

@@ -227,13 +227,6 @@ static void schedule_boxes_add_part(struct schedule_boxes_block *block, enum cha
     block->busy_ns[kind] += ns;
 }
 
-static void schedule_boxes_add_pass(struct schedule_boxes_block *block,
-                                    const struct chart_pass *pass)
-{
-    schedule_boxes_add_part(block, pass->kind, pass->microbatch, pass->end_ns - pass->start_ns);
-    block->end_ns = pass->end_ns;
-}
-
 static void schedule_boxes_open_block(struct schedule_boxes_block *block, int64_t start_ns)
 {
     *block = (struct schedule_boxes_block){.start_ns = start_ns, .end_ns = start_ns};
@@ -263,17 +256,6 @@ static bool schedule_boxes_are_alike(const struct sheet *sheet,
         if (fabs((double)a->busy_ns[k] / a_ns - (double)b->busy_ns[k] / b_ns) > alike)
             return false;
     return true;
-}
-
-static void schedule_boxes_join(struct schedule_boxes_block *a,
-                                const struct schedule_boxes_block *b)
-{
-    for (int k = 0; k < CHART_KINDS; k++)
-        if (b->first[k] >= 0) {
-            schedule_boxes_add_part(a, (enum chart_kind)k, b->first[k], b->busy_ns[k]);
-            schedule_boxes_add_part(a, (enum chart_kind)k, b->last[k], 0);
-        }
-    a->end_ns = b->end_ns;
 }
 
 static const char *letters_of(enum chart_kind kind)
@@ -335,7 +317,8 @@ static void schedule_boxes_take_block(const struct sheet *sheet, const struct ch
         if (sheet_x(sheet, pass->start_ns) - end > NEAR ||
             end - sheet_x(sheet, out->start_ns) >= BLOCK)
             return;
-        schedule_boxes_add_pass(out, pass);
+        schedule_boxes_add_part(out, pass->kind, pass->microbatch, pass->end_ns - pass->start_ns);
+        out->end_ns = pass->end_ns;
         (*i)++;
     }
 }
@@ -353,7 +336,13 @@ void sheet_passes(const struct sheet *sheet, int r)
         }
         schedule_boxes_take_block(sheet, rank, &i, &next);
         if (open && schedule_boxes_are_alike(sheet, &last, &next)) {
-            schedule_boxes_join(&last, &next);
+            for (int k = 0; k < CHART_KINDS; k++)
+                if (next.first[k] >= 0) {
+                    schedule_boxes_add_part(&last, (enum chart_kind)k, next.first[k],
+                                            next.busy_ns[k]);
+                    schedule_boxes_add_part(&last, (enum chart_kind)k, next.last[k], 0);
+                }
+            last.end_ns = next.end_ns;
             continue;
         }
         if (open)

@@ -110,16 +110,6 @@ static void lay_out(struct sheet *sheet, double head)
     sheet->bottom = sheet->memory_top + MEMORY + BOTTOM;
 }
 
-/* Hatched rows with white between them. */
-static void draw_ground(const struct sheet *sheet)
-{
-    double bottom = sheet_bottom(sheet), width = sheet_x(sheet, sheet->chart->end_ns) - SHEET_LEFT;
-    sheet_hatch(sheet, SHEET_LEFT, sheet->top, width, bottom - sheet->top);
-    for (int r = 0; r + 1 < sheet->chart->rank_count; r++)
-        sheet_area(sheet, SHEET_LEFT - 1, sheet_y(sheet, r) + sheet->row, width + 2, sheet->gap,
-                   "#ffffff");
-}
-
 static void draw_ranks(const struct sheet *sheet)
 {
     int count = sheet->chart->rank_count;
@@ -327,7 +317,12 @@ struct schedule_picture_request {
 
 static void draw_chart(const struct sheet *sheet)
 {
-    draw_ground(sheet);
+    /* Hatched rows with white between them. */
+    double bottom = sheet_bottom(sheet), width = sheet_x(sheet, sheet->chart->end_ns) - SHEET_LEFT;
+    sheet_hatch(sheet, SHEET_LEFT, sheet->top, width, bottom - sheet->top);
+    for (int r = 0; r + 1 < sheet->chart->rank_count; r++)
+        sheet_area(sheet, SHEET_LEFT - 1, sheet_y(sheet, r) + sheet->row, width + 2, sheet->gap,
+                   "#ffffff");
     draw_messages(sheet);
     schedule_picture_draw_title(sheet);
     draw_keys(sheet);

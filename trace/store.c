@@ -307,17 +307,6 @@ enum status store_open(const char *path, bool create, struct store **out, struct
     return STATUS_OK;
 }
 
-/* Back to one plain file. Refused while another process has the store open. One that looks at it now and then is
-   waited for; to another it is left: the rows are safe in the write-ahead log. */
-static void become_plain(struct store *store)
-{
-    int naps = 0;
-    while ((sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) & 0xff) ==
-               SQLITE_BUSY &&
-           naps < PLAIN_NAPS)
-        (void)nap_between(NULL, naps++);
-}
-
 enum status store_close(struct store *store, struct diag *diag)
 {
     if (!store)
@@ -327,8 +316,15 @@ enum status store_close(struct store *store, struct diag *diag)
         (void)sqlite3_finalize(store->statements[i]);
         store->statements[i] = NULL;
     }
-    if (store->writable && !store->failed)
-        become_plain(store);
+    if (store->writable && !store->failed) {
+        /* Back to one plain file. Refused while another process has the store open. One that looks at it now and then is
+           waited for; to another it is left: the rows are safe in the write-ahead log. */
+        int naps = 0;
+        while ((sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) & 0xff) ==
+                   SQLITE_BUSY &&
+               naps < PLAIN_NAPS)
+            (void)nap_between(NULL, naps++);
+    }
     free_store(store);
     return status;
 }

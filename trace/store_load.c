@@ -361,24 +361,20 @@ static enum status add_iterations(struct load *load, struct query *query, struct
     return sql_end(query, status, diag);
 }
 
-/* Those that the spans name; first > last: none. */
-static void find_iterations(struct load *load)
-{
-    load->first = INT64_MAX;
-    load->last = -1;
-    for (size_t i = 0; i < load->trace->span_count; i++) {
-        int64_t iteration = load->trace->spans[i].iteration;
-        load->first = iteration >= 0 && iteration < load->first ? iteration : load->first;
-        load->last = iteration > load->last ? iteration : load->last;
-    }
-}
-
 static enum status load_iterations(struct load *load, struct diag *diag)
 {
     const struct store_sql_value all[] = {value_int(load->trace->run)};
     enum status status = STATUS_OK;
-    if (load->by_time)
-        find_iterations(load);
+    if (load->by_time) {
+        /* Those that the spans name; first > last: none. */
+        load->first = INT64_MAX;
+        load->last = -1;
+        for (size_t i = 0; i < load->trace->span_count; i++) {
+            int64_t iteration = load->trace->spans[i].iteration;
+            load->first = iteration >= 0 && iteration < load->first ? iteration : load->first;
+            load->last = iteration > load->last ? iteration : load->last;
+        }
+    }
     if (!load->part) {
         struct query query = sql_query(load->store, STATEMENT_ITERATIONS, all);
         return add_iterations(load, &query, diag);

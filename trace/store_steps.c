@@ -26,13 +26,6 @@ static uint64_t hash_text(const char *text)
     return text ? hash_bytes(text, strlen(text)) : 0;
 }
 
-static uint64_t store_steps_hash_of(const struct trace_step *step)
-{
-    const uint64_t parts[] = {hash_text(step->agent), hash_text(step->op), hash_text(step->task),
-                              (uint64_t)step->rank};
-    return hash_words(parts, sizeof parts / sizeof *parts);
-}
-
 static bool store_steps_same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
@@ -74,7 +67,9 @@ static enum status store_steps_word_of(struct store *store, const struct trace_s
                                        int64_t *out, struct diag *diag)
 {
     const struct step_blocks *blocks = &store->steps;
-    const uint64_t hash = store_steps_hash_of(step);
+    const uint64_t parts[] = {hash_text(step->agent), hash_text(step->op), hash_text(step->task),
+                              (uint64_t)step->rank};
+    const uint64_t hash = hash_words(parts, sizeof parts / sizeof *parts);
     const uint32_t found =
         TABLE_FIND(&blocks->table, hash, i, store_steps_same_word(&blocks->words[i], step));
     if (found == TABLE_NONE)

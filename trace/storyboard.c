@@ -448,18 +448,6 @@ static bool choose_rows(struct storyboard_board *board)
     return board->rows && !board->arena.failed;
 }
 
-static void place_rows(struct storyboard_board *board)
-{
-    double top_pt = MARGIN + HEAD_HEIGHT, gutter_pt = 0;
-    for (int64_t band = 0; band < board->bands; band++) {
-        lanes_place(&board->rows[band], top_pt);
-        top_pt = board->rows[band].bottom_pt + BAND_GAP;
-        gutter_pt = fmax(gutter_pt, board->rows[band].gutter_pt);
-    }
-    board->height_pt = top_pt - BAND_GAP + MARGIN;
-    board->left_pt = MARGIN + gutter_pt + style.name_gap_pt;
-}
-
 static int64_t storyboard_count_steps(const struct trace *trace)
 {
     int64_t last = 0;
@@ -514,7 +502,14 @@ static bool storyboard_measure(struct storyboard_board *board)
     board->step_pt = fmin(fmax(STEPS_WIDTH / (double)board->band_columns, MIN_STEP), MAX_STEP);
     if (!choose_rows(board))
         return false;
-    place_rows(board);
+    double top_pt = MARGIN + HEAD_HEIGHT, gutter_pt = 0;
+    for (int64_t band = 0; band < board->bands; band++) {
+        lanes_place(&board->rows[band], top_pt);
+        top_pt = board->rows[band].bottom_pt + BAND_GAP;
+        gutter_pt = fmax(gutter_pt, board->rows[band].gutter_pt);
+    }
+    board->height_pt = top_pt - BAND_GAP + MARGIN;
+    board->left_pt = MARGIN + gutter_pt + style.name_gap_pt;
     board->blocked_pt = storyboard_x_of(board, board->bands - 1, last);
     board->arcs_pt = board->blocked_pt + (blocked ? BLOCKED_WIDTH : 0);
     board->width_pt = fmax(storyboard_x_of(board, 0, last) + 2 * MARGIN,
@@ -725,16 +720,6 @@ static void draw_column(struct storyboard_board *board, int64_t number)
                                                   .font_pt = HEADER_FONT});
 }
 
-static void draw_columns(struct storyboard_board *board)
-{
-    for (int64_t column = 0; column < board->columns.count; column++)
-        draw_column(board, column);
-    double last_pt = board->rows[board->bands - 1].top_pt;
-    if (board->arcs_pt > board->blocked_pt)
-        draw_line(board->drawing, board->blocked_pt, last_pt - HEADER_FONT, "no agent can go on",
-                  red, HEADER_FONT);
-}
-
 /* Above the boxes that go through them. */
 static void draw_folds(struct storyboard_board *board)
 {
@@ -843,18 +828,6 @@ static void draw_arc_of(struct storyboard_board *board, const struct trace_edge 
                                 .pen_pt = cycle ? 1.4 : 0.7});
 }
 
-static void draw_arcs(struct storyboard_board *board)
-{
-    int lane = 0;
-    for (int cycle = 1; cycle >= 0; cycle--)
-        for (size_t i = 0; i < board->trace->edge_count; i++) {
-            const struct trace_edge *edge = &board->trace->edges[i];
-            bool drawn = board->nodes[edge->from] && board->nodes[edge->to];
-            if (drawn && edge->kind == (cycle ? EDGE_CYCLE : EDGE_BLOCKED))
-                draw_arc_of(board, edge, lane++);
-        }
-}
-
 /* Two accesses without an order: a red arrow from one box to the other. */
 static void draw_races(struct storyboard_board *board)
 {
@@ -897,7 +870,12 @@ static enum status storyboard_draw_all(void *context, const struct draw_target *
                    band == board->bands - 1 ? board->arcs_pt
                                             : storyboard_x_of(board, band, board->columns.count),
                    0);
-    draw_columns(board);
+    for (int64_t column = 0; column < board->columns.count; column++)
+        draw_column(board, column);
+    double last_pt = board->rows[board->bands - 1].top_pt;
+    if (board->arcs_pt > board->blocked_pt)
+        draw_line(board->drawing, board->blocked_pt, last_pt - HEADER_FONT, "no agent can go on",
+                  red, HEADER_FONT);
     for (int64_t band = 0; band < board->bands; band++)
         lanes_draw_headings(&board->rows[band], board->drawing, 0);
     for (size_t i = 0; i < board->trace->span_count; i++)
@@ -906,7 +884,14 @@ static enum status storyboard_draw_all(void *context, const struct draw_target *
         else
             draw_span(board, i);
     draw_folds(board);
-    draw_arcs(board);
+    int lane = 0;
+    for (int cycle = 1; cycle >= 0; cycle--)
+        for (size_t i = 0; i < board->trace->edge_count; i++) {
+            const struct trace_edge *edge = &board->trace->edges[i];
+            bool drawn = board->nodes[edge->from] && board->nodes[edge->to];
+            if (drawn && edge->kind == (cycle ? EDGE_CYCLE : EDGE_BLOCKED))
+                draw_arc_of(board, edge, lane++);
+        }
     draw_races(board);
     status =
         board->arena.failed ? diag_no_memory(diag) : draw_finish(board->drawing, data, bytes, diag);

@@ -177,13 +177,6 @@ static void choose_style(struct view *view)
     }
 }
 
-static bool timeline_is_wanted(const struct view *view, const struct trace_agent *agent)
-{
-    const struct timeline_options *options = view->options;
-    return (agent->kind == TRACE_STREAM || !options->hide_threads) &&
-           (!options->shows || options->shows(options->context, agent));
-}
-
 /* All lanes that are wanted, in order that they can be held against each other. */
 static bool open_lanes(struct view *view)
 {
@@ -192,7 +185,12 @@ static bool open_lanes(struct view *view)
     if (!lanes_open(&view->lanes, trace, &usual, view->arena) || !view->nodes)
         return false;
     for (size_t i = 0; i < trace->agent_count; i++) {
-        view->lanes.of_agent[i] = timeline_is_wanted(view, &trace->agents[i]) ? 0 : -1;
+        const struct timeline_options *options = view->options;
+        view->lanes.of_agent[i] =
+            ((trace->agents[i].kind == TRACE_STREAM || !options->hide_threads) &&
+             (!options->shows || options->shows(options->context, &trace->agents[i])))
+                ? 0
+                : -1;
         if (trace->agents[i].rank >= view->rank_count)
             view->rank_count = trace->agents[i].rank + 1;
     }
@@ -265,18 +263,6 @@ static const char *subtitle_text(struct view *view)
     if (view->arrows_left_out)
         add_fact(view, &text, "without dependence arrows");
     return text ? text : "";
-}
-
-static void timeline_draw_title(struct view *view)
-{
-    draw_text(view->drawing, &(struct draw_text){.x_pt = MARGIN,
-                                                 .y_pt = view->head_pt + TITLE_FONT / 2.0,
-                                                 .text = view->title,
-                                                 .color = text_dark,
-                                                 .font_pt = TITLE_FONT,
-                                                 .bold = true});
-    draw_line(view->drawing, MARGIN, view->head_pt + TITLE_FONT + 12, subtitle_text(view),
-              text_grey, SUBTITLE_FONT);
 }
 
 /* The smallest of 1, 2, 5, 10, 20, ... that is at least `least`. */
@@ -399,13 +385,6 @@ static bool has_boxes(const struct view *view, const struct trace_edge *edge)
     return view->nodes[edge->from] && view->nodes[edge->to];
 }
 
-static void draw_arrows(struct view *view)
-{
-    for (size_t i = 0; i < view->trace->edge_count && !view->arrows_left_out; i++)
-        if (is_drawn(view, &view->trace->edges[i]) && has_boxes(view, &view->trace->edges[i]))
-            draw_edge_arrow(view, &view->trace->edges[i]);
-}
-
 /* ---- all together ---------------------------------------------------------------------------- */
 
 struct timeline_picture {
@@ -480,12 +459,21 @@ static enum status timeline_measure(struct timeline_picture *picture, struct dia
 
 static void draw_view(struct view *view)
 {
-    timeline_draw_title(view);
+    draw_text(view->drawing, &(struct draw_text){.x_pt = MARGIN,
+                                                 .y_pt = view->head_pt + TITLE_FONT / 2.0,
+                                                 .text = view->title,
+                                                 .color = text_dark,
+                                                 .font_pt = TITLE_FONT,
+                                                 .bold = true});
+    draw_line(view->drawing, MARGIN, view->head_pt + TITLE_FONT + 12, subtitle_text(view),
+              text_grey, SUBTITLE_FONT);
     lanes_draw(&view->lanes, view->drawing, view->left_pt, view->right_pt, 0);
     timeline_draw_axis(view);
     lanes_draw_headings(&view->lanes, view->drawing, 0);
     timeline_boxes(view);
-    draw_arrows(view);
+    for (size_t i = 0; i < view->trace->edge_count && !view->arrows_left_out; i++)
+        if (is_drawn(view, &view->trace->edges[i]) && has_boxes(view, &view->trace->edges[i]))
+            draw_edge_arrow(view, &view->trace->edges[i]);
 }
 
 static enum status timeline_draw_all(void *context, const struct draw_target *target, char **data,

@@ -195,16 +195,6 @@ static int band_of(struct timeline_boxes_block *block, int name)
     return OTHERS;
 }
 
-static void timeline_boxes_add_span(const struct view *view, struct timeline_boxes_block *block,
-                                    const struct trace_span *span)
-{
-    int band = span->kind == SPAN_WAIT ? WAITS + timeline_look(view->trace, span)
-                                       : band_of(block, view_task(view, span));
-    block->busy_ns[band] += span->end_ns - span->start_ns;
-    block->end_ns = span->end_ns > block->end_ns ? span->end_ns : block->end_ns;
-    block->spans += span->kind != SPAN_WAIT;
-}
-
 /* A band's share of the height; one that is narrower than a point takes its share of that point. */
 static double timeline_boxes_share_of(const struct view *view,
                                       const struct timeline_boxes_block *block, int band)
@@ -248,34 +238,12 @@ static bool timeline_boxes_go_on(const struct view *view, const struct timeline_
     return true;
 }
 
-static void timeline_boxes_join(struct timeline_boxes_block *a,
-                                const struct timeline_boxes_block *b)
-{
-    for (int band = 0; band < BANDS; band++)
-        a->busy_ns[band < NAMED ? band_of(a, b->names[band]) : band] += b->busy_ns[band];
-    a->end_ns = b->end_ns;
-    a->spans += b->spans;
-}
-
 static const char *band_word(const struct view *view, const struct timeline_boxes_block *block,
                              int band)
 {
     return band >= WAITS    ? timeline_waits[band - WAITS].words
            : band == OTHERS ? "other work"
                             : view->key->colors.items[block->names[band]].name;
-}
-
-/* "H2D 12%, Forward 40%; 31 works; rank 0 ..." */
-static const char *block_tooltip(const struct view *view, const struct timeline_boxes_block *block)
-{
-    const char *text = "";
-    for (int band = 0; band < BANDS; band++)
-        if (block->busy_ns[band] > 0)
-            text = arena_printf(view->arena, "%s%s%s %.3g%%", text ? text : "",
-                                text && *text ? ", " : "", band_word(view, block, band),
-                                100 * timeline_boxes_share_of(view, block, band));
-    return arena_printf(view->arena, "%s; %" PRId64 " works merged; %s", text, block->spans,
-                        place_and_time(view, block->agent, block->start_ns, block->end_ns));
 }
 
 static const char *band_fill(const struct view *view, const struct timeline_boxes_block *block,
@@ -308,7 +276,16 @@ static void timeline_boxes_draw_block(const struct view *view, struct timeline_b
     const struct lanes_lane *lane = lanes_of(&view->lanes, block->agent);
     double x = view_x(view, block->start_ns), base = lane->y_pt + lane->height_pt;
     double width = fmax(view_x(view, block->end_ns) - x, 1);
-    const char *words = block_tooltip(view, block);
+    /* "H2D 12%, Forward 40%; 31 works; rank 0 ..." */
+    const char *text = "";
+    for (int band = 0; band < BANDS; band++)
+        if (block->busy_ns[band] > 0)
+            text = arena_printf(view->arena, "%s%s%s %.3g%%", text ? text : "",
+                                text && *text ? ", " : "", band_word(view, block, band),
+                                100 * timeline_boxes_share_of(view, block, band));
+    const char *words =
+        arena_printf(view->arena, "%s; %" PRId64 " works merged; %s", text, block->spans,
+                     place_and_time(view, block->agent, block->start_ns, block->end_ns));
     double share = 0;
     for (int band = 0; band < BANDS; band++) {
         double low = round(base - fmin(share, 1) * lane->height_pt);
@@ -345,7 +322,11 @@ static void timeline_boxes_take_block(const struct view *view, int agent, size_t
         if (!timeline_boxes_is_narrow(view, span) || x - left >= block_pt ||
             x - fmax(view_x(view, out->end_ns), left + 1) > gap_pt)
             return;
-        timeline_boxes_add_span(view, out, span);
+        int band = span->kind == SPAN_WAIT ? WAITS + timeline_look(view->trace, span)
+                                           : band_of(out, view_task(view, span));
+        out->busy_ns[band] += span->end_ns - span->start_ns;
+        out->end_ns = span->end_ns > out->end_ns ? span->end_ns : out->end_ns;
+        out->spans += span->kind != SPAN_WAIT;
     }
 }
 
@@ -362,7 +343,11 @@ static void draw_blocks(const struct view *view, int agent)
         }
         timeline_boxes_take_block(view, agent, &at, &next);
         if (open && timeline_boxes_go_on(view, &last, &next)) {
-            timeline_boxes_join(&last, &next);
+            for (int band = 0; band < BANDS; band++)
+                last.busy_ns[band < NAMED ? band_of(&last, next.names[band]) : band] +=
+                    next.busy_ns[band];
+            last.end_ns = next.end_ns;
+            last.spans += next.spans;
             continue;
         }
         if (open)
@@ -405,20 +390,17 @@ static void draw_waits(struct view *view, int agent)
     }
 }
 
-/* Waits first: work stands in front of them. */
-static void draw_lane(struct view *view, int agent)
-{
-    draw_waits(view, agent);
-    for (size_t at = view->first[agent]; at < view->first[agent + 1]; at++)
-        if (is_work_box(view, span_at(view, at)))
-            draw_work(view, (size_t)view->order[at]);
-    draw_blocks(view, agent);
-}
-
 void timeline_boxes(struct view *view)
 {
-    for (size_t i = 0; i < view->lanes.count; i++)
-        draw_lane(view, view->lanes.items[i].agent);
+    for (size_t i = 0; i < view->lanes.count; i++) {
+        /* Waits first: work stands in front of them. */
+        int agent = view->lanes.items[i].agent;
+        draw_waits(view, agent);
+        for (size_t at = view->first[agent]; at < view->first[agent + 1]; at++)
+            if (is_work_box(view, span_at(view, at)))
+                draw_work(view, (size_t)view->order[at]);
+        draw_blocks(view, agent);
+    }
 }
 
 void timeline_note(struct view *view)

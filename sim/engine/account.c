@@ -281,23 +281,18 @@ static inline void switch_lane(struct simulation *sim, int stream, int from, int
     }
 }
 
-/* All streams that wait for the common reason read its log, which is empty then. */
-static void empty_log(struct simulation *sim, int number)
-{
-    for (int s = 0; s < sim->program->stream_count; s++)
-        if (sim->stalls.lanes[s].blame == LANE_COMMON - number) {
-            book_common(sim, s, &sim->stalls.commons[number]);
-            sim->stalls.lanes[s].from = 0;
-        }
-    sim->stalls.commons[number].log_count = 0;
-}
-
 /* Emptying is rare, since a log has room for as many entries as there are streams. */
 static void make_log_room(struct simulation *sim, int number)
 {
     struct common *common = &sim->stalls.commons[number];
     if (common->log) {
-        empty_log(sim, number);
+        /* All streams that wait for the common reason read its log, which is empty then. */
+        for (int s = 0; s < sim->program->stream_count; s++)
+            if (sim->stalls.lanes[s].blame == LANE_COMMON - number) {
+                book_common(sim, s, &sim->stalls.commons[number]);
+                sim->stalls.lanes[s].from = 0;
+            }
+        sim->stalls.commons[number].log_count = 0;
         return;
     }
     const int cap = max_int(sim->program->stream_count, LEAST_LOGGED);
@@ -337,16 +332,6 @@ static void renew_common(struct simulation *sim, int number, struct stall value)
     change_common(sim, number, value);
     if (sim->recording)
         recording_common(sim, number, &value);
-}
-
-/* The work in hand of a rank's workers, and the reason its driver waits, may have changed. */
-static void renew_commons(struct simulation *sim, int rank)
-{
-    const struct program *p = sim->program;
-    for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_streams[rank]; k++)
-        for (int half = 0, thread = p->agents[sim->marks.rank_agents[k]].index; half < 2; half++)
-            if (sim->stalls.commons[2 * thread + half].waiting)
-                renew_common(sim, 2 * thread + half, cause_in_common(sim, 2 * thread + half));
 }
 
 /* ---- looks at streams ------------------------------------------------------------------------- */
@@ -416,8 +401,16 @@ void account_touched(struct simulation *sim)
     for (int i = 0; i < marks->touched_count; i++) {
         int rank = marks->touched_ranks[i];
         marks->touched[rank] = false;
-        if (marks->selective)
-            renew_commons(sim, rank);
+        if (marks->selective) {
+            /* The work in hand of a rank's workers, and the reason its driver waits, may have changed. */
+            const struct program *p = sim->program;
+            for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_streams[rank]; k++)
+                for (int half = 0, thread = p->agents[sim->marks.rank_agents[k]].index; half < 2;
+                     half++)
+                    if (sim->stalls.commons[2 * thread + half].waiting)
+                        renew_common(sim, 2 * thread + half,
+                                     cause_in_common(sim, 2 * thread + half));
+        }
         for (int k = marks->rank_streams[rank];
              !marks->selective && k < marks->rank_first[rank + 1]; k++)
             look_at_lane(sim, sim->program->agents[marks->rank_agents[k]].index);

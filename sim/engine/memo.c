@@ -125,14 +125,6 @@ static void *copy_list(char **at, const void *items, int count, size_t size)
     return copy;
 }
 
-/* Recorded events have agents; they have seats once each agent has a place. */
-static void find_seats(struct simulation *sim, struct memo_edge *edge, int agent)
-{
-    edge->seat = events_seat(&sim->clocks.events, sim->clocks.events.places[agent]);
-    for (int i = 0; i < edge->start_count; i++)
-        edge->starts[i].seat = events_seat(&sim->clocks.events, edge->starts[i].seat.place);
-}
-
 static size_t edge_bytes(const struct recording *r)
 {
     size_t bytes = sizeof(struct memo_edge);
@@ -164,7 +156,10 @@ static struct memo_edge *copy_recording(struct simulation *sim, int agent, size_
         return NULL;
     *edge = (struct memo_edge){0};
     move_lists(edge, sim->recording);
-    find_seats(sim, edge, agent);
+    /* Recorded events have agents; they have seats once each agent has a place. */
+    edge->seat = events_seat(&sim->clocks.events, sim->clocks.events.places[agent]);
+    for (int i = 0; i < edge->start_count; i++)
+        edge->starts[i].seat = events_seat(&sim->clocks.events, edge->starts[i].seat.place);
     edge->plain = edge->start_count == 1 && edge->draw_count == 1 && !edge->change_count &&
                   !edge->iteration_count && !sim->clocks.sharing;
     if (edge->plain) {
@@ -529,24 +524,6 @@ static struct memo_edge *memo_follow(struct memo *memo, struct memo_edge *next)
     return last;
 }
 
-static void memo_go(struct memo *memo)
-{
-    struct memo_edge *last = &memo->origin, *next;
-    while (last && may_go_on(memo)) {
-        next = look_up(memo, last);
-        last = next ? memo_follow(memo, next) : memo_learn(memo, last);
-    }
-    if (memo->node)
-        memo_restore(memo);
-}
-
-/* Tell the state again where the data ends. */
-static void memo_end(struct simulation *sim)
-{
-    for (int rank = 0; rank < sim->program->ranks; rank++)
-        machine_end_data(sim->program, sim->state, rank, sim->program->ends[rank] - sim->base);
-}
-
 static bool memo_applies(const struct simulation *sim)
 {
     const struct simulate_observer *observer = sim->options->observer;
@@ -561,8 +538,16 @@ void memo_run(struct simulation *sim)
     if (!memo_applies(sim))
         return;
     if (memo_begin(&memo)) {
-        memo_go(&memo);
-        memo_end(sim);
+        struct memo_edge *last = &memo.origin, *next;
+        while (last && may_go_on(&memo)) {
+            next = look_up(&memo, last);
+            last = next ? memo_follow(&memo, next) : memo_learn(&memo, last);
+        }
+        if (memo.node)
+            memo_restore(&memo);
+        /* Tell the state again where the data ends. */
+        for (int rank = 0; rank < sim->program->ranks; rank++)
+            machine_end_data(sim->program, sim->state, rank, sim->program->ends[rank] - sim->base);
     } else {
         simulation_fail(sim, diag_no_memory(sim->diag));
     }

@@ -173,14 +173,6 @@ static bool observe_look(struct observation *seen, int64_t now_ns)
     return true;
 }
 
-/* A step took effect at its time or before; so none is later than any that follows it. */
-static void order_times(struct trace *trace)
-{
-    for (size_t i = trace->step_count - 1; i > 0; i--)
-        if (trace->steps[i - 1].time_ns > trace->steps[i].time_ns)
-            trace->steps[i - 1].time_ns = trace->steps[i].time_ns;
-}
-
 static enum status observe_follow(struct observation *seen, struct diag *diag)
 {
     const struct trace *trace = seen->trace;
@@ -231,7 +223,10 @@ enum status observe(const struct program *program, struct trace *trace, observe_
     if (status == STATUS_OK && !observe_allocate(&seen))
         status = diag_no_memory(diag);
     if (status == STATUS_OK) {
-        order_times(trace);
+        /* A step took effect at its time or before; so none is later than any that follows it. */
+        for (size_t i = trace->step_count - 1; i > 0; i--)
+            if (trace->steps[i - 1].time_ns > trace->steps[i].time_ns)
+                trace->steps[i - 1].time_ns = trace->steps[i].time_ns;
         status = observe_follow(&seen, diag);
     }
     prepare_free(&seen.sim);

@@ -186,16 +186,6 @@ static void make_pipeline(struct simulation *sim)
     pipeline->queue_seen = TABLE(sim, p->thread_count, int);
 }
 
-static void make_host(struct simulation *sim)
-{
-    struct host_notes *host = &sim->host;
-    const struct program *p = sim->program;
-    host->allocated = TABLE(sim, p->ranks, int64_t);
-    host->stream_pushers = TABLE(sim, p->stream_count + 1, int);
-    host->pushes = TABLE(sim, p->op_count, int);
-    host->next_push = TABLE(sim, p->op_count, int);
-}
-
 /* false: memory is exhausted. */
 static bool prepare_make_tables(struct simulation *sim)
 {
@@ -204,8 +194,14 @@ static bool prepare_make_tables(struct simulation *sim)
     make_stalls(sim);
     if (sim->program->tasks)
         make_pipeline(sim);
-    else
-        make_host(sim);
+    else {
+        struct host_notes *host = &sim->host;
+        const struct program *p = sim->program;
+        host->allocated = TABLE(sim, p->ranks, int64_t);
+        host->stream_pushers = TABLE(sim, p->stream_count + 1, int);
+        host->pushes = TABLE(sim, p->op_count, int);
+        host->next_push = TABLE(sim, p->op_count, int);
+    }
     sim->result.streams =
         calloc((size_t)sim->program->stream_count + 1, sizeof *sim->result.streams);
     return find_peers(sim) && !sim->arena.failed && sim->result.streams;

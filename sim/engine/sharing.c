@@ -440,14 +440,6 @@ static void change_pools(struct sharing *sharing, int seat, int sign)
     }
 }
 
-static void activate(struct sharing *sharing, int seat)
-{
-    int rank = rank_of_seat(sharing->program, seat);
-    int at = sharing->active_count[rank]++;
-    sharing->legs[seat].at = at;
-    sharing->active[sharing->active_first[rank] + at] = seat;
-}
-
 /* The last one of the list takes its place. */
 static void deactivate(struct sharing *sharing, int seat)
 {
@@ -611,7 +603,10 @@ void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, 
     item->leg = seat;
     find_wants(p, rank_of_seat(p, seat), started, leg->wants);
     change_pools(sharing, seat, 1);
-    activate(sharing, seat);
+    int rank = rank_of_seat(sharing->program, seat);
+    int at = sharing->active_count[rank]++;
+    sharing->legs[seat].at = at;
+    sharing->active[sharing->active_first[rank] + at] = seat;
 }
 
 /* The losses, in whole nanoseconds that add up to how much longer it took. */

@@ -73,18 +73,6 @@ static void touch_device(struct simulation *sim, int rank)
             touch(sim, other);
 }
 
-/* Streams of other ranks on the device may wait for residency slots of this one, and any for its events where
-   threads drive several devices. */
-static void mark_device(struct simulation *sim, int rank)
-{
-    const struct program *p = sim->program;
-    for (int other = p->device[rank]; other >= 0; other = p->device_next[other])
-        mark_rank(sim, other);
-    touch_device(sim, rank);
-    for (int other = 0; p->is_crossed && other < p->ranks; other++)
-        mark_rank(sim, other);
-}
-
 void simulation_wake(struct simulation *sim, int object)
 {
     const struct lists *wakes = &sim->marks.wakes;
@@ -97,7 +85,14 @@ static void mark_beyond(struct simulation *sim, int stream)
 {
     int rank = sim->program->streams[stream].rank;
     if (!sim->marks.selective) {
-        mark_device(sim, rank);
+        /* Streams of other ranks on the device may wait for residency slots of this one, and any for its events where
+           threads drive several devices. */
+        const struct program *p = sim->program;
+        for (int other = p->device[rank]; other >= 0; other = p->device_next[other])
+            mark_rank(sim, other);
+        touch_device(sim, rank);
+        for (int other = 0; p->is_crossed && other < p->ranks; other++)
+            mark_rank(sim, other);
         return;
     }
     account_cascade(sim, stream);
@@ -181,27 +176,23 @@ static bool takes_time(const struct simulation *sim, int op)
     return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].draw >= 0;
 }
 
-/* A piece of work of a host program's repeat has ended. */
-static void note_repeated(struct simulation *sim, int op)
-{
-    const struct program *p = sim->program;
-    const int rank = sim->timing->ops[op].rank;
-    int *left = &sim->host.left[rank * p->repeats];
-    int64_t *over = &sim->pipeline.finished[rank];
-    left[p->ops[op].iteration]--;
-    for (; *over < sim->host.repeats[rank] && left[*over] == 0; ++*over)
-        if (!iterations_finished(&sim->pipeline.iterations, rank, *over, sim->now_ns))
-            simulation_fail(sim, diag_no_memory(sim->diag));
-}
-
 /* Report a piece of work that has ended to the observer. */
 static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int agent, int op,
                       int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
     sim->result.tasks += sim->program->tasks == 0;
-    if (sim->program->ops[op].iteration >= 0)
-        note_repeated(sim, op);
+    if (sim->program->ops[op].iteration >= 0) {
+        /* A piece of work of a host program's repeat has ended. */
+        const struct program *p = sim->program;
+        const int rank = sim->timing->ops[op].rank;
+        int *left = &sim->host.left[rank * p->repeats];
+        int64_t *over = &sim->pipeline.finished[rank];
+        left[p->ops[op].iteration]--;
+        for (; *over < sim->host.repeats[rank] && left[*over] == 0; ++*over)
+            if (!iterations_finished(&sim->pipeline.iterations, rank, *over, sim->now_ns))
+                simulation_fail(sim, diag_no_memory(sim->diag));
+    }
     if (!observer || !(observer->span || observer->work) || sim->status != STATUS_OK)
         return;
     const struct simulate_span span = {
@@ -297,15 +288,6 @@ void simulation_iterations(struct simulation *sim, const struct memo_iteration *
     }
 }
 
-static void note_admitted(struct simulation *sim, int rank, int64_t iteration)
-{
-    int64_t in_flight = iteration + 1 - machine_finished(sim->program, sim->state, rank);
-    simulate_admitted(sim, rank, iteration + sim->base, in_flight);
-    note_iterations(sim, rank, in_flight);
-    if (sim->recording)
-        recording_admitted(sim, rank, iteration, in_flight);
-}
-
 /* A step of this rank, or of one of its communicators, may have finished iterations. */
 static void note_finished(struct simulation *sim, int rank)
 {
@@ -344,8 +326,13 @@ static void driver_does(struct simulation *sim, int agent)
     int64_t next = machine_admitted(p, sim->state, rank);
     struct effect effect;
     machine_does(sim, agent, &effect);
-    for (int64_t i = next; i < machine_admitted(p, sim->state, rank); i++)
-        note_admitted(sim, rank, i);
+    for (int64_t i = next; i < machine_admitted(p, sim->state, rank); i++) {
+        int64_t in_flight = i + 1 - machine_finished(sim->program, sim->state, rank);
+        simulate_admitted(sim, rank, i + sim->base, in_flight);
+        note_iterations(sim, rank, in_flight);
+        if (sim->recording)
+            recording_admitted(sim, rank, i, in_flight);
+    }
     mark_threads(sim, rank);
     if (p->tasks)
         account_queues(sim, rank);
@@ -379,26 +366,6 @@ static void note_push(struct simulation *sim, int thread, const struct op *op)
          i++)
         if (sim->host.pushers[i].thread == thread)
             sim->host.pushers[i].next++;
-}
-
-static void note_memory(struct simulation *sim, int rank, const struct op *op)
-{
-    int64_t bytes = sim->program->buffers[op->object].bytes;
-    int64_t *allocated = &sim->host.allocated[rank];
-    *allocated += op->kind == OP_ALLOC ? bytes : -bytes;
-    if (rank == 0)
-        note_in_flight(sim, 0, *allocated);
-    if (*allocated > sim->result.in_flight_bytes_max)
-        sim->result.in_flight_bytes_max = *allocated;
-}
-
-/* A mark may have taken effect at once, with all that waited for what it gives. */
-static void mark_after_marker(struct simulation *sim, const struct op *op)
-{
-    mark_stream(sim, op->stream);
-    bool settled = machine_stream_queued(sim->program, sim->state, op->stream) == 0;
-    if (sim->program->streams[op->stream].hw_queue >= 0 || (settled && op_gives(op->kind)))
-        mark_beyond(sim, op->stream);
 }
 
 /* The end of a submission lets the driver go on, and under data-flow the workers that it fires. */
@@ -444,9 +411,13 @@ static void wake_helped(struct simulation *sim, int thread, const struct op *op)
 
 static void mark_after_host(struct simulation *sim, int thread, const struct op *op)
 {
-    if (op_is_mark(op->kind))
-        mark_after_marker(sim, op);
-    else if (op_pushes(op->kind))
+    if (op_is_mark(op->kind)) {
+        /* A mark may have taken effect at once, with all that waited for what it gives. */
+        mark_stream(sim, op->stream);
+        bool settled = machine_stream_queued(sim->program, sim->state, op->stream) == 0;
+        if (sim->program->streams[op->stream].hw_queue >= 0 || (settled && op_gives(op->kind)))
+            mark_beyond(sim, op->stream);
+    } else if (op_pushes(op->kind))
         mark_stream(sim, op->stream);
     wake_helped(sim, thread, op);
 }
@@ -459,8 +430,15 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
         tell_span(sim, SIMULATE_HOST, agent, (int)(op - p->ops), iteration);
     if (op_is_stream_work(op->kind))
         note_push(sim, thread, op);
-    if (op->kind == OP_ALLOC || op->kind == OP_FREE)
-        note_memory(sim, p->buffers[op->object].rank, op);
+    if (op->kind == OP_ALLOC || op->kind == OP_FREE) {
+        int64_t bytes = sim->program->buffers[op->object].bytes;
+        int64_t *allocated = &sim->host.allocated[p->buffers[op->object].rank];
+        *allocated += op->kind == OP_ALLOC ? bytes : -bytes;
+        if (p->buffers[op->object].rank == 0)
+            note_in_flight(sim, 0, *allocated);
+        if (*allocated > sim->result.in_flight_bytes_max)
+            sim->result.in_flight_bytes_max = *allocated;
+    }
     if (program_records_task(op)) {
         sim->pipeline.submitted[rank * p->tasks + op->task]++;
         sim->stalls.chain_moved = true;
@@ -509,15 +487,6 @@ static void thread_does(struct simulation *sim, int agent, const struct op *op)
         mark_stream(sim, thread->stream);
 }
 
-/* The streams on which members of a communicator are in a started operation. */
-static void mark_members(struct simulation *sim, int comm)
-{
-    const struct comm_desc *desc = &sim->program->comms[comm];
-    for (int m = 0; m < desc->count; m++)
-        if (sim->clocks.member_streams[desc->first_member + m] >= 0)
-            mark_stream(sim, sim->clocks.member_streams[desc->first_member + m]);
-}
-
 /* The group concerns its own stream, and those of members that exchange messages with it: whether they are matched,
    or why not. */
 static void mark_peers(struct simulation *sim, const struct op *op)
@@ -525,7 +494,11 @@ static void mark_peers(struct simulation *sim, const struct op *op)
     const struct marks *marks = &sim->marks;
     const int member = sim->program->comms[op->comm].first_member + op->member;
     if (marks->mixed[op->comm]) {
-        mark_members(sim, op->comm);
+        /* The streams on which members of a communicator are in a started operation. */
+        const struct comm_desc *desc = &sim->program->comms[op->comm];
+        for (int m = 0; m < desc->count; m++)
+            if (sim->clocks.member_streams[desc->first_member + m] >= 0)
+                mark_stream(sim, sim->clocks.member_streams[desc->first_member + m]);
         return;
     }
     mark_stream(sim, op->stream);

@@ -55,17 +55,6 @@ static const struct dist *find_dist(const struct program *program, const struct 
     return dist;
 }
 
-static void timing_set_time(struct op_time *time, const struct op *op, int rank)
-{
-    time->mean_ns = op->time_ns;
-    if (op->time_ns == 0 &&
-        (op->given->work->kind == WORK_SPIN || op->given->work->kind == WORK_HOST))
-        time->mean_ns = op->given->work->time_ns;
-    time->host = op_is_cpu_work(op->kind);
-    time->timed = true;
-    time->rank = (uint16_t)rank;
-}
-
 /* The operations that take time, rank by rank, in their order: those of a rank begin at first[rank]. */
 static int *list_by_rank(const struct timing *timing, size_t *first)
 {
@@ -127,8 +116,17 @@ static enum status number_names(struct timing *timing, struct diag *diag)
 static void set_body(struct timing *timing, const struct body *body, int rank)
 {
     for (int i = body->first; i < body->first + body->count; i++)
-        if (op_is_work(timing->program->ops[i].kind))
-            timing_set_time(&timing->ops[i], &timing->program->ops[i], rank);
+        if (op_is_work(timing->program->ops[i].kind)) {
+            struct op_time *time = &timing->ops[i];
+            const struct op *op = &timing->program->ops[i];
+            time->mean_ns = op->time_ns;
+            if (op->time_ns == 0 &&
+                (op->given->work->kind == WORK_SPIN || op->given->work->kind == WORK_HOST))
+                time->mean_ns = op->given->work->time_ns;
+            time->host = op_is_cpu_work(op->kind);
+            time->timed = true;
+            time->rank = (uint16_t)rank;
+        }
 }
 
 /* The rank a body's operations belong to. */

@@ -288,33 +288,17 @@ static bool is_root(const struct solver *s, int v)
 
 /* ---- the order of hops and nodes ------------------------------------------------------------- */
 
-/* Counted by one end: afterwards first[v] .. first[v + 1] is the place for those at v. */
-static void start_places(int *first, int count)
-{
-    for (int v = 0; v < count; v++)
-        first[v + 1] += first[v];
-    for (int v = count; v > 0; v--)
-        first[v] = first[v - 1];
-    first[0] = 0;
-}
-
 static void count_hops(struct solver *s)
 {
     for (int e = 0; e < s->graph->edge_count; e++)
         if (is_root(s, s->edges[e].to))
             s->first[s->roots[s->edges[e].from].to]++;
-    start_places(s->first, s->nodes);
-}
-
-static void add_hop(struct solver *s, int e)
-{
-    const struct ratio_edge *edge = &s->edges[e];
-    const struct hop *from = &s->roots[edge->from];
-    const int place = s->first[from->to]++;
-    s->edge_of[place] = e;
-    s->hops[place] =
-        (struct hop){edge->to, from->height + edge->height, from->weight_ns + edge->weight_ns};
-    s->flat_in[edge->to] += s->hops[place].height == 0;
+    /* Counted by one end: afterwards first[v] .. first[v + 1] is the place for those at v. */
+    for (int v = 0; v < s->nodes; v++)
+        s->first[v + 1] += s->first[v];
+    for (int v = s->nodes; v > 0; v--)
+        s->first[v] = s->first[v - 1];
+    s->first[0] = 0;
 }
 
 static enum status cycle_ratio_sort_edges(struct solver *s, struct diag *diag)
@@ -327,8 +311,15 @@ static enum status cycle_ratio_sort_edges(struct solver *s, struct diag *diag)
         return diag_no_memory(diag);
     count_hops(s);
     for (int e = 0; e < s->graph->edge_count; e++)
-        if (is_root(s, s->edges[e].to))
-            add_hop(s, e);
+        if (is_root(s, s->edges[e].to)) {
+            const struct ratio_edge *edge = &s->edges[e];
+            const struct hop *from = &s->roots[edge->from];
+            const int place = s->first[from->to]++;
+            s->edge_of[place] = e;
+            s->hops[place] = (struct hop){edge->to, from->height + edge->height,
+                                          from->weight_ns + edge->weight_ns};
+            s->flat_in[edge->to] += s->hops[place].height == 0;
+        }
     for (int v = s->nodes; v > 0; v--)
         s->first[v] = s->first[v - 1];
     s->first[0] = 0;

@@ -499,19 +499,6 @@ static void event_graph_walk_work(struct graph_builder *b, const struct op *op,
     end_item(b, op->stream);
 }
 
-/* The operation of each member. */
-static void add_joint_ops(struct graph_builder *b, const struct op *op, int event)
-{
-    const struct program *p = b->p;
-    const struct comm_desc *comm = &p->comms[op->comm];
-    for (int m = 0; m < comm->count; m++) {
-        const struct body *body = body_of(p, comm->members[m], op->task);
-        for (int i = body->first; i < body->first + body->count; i++)
-            if (p->ops[i].kind == OP_COLLECTIVE)
-                event_graph_add_op(b, event, &p->ops[i]);
-    }
-}
-
 /* All members are in it for as long as the slowest. */
 static void walk_collective(struct graph_builder *b, const struct op *op,
                             const struct walk_place *place)
@@ -525,7 +512,15 @@ static void walk_collective(struct graph_builder *b, const struct op *op,
         shared.rank = b->p->comms[op->comm].count > 1 ? NONE : place->rank;
         joint->event = new_event(b, EVENT_DEVICE, &shared);
         joint->stage = place->stage;
-        add_joint_ops(b, op, joint->event);
+        /* The operation of each member. */
+        const struct program *p = b->p;
+        const struct comm_desc *comm = &p->comms[op->comm];
+        for (int m = 0; m < comm->count; m++) {
+            const struct body *body = body_of(p, comm->members[m], op->task);
+            for (int i = body->first; i < body->first + body->count; i++)
+                if (p->ops[i].kind == OP_COLLECTIVE)
+                    event_graph_add_op(b, joint->event, &p->ops[i]);
+        }
     }
     int shift = joint->stage - place->stage;
     assert(b->out.arena.failed || b->out.events[joint->event].kind == EVENT_DEVICE);

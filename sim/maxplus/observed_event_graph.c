@@ -87,16 +87,6 @@ static void observed_event_graph_add_op(struct observed_builder *b, struct event
     b->out.ops[b->out.op_count++] = op;
 }
 
-/* All members are in a collective for as long as the slowest. */
-static void add_member_ops(struct observed_builder *b, struct event_graph_event *event,
-                           const struct op *op)
-{
-    for (size_t i = 0; i < b->p->op_count; i++)
-        if (b->p->ops[i].kind == OP_COLLECTIVE && b->p->ops[i].comm == op->comm &&
-            b->p->ops[i].task == op->task)
-            observed_event_graph_add_op(b, event, (int)i);
-}
-
 static void observed_event_graph_describe(struct observed_builder *b,
                                           struct event_graph_event *event,
                                           const struct enabled_step *step, int class)
@@ -111,7 +101,11 @@ static void observed_event_graph_describe(struct observed_builder *b,
     event->task = op->task;
     if (desc->kind == AGENT_COMM) {
         event->rank = p->comms[desc->index].count > 1 ? NONE : p->comms[desc->index].members[0];
-        add_member_ops(b, event, op);
+        /* All members are in a collective for as long as the slowest. */
+        for (size_t i = 0; i < b->p->op_count; i++)
+            if (b->p->ops[i].kind == OP_COLLECTIVE && b->p->ops[i].comm == op->comm &&
+                b->p->ops[i].task == op->task)
+                observed_event_graph_add_op(b, event, (int)i);
     } else if (class % VARIANTS == FINISH ||
                (class % VARIANTS == EXECUTE && op_is_cpu_work(op->kind))) {
         observed_event_graph_add_op(b, event, step->op);

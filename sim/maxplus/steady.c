@@ -209,16 +209,6 @@ static bool steady_same(const struct program *p, const struct snapshot *a, const
            memcmp(a->state->cells, b->state->cells, p->at.bytes) == 0;
 }
 
-static void steady_exchange(struct recurrent *run)
-{
-    struct snapshot snapshot = run->earlier;
-    run->earlier = run->now;
-    run->now = snapshot;
-    run->compared = 0;
-    run->until_replaced *= 2;
-    enabling_steps_forget(run->steps, run->earlier.step);
-}
-
 /* ---- watching -------------------------------------------------------------------------------- */
 
 /* Is the end of the data not in sight yet? */
@@ -246,8 +236,14 @@ static void steady_look(struct recurrent *run)
     run->retired = false;
     snapshot_take(run, &run->now);
     run->found = steady_same(p, &run->earlier, &run->now);
-    if (!run->found && ++run->compared == run->until_replaced)
-        steady_exchange(run);
+    if (!run->found && ++run->compared == run->until_replaced) {
+        struct snapshot snapshot = run->earlier;
+        run->earlier = run->now;
+        run->now = snapshot;
+        run->compared = 0;
+        run->until_replaced *= 2;
+        enabling_steps_forget(run->steps, run->earlier.step);
+    }
 }
 
 static bool steady_watch(void *context, int64_t time_ns, struct transition transition,
@@ -419,14 +415,6 @@ static enum status means_of(struct timing *out, const struct timing *timing, str
     return status;
 }
 
-/* A run in which nothing takes time is one instant: a few windows show whether it comes to a deadlock. */
-static void steady_set_limits(struct recurrent *run, const struct timing *means)
-{
-    for (size_t i = 0; i < means->program->op_count; i++)
-        run->takes_time |= means->ops[i].mean_ns > 0;
-    run->most_iterations = run->takes_time ? STEADY_MOST_ITERATIONS : 4 * run->program->window;
-}
-
 static enum status run_means(struct recurrent *run, const struct program *program,
                              const struct timing *timing, struct diag *diag)
 {
@@ -437,7 +425,10 @@ static enum status run_means(struct recurrent *run, const struct program *progra
     enum status status = means_of(&means, timing, diag);
     if (status != STATUS_OK)
         return status;
-    steady_set_limits(run, &means);
+    /* A run in which nothing takes time is one instant: a few windows show whether it comes to a deadlock. */
+    for (size_t i = 0; i < means.program->op_count; i++)
+        run->takes_time |= means.ops[i].mean_ns > 0;
+    run->most_iterations = run->takes_time ? STEADY_MOST_ITERATIONS : 4 * run->program->window;
     status = simulate_run(program, &means, &options, &result, diag);
     timing_fini(&means);
     if (status == STATUS_OK) {

@@ -180,18 +180,6 @@ static void add_untold(struct account_walk *walk, int64_t from_ns, int64_t to_ns
     account_add_idle(walk, known ? &untold->after : &untold->unknown, to_ns - middle);
 }
 
-static void account_add_wait(struct account_walk *walk, const struct trace_span *span, int64_t ns)
-{
-    const struct trace_idle *line = trace_find_idle(walk->builder->trace, walk->agent, span->cause);
-    struct account_part part = walk->builder->untold.unknown;
-    if (span->cause)
-        part.name = span->cause;
-    if (line)
-        part = (struct account_part){
-            .name = line->words, .cause = line->cause, .waits_for = line->waits_for};
-    account_add_idle(walk, &part, ns);
-}
-
 /* The stream did nothing between these times. */
 static void account_add_gap(struct account_walk *walk, int64_t from_ns, int64_t to_ns)
 {
@@ -206,19 +194,18 @@ static void account_add_gap(struct account_walk *walk, int64_t from_ns, int64_t 
         const int64_t start_ns = max_i64(spans[i].start_ns, at_ns);
         const int64_t end_ns = min_i64(spans[i].end_ns, to_ns);
         add_untold(walk, at_ns, start_ns);
-        account_add_wait(walk, &spans[i], end_ns - start_ns);
+        const struct trace_idle *line =
+            trace_find_idle(walk->builder->trace, walk->agent, spans[i].cause);
+        struct account_part part = walk->builder->untold.unknown;
+        if (spans[i].cause)
+            part.name = spans[i].cause;
+        if (line)
+            part = (struct account_part){
+                .name = line->words, .cause = line->cause, .waits_for = line->waits_for};
+        account_add_idle(walk, &part, end_ns - start_ns);
         at_ns = end_ns;
     }
     add_untold(walk, at_ns, to_ns);
-}
-
-static void account_add_work(struct account_walk *walk, const struct trace_span *span,
-                             int64_t start_ns, int64_t end_ns)
-{
-    const struct account_part part = {.name = span->task ? span->task : "work"};
-    const bool begins = span->start_ns >= walk->window->start_ns;
-    walk->stream->busy_ns += (double)(end_ns - start_ns) / walk->window->steps;
-    account_add_part(walk, &walk->stream->tasks, &part, end_ns - start_ns, begins);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -239,7 +226,10 @@ static void walk_stream(struct account_walk *walk, size_t first)
             continue;
         if (start_ns > at_ns)
             account_add_gap(walk, at_ns, start_ns);
-        account_add_work(walk, span, start_ns, end_ns);
+        const struct account_part part = {.name = span->task ? span->task : "work"};
+        const bool begins = span->start_ns >= walk->window->start_ns;
+        walk->stream->busy_ns += (double)(end_ns - start_ns) / walk->window->steps;
+        account_add_part(walk, &walk->stream->tasks, &part, end_ns - start_ns, begins);
         at_ns = end_ns;
     }
     if (window->end_ns > at_ns)

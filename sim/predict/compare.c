@@ -48,17 +48,6 @@ static bool compare_add_parts(struct compared_stream *stream, const struct accou
     return true;
 }
 
-static void mark_meetings(struct comparison *out, const struct plan *plan)
-{
-    for (size_t s = 0; s < out->stream_count; s++)
-        for (size_t t = 0; t < plan->pipeline.task_count; t++) {
-            const struct task *task = &plan->pipeline.tasks[t];
-            struct compared_task *found = compare_find_task(&out->streams[s], task->name);
-            if (found)
-                found->meets = task->work.comm >= 0;
-        }
-}
-
 static const struct account_stream *find_account(const struct run_account *account,
                                                  const char *name)
 {
@@ -94,18 +83,6 @@ static bool compare_add_stream(struct compared_stream *stream, const struct run_
     return true;
 }
 
-/* Without a name in common there is nothing to compare. */
-static void drop_unlike(struct comparison *out)
-{
-    bool alike = false;
-    for (size_t s = 0; s < out->stream_count; s++)
-        for (size_t i = 0; i < out->streams[s].task_count; i++)
-            alike |= out->streams[s].tasks[i].measured_count > 0 &&
-                     out->streams[s].tasks[i].predicted_count > 0;
-    for (size_t s = 0; s < out->stream_count && !alike; s++)
-        out->streams[s].task_count = 0;
-}
-
 /* Fills the tasks of out->streams: those of the account of `measured`, whose spans are sorted and whole, and of one
    prediction of `plan`, where they have names in common; names live in `arena`. Memory of the prediction is in the trace's
    arena. */
@@ -127,8 +104,21 @@ static enum status compare_tasks(struct trace *measured, const struct plan *plan
     for (size_t i = 0; status == STATUS_OK && i < out->stream_count; i++)
         if (!compare_add_stream(&out->streams[i], &before, &after, arena))
             status = diag_no_memory(diag);
-    drop_unlike(out);
-    mark_meetings(out, plan);
+    /* Without a name in common there is nothing to compare. */
+    bool alike = false;
+    for (size_t s = 0; s < out->stream_count; s++)
+        for (size_t i = 0; i < out->streams[s].task_count; i++)
+            alike |= out->streams[s].tasks[i].measured_count > 0 &&
+                     out->streams[s].tasks[i].predicted_count > 0;
+    for (size_t s = 0; s < out->stream_count && !alike; s++)
+        out->streams[s].task_count = 0;
+    for (size_t s = 0; s < out->stream_count; s++)
+        for (size_t t = 0; t < plan->pipeline.task_count; t++) {
+            const struct task *task = &plan->pipeline.tasks[t];
+            struct compared_task *found = compare_find_task(&out->streams[s], task->name);
+            if (found)
+                found->meets = task->work.comm >= 0;
+        }
     return status;
 }
 
@@ -523,13 +513,6 @@ static bool compare_sum_up(struct compared *compared)
     return true;
 }
 
-static void compare_leave_out(const struct compared_entry *run, const char *why,
-                              struct compared *out, struct diag *diag)
-{
-    diag_note(diag, "run %" PRId64 ", %s: left out: %s", run->id, run->info.plan_name, why);
-    out->unmatched++;
-}
-
 static enum status compare_entry(struct store *store, const struct compare_options *options,
                                  const struct compare_listing *listing,
                                  const struct compared_entry *run, struct compared *out,
@@ -553,9 +536,10 @@ static enum status compare_entry(struct store *store, const struct compare_optio
                            run->info.device);
     if (status == STATUS_OK && scratch.failed)
         status = diag_no_memory(diag);
-    else if (status == STATUS_OK && why)
-        compare_leave_out(run, why, out, diag);
-    else if (status == STATUS_OK)
+    else if (status == STATUS_OK && why) {
+        diag_note(diag, "run %" PRId64 ", %s: left out: %s", run->id, run->info.plan_name, why);
+        out->unmatched++;
+    } else if (status == STATUS_OK)
         out->run_count++;
     arena_fini(&scratch);
     return status;

@@ -340,16 +340,6 @@ static bool critical_path_watch_progress(void *context, int64_t iterations, int6
     return inner->progress(inner->context, iterations, time_ns);
 }
 
-static bool critical_path_allocate(struct path_watch *watch)
-{
-    size_t tasks = (size_t)watch->program->tasks;
-    watch->steps = enabling_steps_open(watch->program, true);
-    watch->finished = calloc((size_t)watch->program->ranks, sizeof *watch->finished);
-    if (tasks)
-        watch->kept.shares = calloc(2 * tasks, sizeof *watch->kept.shares);
-    return watch->steps && watch->finished && (!tasks || watch->kept.shares);
-}
-
 struct path_watch *path_watch_open(const struct program *program, int64_t iteration,
                                    const struct simulate_observer *inner, struct diag *diag)
 {
@@ -369,7 +359,12 @@ struct path_watch *path_watch_open(const struct program *program, int64_t iterat
         .iteration = inner && inner->iteration ? watch_iteration : NULL,
         .progress = inner && inner->progress ? critical_path_watch_progress : NULL,
         .step = critical_path_watch_step};
-    if (critical_path_allocate(watch))
+    size_t tasks = (size_t)watch->program->tasks;
+    watch->steps = enabling_steps_open(watch->program, true);
+    watch->finished = calloc((size_t)watch->program->ranks, sizeof *watch->finished);
+    if (tasks)
+        watch->kept.shares = calloc(2 * tasks, sizeof *watch->kept.shares);
+    if (watch->steps && watch->finished && (!tasks || watch->kept.shares))
         return watch;
     diag_no_memory(diag);
     path_watch_close(watch);
@@ -444,15 +439,6 @@ static const char *critical_path_part_name(const struct program *p, const struct
     return buf;
 }
 
-/* "dependence on H2D(5)" */
-static void print_wait(const struct program *p, const struct path_part *part, FILE *out)
-{
-    fputs(waits[part->waited].words, out);
-    if (part->on_task >= 0)
-        fprintf(out, "%s%s(%" PRId64 ")", part->waited == PATH_DEPENDENCE ? " on " : ", ",
-                p->plan->pipeline.tasks[part->on_task].name, part->on_iteration);
-}
-
 static void critical_path_print_parts(const struct program *p, const struct critical_path *path,
                                       FILE *out)
 {
@@ -473,7 +459,11 @@ static void critical_path_print_parts(const struct program *p, const struct crit
         const char *where = program_agent_name(p, part->agent, place, sizeof place);
         fprintf(out, "  %10s  %10s  %s%*s  %s%*s  ", start, takes, what,
                 columns_fill(what, name_width), "", where, columns_fill(where, place_width), "");
-        print_wait(p, part, out);
+        /* "dependence on H2D(5)" */
+        fputs(waits[part->waited].words, out);
+        if (part->on_task >= 0)
+            fprintf(out, "%s%s(%" PRId64 ")", part->waited == PATH_DEPENDENCE ? " on " : ", ",
+                    p->plan->pipeline.tasks[part->on_task].name, part->on_iteration);
         fputs("\n", out);
     }
 }

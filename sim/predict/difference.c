@@ -254,16 +254,6 @@ static bool is_uncaused(const struct difference_row *row)
                           strcmp(row->cause, ACCOUNT_NOT_RECORDED) == 0);
 }
 
-static void difference_sum_up(struct difference *out)
-{
-    out->left_ns = out->after_ns - out->before_ns;
-    for (size_t i = 0; i < out->streams[0].row_count; i++) {
-        const struct difference_row *row = &out->streams[0].rows[i];
-        out->left_ns -= difference_change(row);
-        out->uncaused_ns += is_uncaused(row) ? difference_change(row) : 0;
-    }
-}
-
 enum status difference_make(const struct run_account *before, const struct run_account *after,
                             struct arena *arena, struct difference *out, struct diag *diag)
 {
@@ -284,7 +274,12 @@ enum status difference_make(const struct run_account *before, const struct run_a
     for (size_t i = 0; i < made.stream_count; i++)
         if (!difference_find_rows(&builder, &made.streams[i]))
             return diag_no_memory(diag);
-    difference_sum_up(&made);
+    made.left_ns = made.after_ns - made.before_ns;
+    for (size_t i = 0; i < made.streams[0].row_count; i++) {
+        const struct difference_row *row = &made.streams[0].rows[i];
+        made.left_ns -= difference_change(row);
+        made.uncaused_ns += is_uncaused(row) ? difference_change(row) : 0;
+    }
     *out = made;
     return STATUS_OK;
 }

@@ -372,14 +372,6 @@ static void note_empty_rows(const struct chart *chart, struct diag *diag)
                   empty, chart->rank_count, first);
 }
 
-/* "measured on host"; what follows the device's kind is left out. */
-static const char *origin_of(const struct run_info *info, struct arena *arena)
-{
-    const char *device = info->device ? info->device : "";
-    return arena_printf(arena, "%s%s%.*s", run_kind_text(info->kind), *device ? " on " : "",
-                        (int)strcspn(device, ":"), device);
-}
-
 enum status stored_chart_make(const struct trace *trace, const struct plan *plan,
                               int64_t activation, struct arena *arena, struct chart *out,
                               struct diag *diag)
@@ -387,7 +379,11 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
     struct stored_builder builder = {
         .trace = trace, .plan = plan, .arena = arena, .kind = kind_of_passes(trace)};
     builder.chart.title = trace->info.plan_name ? trace->info.plan_name : "";
-    builder.chart.origin = origin_of(&trace->info, arena);
+    /* "measured on host"; what follows the device's kind is left out. */
+    const struct run_info *info = &trace->info;
+    const char *device = info->device ? info->device : "";
+    builder.chart.origin = arena_printf(arena, "%s%s%.*s", run_kind_text(info->kind),
+                                        *device ? " on " : "", (int)strcspn(device, ":"), device);
     builder.chart.limit_bytes = plan ? machine_same_memory(&plan->machine) : 0;
     enum status status = prepare_stored(&builder, diag);
     if (status == STATUS_OK)

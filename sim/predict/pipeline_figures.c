@@ -62,19 +62,6 @@ static void pipeline_figures_note(struct pipeline_watch *watch, uint32_t listed,
     *when = (struct when){when->done ? when->start_ns : start_ns, end_ns, true};
 }
 
-/* A group waits for its other end first: it moves for as long as it takes. */
-static void note_group(struct pipeline_watch *watch, const struct op *op,
-                       const struct simulate_span *span)
-{
-    int64_t start_ns = span->end_ns - op->time_ns;
-    if (!watch->program->parts[op->part_first].listed) /* of a pass */
-        pipeline_figures_note(watch, op->listed, span->start_ns, span->end_ns);
-    else
-        for (int i = 0; i < op->part_count; i++)
-            pipeline_figures_note(watch, watch->program->parts[op->part_first + i].listed, start_ns,
-                                  span->end_ns);
-}
-
 static bool pipeline_figures_watch_work(void *context, const struct simulate_span *span)
 {
     struct pipeline_watch *watch = context;
@@ -84,9 +71,16 @@ static bool pipeline_figures_watch_work(void *context, const struct simulate_spa
     int replica, rank;
     parallel_place(watch->plan, watch->rank_count, p->agents[span->agent].rank, &replica, &rank);
     if (span->kind == SIMULATE_DEVICE && replica == watch->replica) {
-        if (op->kind == OP_GROUP)
-            note_group(watch, op, span);
-        else if (op->listed)
+        if (op->kind == OP_GROUP) {
+            /* A group waits for its other end first: it moves for as long as it takes. */
+            int64_t start_ns = span->end_ns - op->time_ns;
+            if (!watch->program->parts[op->part_first].listed) /* of a pass */
+                pipeline_figures_note(watch, op->listed, span->start_ns, span->end_ns);
+            else
+                for (int i = 0; i < op->part_count; i++)
+                    pipeline_figures_note(watch, watch->program->parts[op->part_first + i].listed,
+                                          start_ns, span->end_ns);
+        } else if (op->listed)
             pipeline_figures_note(watch, op->listed, span->start_ns, span->end_ns);
         else if (op->kind == OP_LAUNCH) {
             watch->optimizer_end_ns[rank] = span->end_ns;
@@ -251,17 +245,6 @@ static void note_cell(struct pipeline_watch *watch, const struct action *action,
         cell->gradient = *when;
 }
 
-static void note_cells(struct pipeline_watch *watch)
-{
-    for (int rank = 0; rank < watch->rank_count; rank++)
-        for (size_t i = 0; i < watch->lists[rank].count; i++) {
-            const struct action *parts;
-            size_t count = comms_parts(&watch->lists[rank].actions[i], &parts);
-            for (size_t k = 0; k < count; k++)
-                note_cell(watch, &parts[k], &watch->when[rank][i]);
-        }
-}
-
 /* The message that a part of a pass needs, and the pass it comes from; NULL: none. */
 static const struct when *message_of(const struct pipeline_watch *watch, const struct action *part,
                                      const struct when **from)
@@ -361,7 +344,13 @@ enum status pipeline_watch_take(struct pipeline_watch *watch, struct pipeline_fi
     made.ranks = calloc((size_t)watch->rank_count, sizeof *made.ranks);
     if (!made.ranks)
         return diag_no_memory(diag);
-    note_cells(watch);
+    for (int rank = 0; rank < watch->rank_count; rank++)
+        for (size_t i = 0; i < watch->lists[rank].count; i++) {
+            const struct action *parts;
+            size_t count = comms_parts(&watch->lists[rank].actions[i], &parts);
+            for (size_t k = 0; k < count; k++)
+                note_cell(watch, &parts[k], &watch->when[rank][i]);
+        }
     for (int rank = 0; rank < watch->rank_count; rank++) {
         struct rank_figures *figures = &made.ranks[rank], *longest = &made.ranks[made.longest];
         explain_rank(watch, rank, figures);

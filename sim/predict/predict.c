@@ -720,20 +720,14 @@ static void give_up_steady(struct prediction *prediction)
     snprintf(steady->why, sizeof steady->why, "the run ends in a deadlock");
 }
 
-/* Times need no knowledge of what happened before. */
-static enum status build_program(struct prediction *prediction, const struct plan *plan,
-                                 const struct predict_options *options, struct diag *diag)
-{
-    struct program_options timed = options->program;
-    timed.no_knowledge = true;
-    timed.keep_lists = plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
-    return program_build(plan, &timed, &prediction->program, diag);
-}
-
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
 {
-    enum status status = build_program(prediction, plan, options, diag);
+    /* Times need no knowledge of what happened before. */
+    struct program_options timed = options->program;
+    timed.no_knowledge = true;
+    timed.keep_lists = plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
+    enum status status = program_build(plan, &timed, &prediction->program, diag);
     if (status == STATUS_OK)
         status = timing_init(&prediction->timing, prediction->program, options->jitter,
                              options->jitter_count, diag);

@@ -415,13 +415,6 @@ static int profile_compare_parts(const void *a, const void *b)
         compare_int(x->rank, y->rank));
 }
 
-static const struct profile_part *profile_find_part(const struct profile *profile,
-                                                    enum profile_kind kind, int task, int rank)
-{
-    const struct profile_part key = {.kind = kind, .task = task, .rank = rank % profile->ranks};
-    return bsearch(&key, profile->parts, profile->part_count, sizeof key, profile_compare_parts);
-}
-
 /* ---- the plan -------------------------------------------------------------------------------- */
 
 bool profile_make_dist(struct arena *arena, const struct profile_part *part, int64_t mean_ns,
@@ -463,7 +456,9 @@ static int lowest_member(const struct plan *plan, int comm)
 static bool set_part(struct profile *profile, enum profile_kind kind, int task, int rank,
                      struct task *out)
 {
-    const struct profile_part *part = profile_find_part(profile, kind, task, rank);
+    const struct profile_part key = {.kind = kind, .task = task, .rank = rank % profile->ranks};
+    const struct profile_part *part =
+        bsearch(&key, profile->parts, profile->part_count, sizeof key, profile_compare_parts);
     bool host = kind == PROFILE_HOST;
     struct dist *jitter = host ? &out->host_jitter : &out->jitter;
     if (!part) {

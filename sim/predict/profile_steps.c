@@ -190,15 +190,6 @@ static int compare_times(const void *left, const void *right)
     return compare_then(compare_int(a->nth, b->nth), compare_i64(a->ns, b->ns));
 }
 
-/* The number of each span among its like within its step. */
-static void number_spans(const struct step_places *spans)
-{
-    for (size_t i = 0; i < spans->count; i++) {
-        struct step_place *span = &spans->items[i];
-        span->nth = i > 0 && span[-1].step == span->step ? span[-1].nth + 1 : 0;
-    }
-}
-
 static bool shares_time(const struct plan *plan, int rank, const struct host_op *op)
 {
     const struct comm *comm = op->kind == OP_COLLECTIVE ? &plan->comms[op->comm] : NULL;
@@ -263,7 +254,11 @@ static bool set_kind(struct steps_reader *reader, const struct step_places *own,
     const bool same = own->count == spans->count;
     size_t count, found;
     int most;
-    number_spans(spans);
+    /* The number of each span among its like within its step. */
+    for (size_t i = 0; i < spans->count; i++) {
+        struct step_place *span = &spans->items[i];
+        span->nth = i > 0 && span[-1].step == span->step ? span[-1].nth + 1 : 0;
+    }
     struct step_time *times = times_of_kind(others, spans, &count, &most);
     bool ok = times != NULL;
     for (size_t i = 0; ok && most > 0 && i < own->count; i++) {

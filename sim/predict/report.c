@@ -284,8 +284,6 @@ enum status report_print(const struct prediction *prediction, bool quiet, bool c
     return status;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
-
 /* ---- a sweep --------------------------------------------------------------------------------- */
 
 void report_sweep_head(const char *key, FILE *out)
@@ -342,24 +340,6 @@ void report_difference(const struct prediction *prediction, const struct predict
 
 enum { ITERATION_COLUMNS = 24, TOTAL_COLUMNS = 32 }; /* of what is supposed */
 
-static void print_what_if_head(const struct prediction *prediction, FILE *out)
-{
-    if (prediction_has_iterations(prediction))
-        fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", ITERATION_COLUMNS, "what if", "iteration",
-                "longer by", "iterations/s", "limited by");
-    else
-        fprintf(out, "  %-*s  %10s  %10s  %8s\n", TOTAL_COLUMNS, "what if", "total", "longer by",
-                "share");
-}
-
-static void report_print_limit(const struct prediction *prediction, FILE *out)
-{
-    if (prediction->steady.kind == STEADY_EXACT && prediction->steady.part_count)
-        report_print_parts(prediction, out);
-    else
-        fputs("-\n", out);
-}
-
 /* Of a plan without iterations. */
 static void print_total(const struct prediction *prediction, const struct report_row *row,
                         FILE *out)
@@ -386,8 +366,14 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
                          FILE *out)
 {
     char mean[UNITS_TEXT], text[2 * UNITS_TEXT + 8] = "", longer[UNITS_TEXT], half[UNITS_TEXT];
-    if (!row->base)
-        print_what_if_head(prediction, out);
+    if (!row->base) {
+        if (prediction_has_iterations(prediction))
+            fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", ITERATION_COLUMNS, "what if",
+                    "iteration", "longer by", "iterations/s", "limited by");
+        else
+            fprintf(out, "  %-*s  %10s  %10s  %8s\n", TOTAL_COLUMNS, "what if", "total",
+                    "longer by", "share");
+    }
     if (!prediction_has_iterations(prediction)) {
         print_total(prediction, row, out);
         return;
@@ -403,6 +389,10 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
             report_show(prediction->iteration.mean, mean), text, prediction->throughput_per_s);
     if (prediction->blocked_count)
         fputs("DEADLOCK\n", out);
-    else
-        report_print_limit(prediction, out);
+    else {
+        if (prediction->steady.kind == STEADY_EXACT && prediction->steady.part_count)
+            report_print_parts(prediction, out);
+        else
+            fputs("-\n", out);
+    }
 }

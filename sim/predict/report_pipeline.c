@@ -34,13 +34,6 @@ static void report_pipeline_print_share(int64_t ns, int64_t whole, FILE *out)
         fprintf(out, "  %8s", "-");
 }
 
-static void print_unfit(int64_t over, FILE *out)
-{
-    char text[UNITS_TEXT];
-    units_show_bytes((double)over, text);
-    fprintf(out, "  does not fit, by %s", text);
-}
-
 /* Of a rank alone; one for all stands in the head. */
 static void report_pipeline_print_limit(int64_t limit, FILE *out)
 {
@@ -66,8 +59,11 @@ static void report_pipeline_print_rank(const struct prediction *prediction, int 
         report_pipeline_print_bytes(rank->memory.most, out);
         if (limit && !machine_same_memory(&prediction->program->plan->machine))
             report_pipeline_print_limit(limit, out);
-        if (limit && rank->memory.most > limit)
-            print_unfit(rank->memory.most - limit, out);
+        if (limit && rank->memory.most > limit) {
+            char text[UNITS_TEXT];
+            units_show_bytes((double)(rank->memory.most - limit), text);
+            fprintf(out, "  does not fit, by %s", text);
+        }
     }
     fputc('\n', out);
 }

@@ -104,14 +104,6 @@ static void pack_account(struct parcel *parcel, const struct stream_account *acc
     pack(parcel, account->blames, (size_t)account->blame_count * sizeof *account->blames);
 }
 
-static void pack_blocked(struct parcel *parcel, const struct blocked *blocked)
-{
-    int64_t bytes = (int64_t)strlen(blocked->waits_for) + 1;
-    pack(parcel, &blocked->agent, sizeof blocked->agent);
-    pack(parcel, &bytes, sizeof bytes);
-    pack(parcel, blocked->waits_for, (size_t)bytes);
-}
-
 static void pack_result(struct parcel *parcel, const struct program *program,
                         const struct simulation_result *result)
 {
@@ -125,8 +117,13 @@ static void pack_result(struct parcel *parcel, const struct program *program,
         pack_account(parcel, &result->streams[s]);
     pack(parcel, &subjects, sizeof subjects);
     pack(parcel, result->slowdowns, (size_t)subjects * sizeof *result->slowdowns);
-    for (size_t i = 0; i < result->blocked_count; i++)
-        pack_blocked(parcel, &result->blocked[i]);
+    for (size_t i = 0; i < result->blocked_count; i++) {
+        const struct blocked *blocked = &result->blocked[i];
+        int64_t bytes = (int64_t)strlen(blocked->waits_for) + 1;
+        pack(parcel, &blocked->agent, sizeof blocked->agent);
+        pack(parcel, &bytes, sizeof bytes);
+        pack(parcel, blocked->waits_for, (size_t)bytes);
+    }
 }
 
 static void unpack_account(struct result_wire_opened *opened, const struct program *program,
@@ -224,19 +221,6 @@ enum status result_wire_send(const struct result_wire *wire, const struct progra
     return send_parcel(wire, &parcel, diag);
 }
 
-/* One sentence: where, if known, and what. */
-static void pack_message(struct parcel *parcel, const struct diag_message *message)
-{
-    char mark[40];
-    if (message->file) {
-        snprintf(mark, sizeof mark, ":%" PRIu32 ":%" PRIu32 ": ", message->mark.line,
-                 message->mark.col);
-        pack(parcel, message->file, strlen(message->file));
-        pack(parcel, mark, strlen(mark));
-    }
-    pack(parcel, message->text, strlen(message->text) + 1);
-}
-
 enum status result_wire_end(const struct result_wire *wire, enum status status, double cpu_seconds,
                             const struct diag *why, struct diag *diag)
 {
@@ -245,8 +229,18 @@ enum status result_wire_end(const struct result_wire *wire, enum status status, 
     struct parcel parcel = {0};
     pack(&parcel, &head, sizeof head);
     for (size_t i = 0; status != STATUS_OK && i < why->count; i++)
-        if (why->messages[i].severity == SEVERITY_ERROR)
-            pack_message(&parcel, &why->messages[i]);
+        if (why->messages[i].severity == SEVERITY_ERROR) {
+            /* One sentence: where, if known, and what. */
+            const struct diag_message *message = &why->messages[i];
+            char mark[40];
+            if (message->file) {
+                snprintf(mark, sizeof mark, ":%" PRIu32 ":%" PRIu32 ": ", message->mark.line,
+                         message->mark.col);
+                pack(&parcel, message->file, strlen(message->file));
+                pack(&parcel, mark, strlen(mark));
+            }
+            pack(&parcel, message->text, strlen(message->text) + 1);
+        }
     return send_parcel(wire, &parcel, diag);
 }
 

@@ -603,16 +603,6 @@ int ledger_unexplained(const struct ledger *ledger, bool opaque)
     return all > 0 ? (int)((double)nothing / (double)all * 1e6) : 0;
 }
 
-static void evidence_add_up(struct evidence_search *search)
-{
-    struct evidence *out = search->out;
-    const struct job_rank *rank = search->rank;
-    for (size_t s = 0; s < rank->stream_count; s++)
-        ledger_add(&out->total, &out->streams[s]);
-    for (size_t i = 0; i < rank->work_count; i++)
-        out->groups_missing += rank->works[i].is_collective && rank->works[i].group < 0;
-}
-
 static bool find_all(struct evidence_search *search)
 {
     if (!evidence_find_waits(search))
@@ -623,7 +613,12 @@ static bool find_all(struct evidence_search *search)
     evidence_sort_edges(search->out);
     find_host_waits(search);
     count_records(search);
-    evidence_add_up(search);
+    struct evidence *out = search->out;
+    const struct job_rank *rank = search->rank;
+    for (size_t s = 0; s < rank->stream_count; s++)
+        ledger_add(&out->total, &out->streams[s]);
+    for (size_t i = 0; i < rank->work_count; i++)
+        out->groups_missing += rank->works[i].is_collective && rank->works[i].group < 0;
     search->out->duplicated = search->rank->duplicated;
     search->out->latency_ns = typical_latency(search->rank, search->out);
     return true;

@@ -62,19 +62,6 @@ static bool flight_calls_has_called(const struct flight_rank *rank, const char *
     return found;
 }
 
-/* Where a call of the group has come to its end all members have called it; else all dumps may be its members. */
-static void take_callers(const struct flight_job *job, struct flight_group *group)
-{
-    bool completed = false;
-    for (size_t i = 0; i < job->rank_count; i++)
-        if (flight_calls_has_called(&job->ranks[i], group->name, &completed))
-            add_member(group, job->ranks[i].rank);
-    group->is_guessed = !completed;
-    for (size_t i = 0; !completed && i < job->rank_count; i++)
-        group->ranks[i] = job->ranks[i].rank;
-    group->rank_count = completed ? group->rank_count : job->rank_count;
-}
-
 /* Sets the ranks of `group`, whose name is set, from "[0, 1]", or a list. Where these are empty: the ranks that called it,
    if one of its calls has come to its end, else all dumps. False without memory. */
 static bool flight_read_members(const struct flight_job *job, const struct value *ranks,
@@ -93,8 +80,17 @@ static bool flight_read_members(const struct flight_job *job, const struct value
             add_member(group, strtoll(text, &end, 10));
         text = end ? end : text + 1;
     }
-    if (group->rank_count == 0)
-        take_callers(job, group);
+    if (group->rank_count == 0) {
+        /* Where a call of the group has come to its end all members have called it; else all dumps may be its members. */
+        bool completed = false;
+        for (size_t i = 0; i < job->rank_count; i++)
+            if (flight_calls_has_called(&job->ranks[i], group->name, &completed))
+                add_member(group, job->ranks[i].rank);
+        group->is_guessed = !completed;
+        for (size_t i = 0; !completed && i < job->rank_count; i++)
+            group->ranks[i] = job->ranks[i].rank;
+        group->rank_count = completed ? group->rank_count : job->rank_count;
+    }
     return true;
 }
 
@@ -259,16 +255,6 @@ static int64_t entry_bytes(const struct value *entry, const char *which)
     return flight_calls_tensor_bytes(value_get(entry, sizes), value_get(entry, dtypes));
 }
 
-/* Of the first tensor, which a rank that only gives or takes has on one side. */
-static const char *entry_dtype(const struct value *entry)
-{
-    const struct value *dtypes = value_get(entry, "input_dtypes");
-    if (value_count(dtypes) == 0)
-        dtypes = value_get(entry, "output_dtypes");
-    const char *dtype = value_count(dtypes) > 0 ? value_text(dtypes->items[0]) : NULL;
-    return dtype && *dtype ? dtype : NULL;
-}
-
 /* ---- one entry ------------------------------------------------------------------------------- */
 
 /* A kind whose ranks all have inputs of one size; the sizes of others may differ, and are not compared. */
@@ -344,7 +330,12 @@ static struct flight_part read_part(const struct flight_group *group, const stru
     const struct kind_word *word = flight_calls_kind_of(part.name);
     part.kind = word->kind;
     part.bytes = word->same_size ? entry_bytes(entry, "input") : 0;
-    part.dtype = entry_dtype(entry);
+    /* Of the first tensor, which a rank that only gives or takes has on one side. */
+    const struct value *dtypes = value_get(entry, "input_dtypes");
+    if (value_count(dtypes) == 0)
+        dtypes = value_get(entry, "output_dtypes");
+    const char *dtype = value_count(dtypes) > 0 ? value_text(dtypes->items[0]) : NULL;
+    part.dtype = dtype && *dtype ? dtype : NULL;
     return part;
 }
 
@@ -469,17 +460,6 @@ static bool is_lost(const struct flight_job *job, const struct flight_call *call
            (call->number >= 0 && call->number < group->first_number);
 }
 
-static void flight_calls_leave_out(struct flight_job *job)
-{
-    for (size_t g = 0; g < job->group_count; g++)
-        find_first_number(job, (int)g);
-    for (size_t r = 0; r < job->rank_count; r++)
-        for (size_t i = 0; i < job->ranks[r].call_count; i++) {
-            struct flight_call *call = &job->ranks[r].calls[i];
-            call->left_out = call->left_out || is_lost(job, call);
-        }
-}
-
 /* ---- all dumps ------------------------------------------------------------------------------- */
 
 static int flight_calls_by_rank(const void *left, const void *right)
@@ -526,7 +506,13 @@ enum status flight_read(const struct flight_dump *dumps, size_t count, struct ar
     for (size_t i = 0; i < count; i++)
         if (!read_rank(&job, &sorted[i], &job.ranks[i]))
             return job.status != STATUS_OK ? job.status : diag_no_memory(diag);
-    flight_calls_leave_out(&job);
+    for (size_t g = 0; g < job.group_count; g++)
+        find_first_number(&job, (int)g);
+    for (size_t r = 0; r < job.rank_count; r++)
+        for (size_t i = 0; i < job.ranks[r].call_count; i++) {
+            struct flight_call *call = &job.ranks[r].calls[i];
+            call->left_out = call->left_out || is_lost(&job, call);
+        }
     *out = job;
     return STATUS_OK;
 }

@@ -299,14 +299,6 @@ bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, si
 
 /* ---- waits of the step ------------------------------------------------------------------------- */
 
-static void fold_add_edge(struct folder *folder, const struct fold_edge *edge)
-{
-    if (!ARENA_GROW(&folder->arena, folder->edges, folder->edge_count, folder->edge_cap))
-        folder->no_memory = true;
-    else
-        folder->edges[folder->edge_count++] = *edge;
-}
-
 static void fold_list_edges(struct folder *folder, int thread, int step)
 {
     for (int slot = 0; slot <= fold_slot_count(folder, thread, step); slot++) {
@@ -319,7 +311,10 @@ static void fold_list_edges(struct folder *folder, int thread, int step)
             const struct fold_edge edge = {
                 thread,     slot, place->thread, place->slot, step - place->step,
                 op->stream, step, op->object};
-            fold_add_edge(folder, &edge);
+            if (!ARENA_GROW(&folder->arena, folder->edges, folder->edge_count, folder->edge_cap))
+                folder->no_memory = true;
+            else
+                folder->edges[folder->edge_count++] = edge;
         }
     }
 }

@@ -93,20 +93,15 @@ static bool add_records(const struct job_rank *rank, const struct evidence *evid
     return true;
 }
 
-/* The first call of a thread that begins at `time_ns` or later; the number behind its last one if there is none. */
-static int host_calls_first_from(const struct job_rank *rank, int thread, int64_t time_ns)
-{
-    return SORT_FIRST(i, rank->first_call[thread], rank->first_call[thread + 1],
-                      rank->calls[i].start_ns >= time_ns);
-}
-
 /* The last call of another thread that was over at `time_ns`, made since `since_ns`, if its thread then made none for
    a while; -1. */
 static int handed_over(const struct job_rank *rank, int thread, int64_t since_ns, int64_t time_ns)
 {
     int best = -1;
     for (int other = 0; other < (int)rank->threads.count; other++) {
-        const int next = host_calls_first_from(rank, other, time_ns);
+        /* The first call of a thread that begins at `time_ns` or later; the number behind its last one if there is none. */
+        const int next = SORT_FIRST(i, rank->first_call[other], rank->first_call[other + 1],
+                                    rank->calls[i].start_ns >= time_ns);
         if (other == thread || next == rank->first_call[other])
             continue;
         const struct job_call *last = &rank->calls[next - 1];
@@ -622,18 +617,6 @@ static void prepare_events(struct calls_writer *writer)
             writer->event[i] = host_calls_named(writer, &writer->job->plan.events, "e", next++);
 }
 
-/* Flags for the calls that others wait for. */
-static void prepare_flags(struct calls_writer *writer)
-{
-    int next = (int)writer->job->plan.flags.count;
-    for (size_t i = 0; i < writer->handoffs.count; i++) {
-        const struct handoff *item = &writer->handoffs.items[i];
-        int *flag = item->at_end ? &writer->end_flag[item->other] : &writer->push_flag[item->other];
-        if (*flag < 0)
-            *flag = host_calls_named(writer, &writer->job->plan.flags, "handoff", next++);
-    }
-}
-
 static void prepare_followers(struct calls_writer *writer)
 {
     const struct job_rank *rank = writer->rank;
@@ -677,7 +660,15 @@ static bool host_calls_write_rank(struct calls_writer *writer)
     if (ok) {
         prepare_followers(writer);
         prepare_events(writer);
-        prepare_flags(writer);
+        /* Flags for the calls that others wait for. */
+        int next = (int)writer->job->plan.flags.count;
+        for (size_t i = 0; i < writer->handoffs.count; i++) {
+            const struct handoff *item = &writer->handoffs.items[i];
+            int *flag =
+                item->at_end ? &writer->end_flag[item->other] : &writer->push_flag[item->other];
+            if (*flag < 0)
+                *flag = host_calls_named(writer, &writer->job->plan.flags, "handoff", next++);
+        }
     }
     for (int thread = 0; ok && thread < (int)rank->threads.count; thread++)
         ok = host_calls_write_thread(writer, thread);

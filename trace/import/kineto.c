@@ -387,17 +387,6 @@ static int64_t rank_of_member(const char *list, int64_t number)
     return same ? number : -1;
 }
 
-/* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
-static void find_message(const struct kineto_event *event, struct job_work *work)
-{
-    const int64_t peer = rank_of_member(event->ranks.bytes, event->peer);
-    work->send = strcmp(event->collective.bytes, "send") == 0;
-    work->is_message = event->peer >= 0 && peer >= 0 && peer <= INT_MAX &&
-                       (work->send || strcmp(event->collective.bytes, "recv") == 0);
-    work->peer = work->is_message ? (int)peer : -1;
-    work->peer_is_member = work->is_message && event->ranks.bytes[0] == 0;
-}
-
 /* Events of a device have its streams as their threads: 7, or "stream 7"; -1: none is told. */
 static int64_t row_stream(const struct kineto_event *event)
 {
@@ -428,8 +417,15 @@ static bool keep_work(struct kineto *kineto, const struct kineto_event *event,
     }
     if (class == CLASS_KERNEL)
         work.is_collective = kernel_is_collective(event->name.bytes, &work.collective);
-    if (work.is_collective)
-        find_message(event, &work);
+    if (work.is_collective) {
+        /* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
+        const int64_t peer = rank_of_member(event->ranks.bytes, event->peer);
+        work.send = strcmp(event->collective.bytes, "send") == 0;
+        work.is_message = event->peer >= 0 && peer >= 0 && peer <= INT_MAX &&
+                          (work.send || strcmp(event->collective.bytes, "recv") == 0);
+        work.peer = work.is_message ? (int)peer : -1;
+        work.peer_is_member = work.is_message && event->ranks.bytes[0] == 0;
+    }
     if (event->group.bytes[0])
         work.group = kineto_intern(kineto, event->group.bytes);
     work.name = kineto_intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
@@ -775,15 +771,6 @@ static enum status kineto_read_file(struct kineto *kineto)
     return status;
 }
 
-/* The members of a group are listed in distributedInfo, maybe behind the events. */
-static void find_peer(const struct job *job, const struct job_rank *rank, struct job_work *work)
-{
-    const char *name = work->group >= 0 ? job->names.items[work->group] : NULL;
-    for (size_t g = 0; work->peer_is_member && name && g < rank->members_count; g++)
-        if (strcmp(rank->groups.items[g], name) == 0 && (size_t)work->peer < rank->members[g].count)
-            work->peer = (int)rank->members[g].ranks[work->peer];
-}
-
 /* Names the way of each message, "0.1to2"; what a rank without a number sends stays a collective of its group. */
 static bool name_messages(struct job *job, struct job_rank *rank)
 {
@@ -791,7 +778,12 @@ static bool name_messages(struct job *job, struct job_rank *rank)
         struct job_work *work = &rank->works[i];
         if (!work->is_message)
             continue;
-        find_peer(job, rank, work);
+        /* The members of a group are listed in distributedInfo, maybe behind the events. */
+        const char *name = work->group >= 0 ? job->names.items[work->group] : NULL;
+        for (size_t g = 0; work->peer_is_member && name && g < rank->members_count; g++)
+            if (strcmp(rank->groups.items[g], name) == 0 &&
+                (size_t)work->peer < rank->members[g].count)
+                work->peer = (int)rank->members[g].ranks[work->peer];
         work->is_message = rank->number >= 0 && rank->number != work->peer;
         if (!work->is_message)
             continue;

@@ -162,21 +162,6 @@ static bool joins_front(const struct piece_search *search, size_t at)
     return piece->kind == PIECE_HOST || waits_for_front(search, at);
 }
 
-static void join_front(struct piece_search *search, struct piece *front, const struct piece *piece)
-{
-    front->sync_after |= piece->kind == PIECE_WAIT;
-    for (int step = 0; step < search->steps && piece->kind == PIECE_HOST; step++)
-        front->after_ns[step] += piece->host_ns[step];
-}
-
-/* CPU time behind the wait is in front of the next push. */
-static void pieces_pass_on(struct piece_search *search, struct piece *next,
-                           const struct piece *wait)
-{
-    for (int step = 0; step < search->steps; step++)
-        next->host_ns[step] += wait->host_ns[step];
-}
-
 /* `number`: per piece as it was, what it has become. */
 static bool map_works(struct piece_search *search, const int *number)
 {
@@ -199,10 +184,17 @@ static bool join_pieces(struct piece_search *search)
     for (size_t i = 0; i < out->count; i++) {
         const bool joined = joins_front(search, i);
         number[i] = joined ? number[i - 1] : kept++;
-        if (joined)
-            join_front(search, &out->items[i - 1], &out->items[i]);
-        if (joined && out->items[i].kind == PIECE_WAIT && i + 1 < out->count)
-            pieces_pass_on(search, &out->items[i + 1], &out->items[i]);
+        if (joined) {
+            const struct piece *piece = &out->items[i];
+            out->items[i - 1].sync_after |= piece->kind == PIECE_WAIT;
+            for (int step = 0; step < search->steps && piece->kind == PIECE_HOST; step++)
+                out->items[i - 1].after_ns[step] += piece->host_ns[step];
+        }
+        if (joined && out->items[i].kind == PIECE_WAIT && i + 1 < out->count) {
+            /* CPU time behind the wait is in front of the next push. */
+            for (int step = 0; step < search->steps; step++)
+                out->items[i + 1].host_ns[step] += out->items[i].host_ns[step];
+        }
     }
     for (size_t i = 0; i < out->count; i++)
         if (i == 0 || number[i] != number[i - 1])

@@ -261,16 +261,6 @@ static bool pipeline_buffers_take_buffer(struct orders *orders, size_t first, si
     return add_buffer(plan, &section_uses[first], uses, count);
 }
 
-/* All ranks use the same ones. */
-static void copy_to_ranks(struct pipeline *pipeline)
-{
-    for (size_t i = 0; i < pipeline->override_count; i++)
-        for (size_t t = 0; t < pipeline->task_count; t++) {
-            pipeline->overrides[i].tasks[t].reads = pipeline->tasks[t].reads;
-            pipeline->overrides[i].tasks[t].writes = pipeline->tasks[t].writes;
-        }
-}
-
 bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena)
 {
     struct plan *plan = writer->plan;
@@ -283,6 +273,11 @@ bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena)
     for (size_t row = 0; row < USE_COUNT;)
         if (!pipeline_buffers_take_buffer(&orders, row, &row))
             return false;
-    copy_to_ranks(&plan->pipeline);
+    /* All ranks use the same ones. */
+    for (size_t i = 0; i < plan->pipeline.override_count; i++)
+        for (size_t t = 0; t < plan->pipeline.task_count; t++) {
+            plan->pipeline.overrides[i].tasks[t].reads = plan->pipeline.tasks[t].reads;
+            plan->pipeline.overrides[i].tasks[t].writes = plan->pipeline.tasks[t].writes;
+        }
     return true;
 }

@@ -153,18 +153,6 @@ static bool pipeline_tasks_put_times(struct pipeline_form_writer *writer, const 
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static int pipeline_tasks_plan_stream(struct pipeline_form_writer *writer,
-                                      const struct piece *piece)
-{
-    struct arena *arena = &writer->plan->arena;
-    const int stream = piece->kind == PIECE_WORK ? piece->stream : writer->busiest;
-    char text[STREAM_TEXT];
-    const char *name = piece->kind == PIECE_WAIT
-                           ? WAIT_STREAM
-                           : job_stream_name(&writer->turns->rank.streams[stream], text);
-    return names_intern(&writer->plan->streams, arena, name);
-}
-
 /* The communicator of a piece on these steps; -1: none. */
 static int pipeline_tasks_comm_of(const struct piece *piece, struct pipeline_tasks_span span)
 {
@@ -193,7 +181,13 @@ static bool pipeline_tasks_add_task(struct pipeline_form_writer *writer, size_t 
     const struct piece *piece = &writer->pieces->items[at];
     struct task task = {.name = pipeline_tasks_task_name(writer, at),
                         .stage = writer->stage[piece->section]};
-    task.stream = pipeline_tasks_plan_stream(writer, piece);
+    struct arena *arena = &writer->plan->arena;
+    const int stream = piece->kind == PIECE_WORK ? piece->stream : writer->busiest;
+    char text[STREAM_TEXT];
+    const char *name = piece->kind == PIECE_WAIT
+                           ? WAIT_STREAM
+                           : job_stream_name(&writer->turns->rank.streams[stream], text);
+    task.stream = names_intern(&writer->plan->streams, arena, name);
     task.group = names_intern(&writer->plan->groups, &writer->plan->arena, PLAN_IMPLICIT_GROUP);
     task.work = pipeline_tasks_work_of(piece, pipeline_tasks_steps_of(writer, 0));
     if (piece->kind == PIECE_WAIT)

@@ -28,15 +28,6 @@ static struct job_rank *processes_source_of(const struct splitter *splitter)
     return &splitter->job->ranks[splitter->source];
 }
 
-/* "PID" of "PID/TID" */
-static int intern_pid(struct splitter *splitter, const char *thread)
-{
-    const char *slash = strrchr(thread, '/');
-    const size_t length = slash ? (size_t)(slash - thread) : strlen(thread);
-    const char *pid = arena_strndup(&splitter->job->arena, thread, length);
-    return pid ? names_intern(&splitter->pids, &splitter->job->arena, pid) : -1;
-}
-
 /* The processes of threads, those with calls alone being of interest. */
 static bool list_processes(struct splitter *splitter)
 {
@@ -45,7 +36,12 @@ static bool list_processes(struct splitter *splitter)
     if (!splitter->pid_of)
         return false;
     for (size_t i = 0; i < rank->threads.count; i++) {
-        splitter->pid_of[i] = intern_pid(splitter, rank->threads.items[i]);
+        /* "PID" of "PID/TID" */
+        const char *thread = rank->threads.items[i];
+        const char *slash = strrchr(thread, '/');
+        const size_t length = slash ? (size_t)(slash - thread) : strlen(thread);
+        const char *pid = arena_strndup(&splitter->job->arena, thread, length);
+        splitter->pid_of[i] = pid ? names_intern(&splitter->pids, &splitter->job->arena, pid) : -1;
         if (splitter->pid_of[i] < 0)
             return false;
     }

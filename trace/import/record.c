@@ -312,16 +312,6 @@ static int compare_steps(const void *left, const void *right)
     return compare_i64(a->start_ns, b->start_ns);
 }
 
-/* Numbers rise: a step that is annotated twice, or counted again, is no other one. */
-static void keep_rising(struct record_recorder *recorder)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < recorder->step_count; i++)
-        if (kept == 0 || recorder->steps[i].number > recorder->steps[kept - 1].number)
-            recorder->steps[kept++] = recorder->steps[i];
-    recorder->step_count = kept;
-}
-
 static void record_take_profiler_steps(struct record_recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
@@ -337,7 +327,12 @@ static void record_take_profiler_steps(struct record_recorder *recorder)
     }
     if (recorder->step_count)
         SORT(recorder->steps, recorder->step_count, compare_steps);
-    keep_rising(recorder);
+    /* Numbers rise: a step that is annotated twice, or counted again, is no other one. */
+    size_t kept = 0;
+    for (size_t i = 0; i < recorder->step_count; i++)
+        if (kept == 0 || recorder->steps[i].number > recorder->steps[kept - 1].number)
+            recorder->steps[kept++] = recorder->steps[i];
+    recorder->step_count = kept;
 }
 
 /* Without the profiler's: those that repeat (steps.h), from 0 on, as the plan has them. */

@@ -77,12 +77,6 @@ static void print_dump(const struct flight_job *job, const struct flight_rank *r
     }
 }
 
-static void report_dumps(const struct flight_job *job, FILE *out)
-{
-    for (size_t r = 0; r < job->rank_count; r++)
-        print_dump(job, &job->ranks[r], out);
-}
-
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_tally(struct json *json, const struct report_tally *tally)
@@ -195,7 +189,9 @@ static void report_print_rank(const struct imported *imported, size_t r, FILE *o
 void import_report(const struct imported *imported, FILE *out)
 {
     if (imported->dumps.rank_count > 0) {
-        report_dumps(&imported->dumps, out);
+        const struct flight_job *job = &imported->dumps;
+        for (size_t r = 0; r < job->rank_count; r++)
+            print_dump(job, &job->ranks[r], out);
         return;
     }
     for (size_t r = 0; r < imported->job.rank_count; r++)

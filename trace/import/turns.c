@@ -248,16 +248,6 @@ static bool turns_make_room(struct merger *merger)
            evidence->edges && evidence->waits && evidence->streams;
 }
 
-/* The rank as it was, with its own part of the lists. */
-static struct job_rank turns_part_of(const struct merger *merger, size_t r)
-{
-    struct job_rank part = merger->job->ranks[r];
-    part.calls = merger->out->rank.calls + merger->bases[r].call;
-    part.works = merger->out->rank.works + merger->bases[r].work;
-    part.ranges = merger->out->rank.ranges + merger->bases[r].range;
-    return part;
-}
-
 static bool copy_meetings(struct merger *merger, const struct meetings *meetings)
 {
     struct turns *out = merger->out;
@@ -291,7 +281,12 @@ bool turns_take(const struct job *job, const struct evidence *evidence,
         copy_ranges(&merger, r);
         copy_orders(&merger, r, filled);
         copy_evidence(&merger, r);
-        out->ranks[r] = turns_part_of(&merger, r);
+        /* The rank as it was, with its own part of the lists. */
+        struct job_rank part = merger.job->ranks[r];
+        part.calls = merger.out->rank.calls + merger.bases[r].call;
+        part.works = merger.out->rank.works + merger.bases[r].work;
+        part.ranges = merger.out->rank.ranges + merger.bases[r].range;
+        out->ranks[r] = part;
     }
     return true;
 }

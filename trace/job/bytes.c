@@ -31,20 +31,16 @@ static enum status read_failed(const struct bytes *bytes, struct diag *diag)
     return diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", bytes->name, system_words(errno));
 }
 
-/* Take the next piece of memory: all of it at once. */
-static void bytes_take_memory(struct bytes *bytes)
-{
-    bytes->raw = bytes->memory;
-    bytes->raw_left = bytes->memory_left;
-    bytes->memory_left = 0;
-}
-
 /* More raw bytes behind those that are left; the first two decide, so both must be there. */
 static enum status fill_raw(struct bytes *bytes, size_t at_least, struct diag *diag)
 {
     if (bytes->fd < 0) {
-        if (bytes->raw_left == 0)
-            bytes_take_memory(bytes);
+        if (bytes->raw_left == 0) {
+            /* Take the next piece of memory: all of it at once. */
+            bytes->raw = bytes->memory;
+            bytes->raw_left = bytes->memory_left;
+            bytes->memory_left = 0;
+        }
         bytes->raw_end = true;
         return STATUS_OK;
     }

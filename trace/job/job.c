@@ -333,19 +333,6 @@ static bool list_threads(struct job_rank *rank)
     return true;
 }
 
-/* A thread does one call after the other and a stream one work, so equal ones that take time are one; so are calls of one
-   id. */
-static size_t leave_out_calls(struct job_call *calls, size_t count)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        const bool told = calls[i].end_ns > calls[i].start_ns || calls[i].correlation > 0;
-        if (kept == 0 || !told || compare_calls(&calls[kept - 1], &calls[i]) != 0)
-            calls[kept++] = calls[i];
-    }
-    return kept;
-}
-
 static size_t leave_out_works(struct job_work *works, size_t count)
 {
     size_t kept = 0;
@@ -359,7 +346,16 @@ static size_t leave_out_works(struct job_work *works, size_t count)
 static void leave_out_duplicates(struct job_rank *rank, struct diag *diag)
 {
     const size_t before = rank->call_count + rank->work_count;
-    rank->call_count = leave_out_calls(rank->calls, rank->call_count);
+    /* A thread does one call after the other and a stream one work, so equal ones that take time are one; so are calls of one
+       id. */
+    size_t kept = 0;
+    for (size_t i = 0; i < rank->call_count; i++) {
+        const bool told =
+            rank->calls[i].end_ns > rank->calls[i].start_ns || rank->calls[i].correlation > 0;
+        if (kept == 0 || !told || compare_calls(&rank->calls[kept - 1], &rank->calls[i]) != 0)
+            rank->calls[kept++] = rank->calls[i];
+    }
+    rank->call_count = kept;
     rank->work_count = leave_out_works(rank->works, rank->work_count);
     rank->duplicated = before - rank->call_count - rank->work_count;
     if (rank->duplicated > 0)
@@ -473,14 +469,6 @@ static void job_keep_times(struct job_rank *rank, const struct steps *steps)
     rank->steps_end_ns = steps->end_ns;
 }
 
-/* Host work before the first call, and behind the last, is there where a step tells of it. */
-static void job_find_times(const struct job *job, struct job_rank *rank)
-{
-    const struct steps steps = job_find_steps(job, rank, INT64_MIN, INT64_MAX);
-    if (!rank->stepped && steps.first <= steps.last)
-        job_keep_times(rank, &steps);
-}
-
 /* ---- the end ----------------------------------------------------------------------------------- */
 
 /* Longer ones have a time that is none; and sums of so many times would not be within an int64_t. */
@@ -527,7 +515,11 @@ static void check_finished(const struct job_rank *rank)
 enum status job_finish(struct job *job, struct diag *diag)
 {
     for (size_t i = 0; i < job->rank_count; i++) {
-        job_find_times(job, &job->ranks[i]);
+        /* Host work before the first call, and behind the last, is there where a step tells of it. */
+        struct job_rank *rank = &job->ranks[i];
+        const struct steps steps = job_find_steps(job, rank, INT64_MIN, INT64_MAX);
+        if (!rank->stepped && steps.first <= steps.last)
+            job_keep_times(rank, &steps);
         enum status status = job_check_rank(&job->ranks[i], diag);
         if (status != STATUS_OK)
             return status;

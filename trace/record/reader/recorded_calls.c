@@ -55,34 +55,24 @@ static uint64_t recorded_calls_part_of(const struct recorded_op *op, size_t bloc
     return sum | 1;
 }
 
-/* Behind the first access of the host to a part of a block those to others are not seen. */
-static void recorded_calls_note_parts(const struct walk *walk, const struct recorded_op *op)
-{
-    for (size_t i = 0; i < op->access_count; i++) {
-        struct recorded_block *block = &walk->process->blocks[op->accesses[i].block];
-        if (block->memory != RECORDING_MEMORY_PINNED)
-            continue;
-        const uint64_t part = recorded_calls_part_of(op, op->accesses[i].block, block->bytes);
-        block->in_parts = block->in_parts || (block->part != 0 && block->part != part);
-        block->part = part;
-    }
-}
-
-/* The recorder looks for the host's accesses behind copies, fills and kernels as they are pushed. */
-static void note_unseen(const struct walk *walk, const struct recorded_stream *stream,
-                        const struct recorded_op *op)
-{
-    const bool looks = stream->capture < 0 && (op->op.kind == OP_LAUNCH || op->op.kind == OP_COPY);
-    for (size_t i = 0; !looks && i < op->access_count; i++)
-        walk->process->blocks[op->accesses[i].block].unseen = true;
-}
-
 bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
               const struct recorded_op *op)
 {
     if (stream) {
-        note_unseen(walk, stream, op);
-        recorded_calls_note_parts(walk, op);
+        /* The recorder looks for the host's accesses behind copies, fills and kernels as they are pushed. */
+        const bool looks =
+            stream->capture < 0 && (op->op.kind == OP_LAUNCH || op->op.kind == OP_COPY);
+        for (size_t i = 0; !looks && i < op->access_count; i++)
+            walk->process->blocks[op->accesses[i].block].unseen = true;
+        /* Behind the first access of the host to a part of a block those to others are not seen. */
+        for (size_t i = 0; i < op->access_count; i++) {
+            struct recorded_block *block = &walk->process->blocks[op->accesses[i].block];
+            if (block->memory != RECORDING_MEMORY_PINNED)
+                continue;
+            const uint64_t part = recorded_calls_part_of(op, op->accesses[i].block, block->bytes);
+            block->in_parts = block->in_parts || (block->part != 0 && block->part != part);
+            block->part = part;
+        }
     }
     if (stream && stream->capture >= 0)
         return walk_append(walk, &walk->process->graphs[stream->capture].ops, op);
@@ -674,15 +664,6 @@ static bool record_externals(const struct walk *walk, const struct recorded_grap
     return true;
 }
 
-static void use_externals(const struct walk *walk, const struct recorded_graph *graph)
-{
-    for (size_t i = 0; i < graph->ops.count; i++) {
-        const struct recorded_event *event = external_of(walk, &graph->ops.items[i], OP_WAIT);
-        if (event)
-            walk_order_use(walk, &event->recorded);
-    }
-}
-
 /* Behind record_externals: what a launch records need not come behind what it waits for. */
 static bool await_externals(const struct walk *walk, const struct recorded_graph *graph,
                             struct recorded_stream *stream)
@@ -714,7 +695,11 @@ static bool take_graph_launch(const struct walk *walk)
     op.op.graph = graph->index;
     op.op.name = walk->job->plan->graphs[graph->index].name;
     recorded_clock_graph(walk->job, process, walk->thread->push, graph);
-    use_externals(walk, graph);
+    for (size_t i = 0; i < graph->ops.count; i++) {
+        const struct recorded_event *event = external_of(walk, &graph->ops.items[i], OP_WAIT);
+        if (event)
+            walk_order_use(walk, &event->recorded);
+    }
     return walk_push(walk, stream, &op) && record_externals(walk, graph, stream) &&
            await_externals(walk, graph, stream);
 }

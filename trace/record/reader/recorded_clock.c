@@ -163,17 +163,6 @@ static int64_t to_host(const struct recorded_clock_reading *reading, int64_t the
     return here_ns < 0 ? 0 : here_ns > INT64_MAX / 2 ? INT64_MAX / 2 : here_ns;
 }
 
-/* Ties that let the host's clock go back while the device's goes on contradict each other: no time passes between them. */
-static void put_span_on_host(const struct recorded_clock_reading *reading,
-                             struct recorded_span *span)
-{
-    span->start_ns = to_host(reading, span->start_ns);
-    span->end_ns = to_host(reading, span->end_ns);
-    recorded_clock_contradict(reading->job, span->start_ns - span->end_ns);
-    if (span->end_ns < span->start_ns)
-        span->end_ns = span->start_ns;
-}
-
 /* False: nothing ties the clocks, and times say nothing. */
 static bool put_on_host(struct recorded_clock_reading *reading)
 {
@@ -185,8 +174,15 @@ static bool put_on_host(struct recorded_clock_reading *reading)
         if (reading->ties[i].here_ns < 0 || reading->ties[i].here_ns > INT64_MAX / 4 ||
             reading->ties[i].there_ns > INT64_MAX / 2)
             return false;
-    for (size_t i = 0; i < times->count; i++)
-        put_span_on_host(reading, &times->items[i]);
+    for (size_t i = 0; i < times->count; i++) {
+        /* Ties that let the host's clock go back while the device's goes on contradict each other: no time passes between them. */
+        struct recorded_span *span = &times->items[i];
+        span->start_ns = to_host(reading, span->start_ns);
+        span->end_ns = to_host(reading, span->end_ns);
+        recorded_clock_contradict(reading->job, span->start_ns - span->end_ns);
+        if (span->end_ns < span->start_ns)
+            span->end_ns = span->start_ns;
+    }
     return true;
 }
 

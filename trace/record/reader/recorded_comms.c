@@ -9,14 +9,6 @@
 
 /* ---- communicators ---------------------------------------------------------------------------- */
 
-static size_t recorded_comms_find_comm(const struct recorded_job *job, uint64_t low, uint64_t high)
-{
-    size_t i = 0;
-    while (i < job->comm_count && (job->comms[i].low != low || job->comms[i].high != high))
-        i++;
-    return i;
-}
-
 static bool new_comm(struct recorded_job *job, uint64_t low, uint64_t high, int64_t size)
 {
     if (!ARENA_GROW(job->arena, job->comms, job->comm_count, job->comm_cap))
@@ -35,7 +27,10 @@ bool recorded_comm_add(struct recorded_job *job, size_t process, int device,
     struct recorded_process *of = &job->processes[process];
     const uint64_t *word = item->word;
     const int64_t rank = (int64_t)word[3], size = (int64_t)word[4];
-    const size_t index = recorded_comms_find_comm(job, word[1], word[2]);
+    size_t index = 0;
+    while (index < job->comm_count &&
+           (job->comms[index].low != word[1] || job->comms[index].high != word[2]))
+        index++;
     if (size < 1 || size > PLAN_MAX_RANKS || rank < 0 || rank >= size)
         return true;
     if (index == job->comm_count && !new_comm(job, word[1], word[2], size))

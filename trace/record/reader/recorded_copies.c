@@ -164,11 +164,6 @@ static bool recorded_copies_is_empty(const struct area *area)
     return area->width == 0 || area->height == 0 || area->depth == 0;
 }
 
-static uint64_t recorded_copies_reach(const struct area *area)
-{
-    return area->slice * (area->depth - 1) + area->pitch * (area->height - 1) + area->width;
-}
-
 /* The rows as they are, where there are few of them; else all from the first byte to the last. */
 static bool access_area(const struct walk *walk, struct recorded_op *op, const struct area *whole,
                         bool write)
@@ -176,8 +171,9 @@ static bool access_area(const struct walk *walk, struct recorded_op *op, const s
     const struct area area = join_rows(*whole);
     if (area.height > MOST_RUNS || area.depth > MOST_RUNS || area.height * area.depth > MOST_RUNS) {
         walk->job->coarse_copies++;
-        return recorded_memory_access(walk->job, walk->process, op, area.address,
-                                      recorded_copies_reach(&area), write, -1);
+        return recorded_memory_access(
+            walk->job, walk->process, op, area.address,
+            area.slice * (area.depth - 1) + area.pitch * (area.height - 1) + area.width, write, -1);
     }
     for (uint64_t z = 0; z < area.depth; z++)
         for (uint64_t y = 0; y < area.height; y++)
@@ -243,12 +239,6 @@ static bool recorded_copies_may_wait(const struct walk *walk, uint64_t host_addr
     return !waits && to_device != from_device && is_pageable(walk, host_address, false);
 }
 
-/* Nothing was pushed: nothing to wait for. */
-static bool sync_before(const struct walk *walk, struct recorded_stream *stream)
-{
-    return stream->pushes == 0 || walk_sync_stream(walk, stream);
-}
-
 static bool recorded_copies_copy(const struct walk *walk, uint64_t handle, const struct area *to,
                                  const struct area *from, uint64_t direction, bool waits)
 {
@@ -278,7 +268,8 @@ static bool recorded_copies_copy(const struct walk *walk, uint64_t handle, const
         recorded_memory_strange(walk->job, walk->process, to->address);
     if (from_device)
         recorded_memory_strange(walk->job, walk->process, from->address);
-    return (host != WAITS_BEFORE || sync_before(walk, stream)) &&
+    /* Nothing was pushed: nothing to wait for. */
+    return (host != WAITS_BEFORE || (stream->pushes == 0 || walk_sync_stream(walk, stream))) &&
            access_area(walk, &op, from, false) && access_area(walk, &op, to, true) &&
            (between && walk_is_legacy(stream) ? push_between(walk, &op, devices)
                                               : walk_push(walk, stream, &op)) &&

@@ -451,18 +451,6 @@ static bool write_threads(struct recorded_job *job, struct recorded_process *pro
     return true;
 }
 
-static bool recorded_form_write_processes(struct recorded_job *job)
-{
-    struct bodies *bodies = arena_array(job->arena, job->process_count + 1, sizeof *bodies);
-    bool good = bodies != NULL;
-    for (size_t i = 0; good && i < job->process_count; i++)
-        good = prepare_process(job, &job->processes[i], &bodies[i]);
-    good = good && write_graphs(job);
-    for (size_t i = 0; good && i < job->process_count; i++)
-        good = write_threads(job, &job->processes[i], &bodies[i]);
-    return good;
-}
-
 /* ---- the plan --------------------------------------------------------------------------------- */
 
 /* Clocks of hosts are taken for right: all processes begin on one line. */
@@ -477,19 +465,6 @@ static void find_begin(struct recorded_job *job)
                 job->begin_ns = at_ns < job->begin_ns ? at_ns : job->begin_ns;
             }
     }
-}
-
-/* A process without a device is a rank all the same. */
-static void recorded_form_number_ranks(struct recorded_job *job)
-{
-    int rank = 0;
-    for (size_t i = 0; i < job->process_count; i++) {
-        struct recorded_process *process = &job->processes[i];
-        process->first_rank = rank;
-        sort_int(process->devices, (size_t)process->device_count);
-        rank += process->device_count > 0 ? process->device_count : 1;
-    }
-    job->plan->ranks = rank;
 }
 
 static void recorded_form_note_streams(const struct host_op *ops, size_t count, bool *used)
@@ -700,7 +675,15 @@ static bool say_unseen(struct recorded_job *job)
 bool recorded_write(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
-    recorded_form_number_ranks(job);
+    /* A process without a device is a rank all the same. */
+    int rank = 0;
+    for (size_t i = 0; i < job->process_count; i++) {
+        struct recorded_process *process = &job->processes[i];
+        process->first_rank = rank;
+        sort_int(process->devices, (size_t)process->device_count);
+        rank += process->device_count > 0 ? process->device_count : 1;
+    }
+    job->plan->ranks = rank;
     for (size_t i = 0; i < job->process_count; i++)
         if (!recorded_values_pair(job, &job->processes[i]))
             return false;
@@ -716,5 +699,12 @@ bool recorded_write(struct recorded_job *job)
     plan->about = recorded_form_about(job);
     if (!plan->name || !plan->about || !recorded_comm_write(job))
         return false;
-    return recorded_form_write_processes(job) && drop_specs(job) && say_unseen(job);
+    struct bodies *bodies = arena_array(job->arena, job->process_count + 1, sizeof *bodies);
+    bool good = bodies != NULL;
+    for (size_t i = 0; good && i < job->process_count; i++)
+        good = prepare_process(job, &job->processes[i], &bodies[i]);
+    good = good && write_graphs(job);
+    for (size_t i = 0; good && i < job->process_count; i++)
+        good = write_threads(job, &job->processes[i], &bodies[i]);
+    return good && drop_specs(job) && say_unseen(job);
 }

@@ -170,21 +170,18 @@ static bool recorded_order_overlap(const struct recorded_access *one,
     return one->from < other_end && other->from < one_end;
 }
 
-static void order_access(const struct walk *walk, const struct recorded_access *access)
-{
-    struct recorded_block *block = &walk->process->blocks[access->block];
-    if (recorded_order_overlap(access, &block->last_write))
-        walk_order_use(walk, &block->writer);
-    else if (access->write && recorded_order_overlap(access, &block->last_read))
-        walk_order_use(walk, &block->reader);
-    *(access->write ? &block->last_write : &block->last_read) = *access;
-    *(access->write ? &block->writer : &block->reader) = walk_order_here(walk);
-}
-
 void walk_order_accesses(const struct walk *walk, const struct recorded_op *op)
 {
-    for (size_t i = 0; i < op->access_count; i++)
-        order_access(walk, &op->accesses[i]);
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct recorded_access *access = &op->accesses[i];
+        struct recorded_block *block = &walk->process->blocks[access->block];
+        if (recorded_order_overlap(access, &block->last_write))
+            walk_order_use(walk, &block->writer);
+        else if (access->write && recorded_order_overlap(access, &block->last_read))
+            walk_order_use(walk, &block->reader);
+        *(access->write ? &block->last_write : &block->last_read) = *access;
+        *(access->write ? &block->writer : &block->reader) = walk_order_here(walk);
+    }
 }
 
 /* ---- frontiers ----------------------------------------------------------------------------------- */
@@ -242,16 +239,6 @@ static bool frontier_add_all(const struct walk *walk, struct recorded_frontier *
     return frontier_add(walk, list, stream, pushes);
 }
 
-static void frontier_drop_ended(const struct recorded_process *process,
-                                struct recorded_frontier *list)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < list->count; i++)
-        if (process->streams[list->items[i].stream].live)
-            list->items[kept++] = list->items[i];
-    list->count = kept;
-}
-
 static size_t recorded_order_stream_index(const struct walk *walk,
                                           const struct recorded_stream *stream)
 {
@@ -285,7 +272,12 @@ bool walk_frontier_record(const struct walk *walk, struct recorded_event *event,
     event->frontier.count = 0;
     if (stream->unordered || stream->capture >= 0)
         return true;
-    frontier_drop_ended(walk->process, &stream->frontier);
+    struct recorded_frontier *list = &stream->frontier;
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (walk->process->streams[list->items[i].stream].live)
+            list->items[kept++] = list->items[i];
+    list->count = kept;
     for (size_t i = 0; i < stream->frontier.count; i++)
         if (!frontier_add(walk, &event->frontier, stream->frontier.items[i].stream,
                           stream->frontier.items[i].pushes))

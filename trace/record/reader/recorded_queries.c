@@ -78,16 +78,11 @@ bool walk_observe_device(const struct walk *walk, int device)
     return true;
 }
 
-static bool recorded_queries_is_empty(const struct recorded_event *event)
-{
-    return event->records == 0 || event->capture >= 0;
-}
-
 /* True if the answer can only be yes: nothing was recorded, or the thread has observed the record. */
 static bool is_certain_event(const struct walk *walk, const struct recorded_event *event,
                              bool by_wait)
 {
-    return recorded_queries_is_empty(event) ||
+    return (event->records == 0 || event->capture >= 0) ||
            (!by_wait && event->synced_by == (int64_t)walk->number &&
             event->synced == event->records && walk_order_is_behind(walk, &event->recorded)) ||
            walk_has_observed_record(walk, event, by_wait);

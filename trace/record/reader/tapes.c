@@ -46,17 +46,6 @@ static enum status find_thread(struct tapes_reading *reading, uint32_t number,
     return STATUS_OK;
 }
 
-static void take_process(struct tapes *tapes, const struct recording_item *item)
-{
-    tapes->pid = (int64_t)item->word[0];
-    tapes->rank = (int64_t)(item->word[1] - 1);
-    tapes->size = (int64_t)item->word[2];
-    tapes->wall_ns = item->word[3] > 0 && item->word[3] < INT64_MAX / 2
-                         ? (int64_t)item->word[3] - item->at_ns
-                         : 0;
-    tapes->touches = item->words > 4 && item->word[4] != 0;
-}
-
 static enum status add_items(struct tapes_reading *reading, const struct recording_chunk *chunk,
                              struct tape_thread *thread)
 {
@@ -73,8 +62,16 @@ static enum status add_items(struct tapes_reading *reading, const struct recordi
         if (!ARENA_GROW(reading->arena, thread->items, thread->count, thread->cap))
             return diag_no_memory(reading->diag);
         thread->items[thread->count++] = item;
-        if (item->kind == RECORDING_PROCESS)
-            take_process(reading->tapes, item);
+        if (item->kind == RECORDING_PROCESS) {
+            struct tapes *tapes = reading->tapes;
+            tapes->pid = (int64_t)item->word[0];
+            tapes->rank = (int64_t)(item->word[1] - 1);
+            tapes->size = (int64_t)item->word[2];
+            tapes->wall_ns = item->word[3] > 0 && item->word[3] < INT64_MAX / 2
+                                 ? (int64_t)item->word[3] - item->at_ns
+                                 : 0;
+            tapes->touches = item->words > 4 && item->word[4] != 0;
+        }
         at += sizeof *item + 8 * (size_t)item->words;
     }
     return STATUS_OK;

@@ -23,19 +23,13 @@ void calls_end(const struct tape_call *call, enum recording_kind kind, size_t co
 
 enum { NOT_READY = 600 }; /* of runtime and driver */
 
-static void end_doubted(const struct tape_call *call, enum recording_kind kind, size_t count,
-                        const word *words)
-{
-    word no[MOST] = {0};
-    memcpy(no + 1, words + 1, (count - 1) * sizeof *no);
-    tape_end_no(call, kind, count, no);
-}
-
 int calls_end_query(const struct tape_call *call, int result, enum recording_kind kind,
                     size_t count, const word *words)
 {
     if (result == 0 && call->outer && doubt_answer(kind, count, words)) {
-        end_doubted(call, kind, count, words);
+        word no[MOST] = {0};
+        memcpy(no + 1, words + 1, (count - 1) * sizeof *no);
+        tape_end_no(call, kind, count, no);
         return NOT_READY;
     }
     if (result == 0)

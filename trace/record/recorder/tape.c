@@ -62,18 +62,6 @@ static int64_t tape_now_ns(clockid_t clock)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* For swsim record, which cannot tell a recording that was cut from one of a process that was killed. */
-static void mark_folder(void)
-{
-    char name[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(name, sizeof name, "%.*s/" RECORDING_CUT, slash ? (int)(slash - path) : 1,
-             slash ? path : ".");
-    const int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        close(fd);
-}
-
 static void tape_fail(const char *what)
 {
     char text[PATH_MAX + 200];
@@ -82,8 +70,16 @@ static void tape_fail(const char *what)
                  (int)getpid(), what, words_own_words_of(errno));
     if (!file.failed && write(STDERR_FILENO, text, (size_t)length) < 0)
         file.failed = true;
-    if (!file.failed)
-        mark_folder();
+    if (!file.failed) {
+        /* For swsim record, which cannot tell a recording that was cut from one of a process that was killed. */
+        char name[PATH_MAX];
+        const char *slash = strrchr(path, '/');
+        snprintf(name, sizeof name, "%.*s/" RECORDING_CUT, slash ? (int)(slash - path) : 1,
+                 slash ? path : ".");
+        const int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            close(fd);
+    }
     file.failed = true;
 }
 
@@ -155,17 +151,6 @@ static bool next_chunk(void)
     return true;
 }
 
-static void tell_odd(const char *variable)
-{
-    char text[200];
-    const int length =
-        snprintf(text, sizeof text,
-                 "swsim record: environment variable %s is no number that a launcher "
-                 "sets; process %d is recorded without a rank\n",
-                 variable, (int)getpid());
-    (void)!write(STDERR_FILENO, text, (size_t)length);
-}
-
 static struct recording_item *write_item(enum recording_kind kind, int64_t at_ns, int64_t took_ns,
                                          size_t count, const uint64_t *words)
 {
@@ -196,8 +181,15 @@ static bool tape_begin_thread(void)
     const int64_t now = tape_now_ns(CLOCK_MONOTONIC);
     if (tape.thread == 1) {
         const struct launched job = launched_as();
-        if (job.odd)
-            tell_odd(job.odd);
+        if (job.odd) {
+            char text[200];
+            const int length =
+                snprintf(text, sizeof text,
+                         "swsim record: environment variable %s is no number that a launcher "
+                         "sets; process %d is recorded without a rank\n",
+                         job.odd, (int)getpid());
+            (void)!write(STDERR_FILENO, text, (size_t)length);
+        }
         write_item(RECORDING_PROCESS, now, 0,
                    WORDS((uint64_t)getpid(), job.rank, job.size,
                          (uint64_t)tape_now_ns(CLOCK_REALTIME), touch_on()));

@@ -68,16 +68,6 @@ static struct left *threads_find(const void *object)
     return NULL;
 }
 
-/* Another thread's place in the same way is not lost: this thread comes after it. */
-static void leave_in_way(struct left *left, int way)
-{
-    unsigned long long there = atomic_load_explicit(&left->places[way], memory_order_acquire);
-    do
-        tape_after(tape_unpack(there));
-    while (!atomic_compare_exchange_weak(&left->places[way], &there, tape_pack(tape_here())));
-    atomic_fetch_or_explicit(&left->used, 1ULL << way, memory_order_release);
-}
-
 /* `alone`: what others have left there is of no more use. */
 static void threads_leave(const void *object, bool alone)
 {
@@ -88,7 +78,13 @@ static void threads_leave(const void *object, bool alone)
     if (!left)
         return;
     if (!alone) {
-        leave_in_way(left, (int)(here.thread % WAYS));
+        /* Another thread's place in the same way is not lost: this thread comes after it. */
+        int way = (int)(here.thread % WAYS);
+        unsigned long long there = atomic_load_explicit(&left->places[way], memory_order_acquire);
+        do
+            tape_after(tape_unpack(there));
+        while (!atomic_compare_exchange_weak(&left->places[way], &there, tape_pack(tape_here())));
+        atomic_fetch_or_explicit(&left->used, 1ULL << way, memory_order_release);
         return;
     }
     atomic_store_explicit(&left->places[0], tape_pack(here), memory_order_release);
