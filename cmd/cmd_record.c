@@ -20,6 +20,7 @@
 
 #include "base/array.h"
 #include "trace/record/reader/tapes.h"
+#include "trace/record/none/models.h"
 #include "trace/record/recorder/launched.h"
 #include "base/system_words.h"
 #include "base/array.h"
@@ -35,6 +36,8 @@ struct cmd_record_recording {
     bool touch;         /* the host's accesses to pinned memory are seen, too */
     bool asks_twice;    /* the first question for an event is answered with no */
     bool untimed;       /* device operations are not measured */
+    const char
+        *device; /* MODEL:DEVICES of the device that is not there; NULL: the machine's own GPUs */
 };
 
 /* ---- the library ------------------------------------------------------------------------------ */
@@ -165,6 +168,29 @@ static bool cmd_record_set(const char *variable, const char *value)
     return (value ? setenv(variable, value, 1) : unsetenv(variable)) == 0;
 }
 
+/* The libraries of the device that is not there are in a folder beside the recorder, and the loader is told to take them. */
+static bool cmd_record_set_device(const struct cmd_record_recording *recording, const char *library)
+{
+    struct app *app = recording->app;
+    const int length = (int)(strrchr(library, '/') - library);
+    const char *others = getenv("LD_AUDIT"), *python = getenv("PYTHONPATH"),
+               *tunables = getenv("GLIBC_TUNABLES");
+    if (!recording->device)
+        return true;
+    const char *folder = arena_printf(&app->arena, "%.*s/none", length, library);
+    const char *audit = arena_printf(&app->arena, "%s/libswnone-audit.so%s%s", folder,
+                                     others && *others ? ":" : "", others ? others : "");
+    const char *modules = arena_printf(&app->arena, "%s/python%s%s", folder,
+                                       python && *python ? ":" : "", python ? python : "");
+    /* where a library looks on, the loader has little room for variables of threads */
+    const char *room = arena_printf(&app->arena, "%s%sglibc.rtld.optional_static_tls=65536",
+                                    tunables ? tunables : "", tunables && *tunables ? ":" : "");
+    return folder && audit && modules && room && cmd_record_set("GLIBC_TUNABLES", room) &&
+           cmd_record_set(NONE_VARIABLE_LIBRARIES, folder) &&
+           cmd_record_set(NONE_VARIABLE, recording->device) && cmd_record_set("LD_AUDIT", audit) &&
+           cmd_record_set("PYTHONPATH", modules);
+}
+
 /* In the child. */
 _Noreturn static void cmd_record_run_program(const struct cmd_record_recording *recording,
                                              const char *library)
@@ -178,7 +204,8 @@ _Noreturn static void cmd_record_run_program(const struct cmd_record_recording *
         cmd_record_set("SWSIM_RECORD_ASK_TWICE", recording->asks_twice ? "1" : NULL) &&
         cmd_record_set("SWSIM_RECORD_TIMES", recording->untimed ? "0" : NULL) &&
         cmd_record_set("SWSIM_RECORD_STATIC", recording->is_static ? "1" : NULL) &&
-        cmd_record_set("SWSIM_RECORD", place) && cmd_record_set("LD_PRELOAD", all);
+        cmd_record_set("SWSIM_RECORD", place) && cmd_record_set("LD_PRELOAD", all) &&
+        cmd_record_set_device(recording, library);
     if (told)
         execvp(recording->program[0], recording->program);
     fprintf(stderr, "swsim: cannot run %s: %s\n", recording->program[0], system_words(errno));
@@ -410,9 +437,36 @@ static enum status cmd_record_read_times(struct app *app, bool *untimed)
     return STATUS_OK;
 }
 
+/* "none", "none=MODEL", "none=MODEL:DEVICES", as the program's environment has it. */
+static enum status cmd_record_read_device(struct app *app, const char *text, const char **out)
+{
+    static const char *const keys[] = {
+#define X(key, ...) key,
+        NONE_MODEL_LIST(X)
+#undef X
+    };
+    const char *model = strcmp(text, "none") == 0 ? keys[0] : text + strlen("none=");
+    const size_t length = strcspn(model, ":");
+    char *end = NULL;
+    const long count = model[length] ? strtol(model + length + 1, &end, 10) : NONE_DEVICES;
+    bool known = false;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        known = known || (strlen(keys[i]) == length && memcmp(keys[i], model, length) == 0);
+    if ((strcmp(text, "none") != 0 && strncmp(text, "none=", 5) != 0) || !known || (end && *end) ||
+        count < 1 || count > NONE_MOST_DEVICES)
+        return diag_error(
+            &app->diag, STATUS_USAGE,
+            "option --device: found \"%.40s\", expected none, none=MODEL or "
+            "none=MODEL:DEVICES, where MODEL is h100, h200 or a100 and there are 1 to "
+            "%d devices",
+            text, NONE_MOST_DEVICES);
+    *out = arena_printf(&app->arena, "%.*s:%ld", (int)length, model, count);
+    return *out ? STATUS_OK : diag_no_memory(&app->diag);
+}
+
 enum status cmd_record(struct app *app, int argc, char **argv)
 {
-    const char *path = "recording.swr";
+    const char *path = "recording.swr", *device = NULL;
     bool touch = false, asks_twice = false, untimed = false;
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
@@ -429,6 +483,11 @@ enum status cmd_record(struct app *app, int argc, char **argv)
         {"no-device-times", 0, NULL,
          "do not measure device operations; CUPTI stays free for the program's own profiler",
          OPTION_FLAG, .value = &untimed},
+        {"device", 0, "none[=MODEL[:DEVICES]]",
+         "the program runs without a GPU, on a device that is not there: h100 (the default), h200 "
+         "or "
+         "a100, 8 of them if no number is given",
+         OPTION_TEXT, .value = &device},
     };
     const struct command command = {
         .name = "swsim record",
@@ -458,7 +517,9 @@ enum status cmd_record(struct app *app, int argc, char **argv)
     status = place_rank(app, path, &recording.path);
     if (status == STATUS_OK)
         status = cmd_record_read_times(app, &untimed);
-    recording.untimed = untimed;
+    if (status == STATUS_OK && device)
+        status = cmd_record_read_device(app, device, &recording.device);
+    recording.untimed = untimed || device;
     if (status == STATUS_OK)
         status = look_at_program(&recording);
     if (status == STATUS_OK)

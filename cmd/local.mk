@@ -32,7 +32,7 @@ swsim_SOURCES = \
     cmd/two_runs.c cmd/two_runs.h \
     cmd/witness.c cmd/witness.h \
     cmd/yaml_json.c cmd/yaml_json.h \
-    trace/record/recorder/launched.c trace/record/recorder/launched.h
+    trace/record/none/models.h trace/record/recorder/launched.c trace/record/recorder/launched.h
 swrun_SOURCES = \
     cmd/app.c cmd/app.h \
     cmd/exposure.c cmd/exposure.h \

@@ -1,0 +1,710 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver.c - libcuda.so.1 over the device that is not there. See runtime.c.
+ *
+ * A context is a number of its device, and always there: the primary one.
+ */
+#include "runtime.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint64_t address;
+
+int runtime_end(int result)
+{
+    return result;
+}
+
+enum { DRIVER_VERSION = 13000 };
+static char contexts[64];
+
+static int driver_device_of(const void *context)
+{
+    return (int)((const char *)context - contexts);
+}
+static int check_device(int device)
+{
+    return device < 0 || device >= none_devices() ? NONE_INVALID_DEVICE : NONE_OK;
+}
+
+#define ERROR_LIST(X)                                                                              \
+    X(0, "CUDA_SUCCESS", "no error")                                                               \
+    X(1, "CUDA_ERROR_INVALID_VALUE", "invalid argument")                                           \
+    X(2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory")                                              \
+    X(3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error")                                     \
+    X(101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal")                                  \
+    X(200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid")                           \
+    X(201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context")                                 \
+    X(400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle")                                 \
+    X(500, "CUDA_ERROR_NOT_FOUND", "named symbol not found")                                       \
+    X(600, "CUDA_ERROR_NOT_READY", "device not ready")                                             \
+    X(801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported")                                  \
+    X(900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",                                                \
+      "operation not permitted when stream is capturing")
+
+static int driver_words(int error, const char **out, bool name)
+{
+    switch (error) {
+#define X(number, words, text)                                                                     \
+    case number: *out = name ? words : text; return NONE_OK;
+        ERROR_LIST(X)
+#undef X
+    default: *out = NULL; return NONE_INVALID_VALUE;
+    }
+}
+FACE(int, cuGetErrorName, (int error, const char **out))
+{
+    return driver_words(error, out, true);
+}
+FACE(int, cuGetErrorString, (int error, const char **out))
+{
+    return driver_words(error, out, false);
+}
+
+/* ---- devices and contexts ------------------------------------------------------------------------------ */
+
+FACE(int, cuInit, (unsigned flags))
+{
+    (void)flags;
+    return NONE_OK;
+}
+FACE(int, cuDriverGetVersion, (int *out))
+{
+    *out = DRIVER_VERSION;
+    return NONE_OK;
+}
+FACE(int, cuDeviceGetCount, (int *out))
+{
+    *out = none_devices();
+    return NONE_OK;
+}
+FACE(int, cuDeviceGet, (int *out, int number))
+{
+    *out = number;
+    return check_device(number);
+}
+FACE(int, cuDeviceGetName, (char *out, int room, int device))
+{
+    snprintf(out, (size_t)room, "%s", none_model()->name);
+    return check_device(device);
+}
+static int put_uuid(char *out, int device)
+{
+    memset(out, 0, 16);
+    memcpy(out, "swsim none", 10);
+    out[15] = (char)device;
+    return check_device(device);
+}
+FACE(int, cuDeviceGetUuid, (char *out, int device))
+{
+    return put_uuid(out, device);
+}
+FACE(int, cuDeviceGetUuid_v2, (char *out, int device))
+{
+    return put_uuid(out, device);
+}
+FACE(int, cuDeviceTotalMem_v2, (size_t * out, int device))
+{
+    *out = none_model()->memory;
+    return check_device(device);
+}
+FACE(int, cuDeviceGetAttribute, (int *out, int attribute, int device))
+{
+    const int result = check_device(device);
+    if (result == NONE_OK)
+        *out = none_attribute(attribute, device);
+    return result;
+}
+FACE(int, cuDeviceComputeCapability, (int *major, int *minor, int device))
+{
+    *major = none_model()->major;
+    *minor = none_model()->minor;
+    return check_device(device);
+}
+FACE(int, cuDeviceGetPCIBusId, (char *out, int room, int device))
+{
+    snprintf(out, (size_t)room, "0000:%02X:00.0", 1 + device);
+    return check_device(device);
+}
+FACE(int, cuDeviceCanAccessPeer, (int *out, int device, int peer))
+{
+    *out = device != peer;
+    return NONE_OK;
+}
+FACE(int, cuDevicePrimaryCtxRetain, (void **out, int device))
+{
+    const int result = check_device(device);
+    *out = result == NONE_OK ? &contexts[device] : NULL;
+    return result;
+}
+FACE(int, cuDevicePrimaryCtxRelease, (int device))
+{
+    return check_device(device);
+}
+FACE(int, cuDevicePrimaryCtxRelease_v2, (int device))
+{
+    return check_device(device);
+}
+FACE(int, cuDevicePrimaryCtxSetFlags_v2, (int device, unsigned flags))
+{
+    (void)flags;
+    return check_device(device);
+}
+FACE(int, cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *active))
+{
+    *flags = 0;
+    *active = device == none_device();
+    return check_device(device);
+}
+FACE(int, cuCtxGetCurrent, (void **out))
+{
+    *out = &contexts[none_device()];
+    return NONE_OK;
+}
+FACE(int, cuCtxSetCurrent, (void *context))
+{
+    return context ? none_set_device(driver_device_of(context)) : NONE_OK;
+}
+FACE(int, cuCtxGetDevice, (int *out))
+{
+    *out = none_device();
+    return NONE_OK;
+}
+enum { DEEPEST = 64 };
+static __thread struct {
+    int devices[DEEPEST], count;
+} pushed;
+FACE(int, cuCtxPushCurrent_v2, (void *context))
+{
+    if (!context || pushed.count == DEEPEST)
+        return NONE_INVALID_CONTEXT;
+    pushed.devices[pushed.count++] = none_device();
+    return none_set_device(driver_device_of(context));
+}
+FACE(int, cuCtxPopCurrent_v2, (void **out))
+{
+    if (out)
+        *out = &contexts[none_device()];
+    return pushed.count > 0 ? none_set_device(pushed.devices[--pushed.count])
+                            : NONE_INVALID_CONTEXT;
+}
+FACE(int, cuCtxGetApiVersion, (void *context, unsigned *out))
+{
+    (void)context;
+    *out = DRIVER_VERSION;
+    return NONE_OK;
+}
+FACE(int, cuCtxGetFlags, (unsigned *out))
+{
+    *out = 0;
+    return NONE_OK;
+}
+FACE(int, cuCtxGetStreamPriorityRange, (int *least, int *greatest))
+{
+    if (least)
+        *least = 0;
+    if (greatest)
+        *greatest = -5;
+    return NONE_OK;
+}
+FACE(int, cuCtxSynchronize, (void))
+{
+    return (int)none_device_sync();
+}
+FACE(int, cuCtxEnablePeerAccess, (void *context, unsigned flags))
+{
+    (void)context, (void)flags;
+    return NONE_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+FACE(int, cuMemAlloc_v2, (void **out, size_t bytes))
+{
+    return bytes == 0 ? NONE_INVALID_VALUE : (int)none_alloc(out, bytes, NONE_DEVICE, 0);
+}
+FACE(int, cuMemAllocManaged, (void **out, size_t bytes, unsigned flags))
+{
+    return (int)none_alloc(out, bytes, NONE_MANAGED, flags);
+}
+FACE(int, cuMemAllocHost_v2, (void **out, size_t bytes))
+{
+    return (int)none_alloc(out, bytes, NONE_PINNED, 0);
+}
+FACE(int, cuMemHostAlloc, (void **out, size_t bytes, unsigned flags))
+{
+    return (int)none_alloc(out, bytes, NONE_PINNED, flags);
+}
+FACE(int, cuMemFree_v2, (void *at))
+{
+    return (int)none_free(at, NONE_DEVICE);
+}
+FACE(int, cuMemFreeHost, (void *at))
+{
+    return (int)none_free(at, NONE_PINNED);
+}
+FACE(int, cuMemHostRegister_v2, (void *at, size_t bytes, unsigned flags))
+{
+    return (int)none_register(at, bytes, flags);
+}
+FACE(int, cuMemHostUnregister, (void *at))
+{
+    return (int)none_free(at, NONE_REGISTERED);
+}
+FACE(int, cuMemHostGetDevicePointer_v2, (void **out, void *at, unsigned flags))
+{
+    (void)flags;
+    *out = at;
+    return NONE_OK;
+}
+FACE(int, cuMemGetInfo_v2, (size_t * unused, size_t *all))
+{
+    none_memory_info(unused, all);
+    return NONE_OK;
+}
+FACE(int, cuMemGetAddressRange_v2, (void **out, size_t *bytes, void *at))
+{
+    struct none_block block;
+    if (!none_find(at, &block))
+        return NONE_INVALID_VALUE;
+    if (out)
+        *out = block.address;
+    if (bytes)
+        *bytes = block.bytes;
+    return NONE_OK;
+}
+FACE(int, cuMemGetAllocationGranularity, (size_t * out, const void *properties, int which))
+{
+    (void)properties, (void)which;
+    *out = 2 << 20;
+    return NONE_OK;
+}
+STREAM_FACE(cuMemAllocAsync, (void **out, size_t bytes, void *stream),
+            ((void)ON(stream), (int)none_alloc(out, bytes, NONE_DEVICE, 0)))
+STREAM_FACE(cuMemFreeAsync, (void *at, void *stream), none_free_async(at, ON(stream)))
+
+/* Numbers of CUpointer_attribute. */
+enum {
+    POINTER_CONTEXT = 1,
+    POINTER_KIND,
+    POINTER_DEVICE,
+    POINTER_HOST,
+    POINTER_SYNC = 6,
+    POINTER_NUMBER,
+    POINTER_MANAGED,
+    POINTER_ORDINAL,
+    POINTER_BASE = 11,
+    POINTER_BYTES,
+    POINTER_MAPPED
+};
+static int pointer_attribute(void *out, int attribute, const char *at)
+{
+    struct none_block block;
+    if (!none_find(at, &block))
+        return NONE_INVALID_VALUE;
+    const bool host = block.kind == NONE_PINNED || block.kind == NONE_REGISTERED;
+    switch (attribute) {
+    case POINTER_CONTEXT: *(void **)out = &contexts[block.device]; return NONE_OK;
+    case POINTER_KIND: *(unsigned *)out = host ? 1 : 2; return NONE_OK;
+    case POINTER_DEVICE: *(const void **)out = at; return NONE_OK;
+    case POINTER_HOST:
+        *(const void **)out = at;
+        return block.kind == NONE_DEVICE ? NONE_INVALID_VALUE : NONE_OK;
+    case POINTER_SYNC: *(unsigned *)out = 0; return NONE_OK;
+    case POINTER_NUMBER: *(uint64_t *)out = block.number; return NONE_OK;
+    case POINTER_MANAGED: *(unsigned *)out = block.kind == NONE_MANAGED; return NONE_OK;
+    case POINTER_ORDINAL: *(int *)out = block.device; return NONE_OK;
+    case POINTER_BASE: *(void **)out = block.address; return NONE_OK;
+    case POINTER_BYTES: *(size_t *)out = block.bytes; return NONE_OK;
+    case POINTER_MAPPED: *(unsigned *)out = 1; return NONE_OK;
+    default: none_missing("cuPointerGetAttribute", "this attribute");
+    }
+}
+FACE(int, cuPointerGetAttribute, (void *out, int attribute, const void *at))
+{
+    return pointer_attribute(out, attribute, at);
+}
+FACE(int, cuPointerGetAttributes,
+     (unsigned count, const int *attributes, void **out, const void *at))
+{
+    struct none_block block;
+    const bool known = none_find(at, &block);
+    for (unsigned i = 0; i < count; i++)
+        if (!known || pointer_attribute(out[i], attributes[i], at) != NONE_OK)
+            memset(out[i], 0,
+                   attributes[i] == POINTER_KIND || attributes[i] == POINTER_ORDINAL ? 4 : 8);
+    return NONE_OK;
+}
+FACE(int, cuPointerSetAttribute, (const void *value, int attribute, void *at))
+{
+    (void)value, (void)attribute, (void)at; /* how copies without a stream wait */
+    return NONE_OK;
+}
+
+static int driver_copy(void *to, const void *from, size_t bytes, const void *stream, bool sync)
+{
+    const struct none_box box = {.to = to, .from = from, .width = bytes, .height = 1, .depth = 1};
+    return bytes == 0 ? NONE_OK : (int)none_copy(&box, stream, sync);
+}
+#define COPY(name)                                                                                 \
+    DEFAULT_FACE(name##_v2, (void *to, const void *from, size_t bytes),                            \
+                 driver_copy(to, from, bytes, none, true))                                         \
+    STREAM_FACE(name##Async_v2, (void *to, const void *from, size_t bytes, void *stream),          \
+                driver_copy(to, from, bytes, ON(stream), false))
+COPY(cuMemcpyHtoD)
+COPY(cuMemcpyDtoH)
+COPY(cuMemcpyDtoD)
+DEFAULT_FACE(cuMemcpy, (void *to, const void *from, size_t bytes),
+             driver_copy(to, from, bytes, none, true))
+STREAM_FACE(cuMemcpyAsync, (void *to, const void *from, size_t bytes, void *stream),
+            driver_copy(to, from, bytes, ON(stream), false))
+
+static int driver_fill(void *to, uint32_t value, int unit, size_t count, const void *stream)
+{
+    const struct none_box box = {.to = to,
+                                 .width = count * (size_t)unit,
+                                 .height = 1,
+                                 .depth = 1,
+                                 .value = value,
+                                 .unit = unit};
+    return count == 0 ? NONE_OK : (int)none_fill(&box, stream);
+}
+#define FILL(name, type, unit)                                                                     \
+    DEFAULT_FACE(cuMemset##name##_v2, (void *to, type value, size_t count),                        \
+                 driver_fill(to, value, unit, count, none))                                        \
+    STREAM_FACE(cuMemset##name##Async, (void *to, type value, size_t count, void *stream),         \
+                driver_fill(to, value, unit, count, ON(stream)))
+FILL(D8, unsigned char, 1)
+FILL(D16, unsigned short, 2)
+FILL(D32, unsigned, 4)
+
+/* ---- streams and events ---------------------------------------------------------------------------------- */
+
+static int driver_make_stream(void **out, unsigned flags, int priority)
+{
+    *out = none_stream_new(!(flags & 1), priority);
+    return *out ? NONE_OK : NONE_NO_MEMORY;
+}
+FACE(int, cuStreamCreate, (void **out, unsigned flags))
+{
+    return driver_make_stream(out, flags, 0);
+}
+FACE(int, cuStreamCreateWithPriority, (void **out, unsigned flags, int priority))
+{
+    return driver_make_stream(out, flags, priority);
+}
+FACE(int, cuStreamDestroy_v2, (void *stream))
+{
+    none_stream_close(stream);
+    return NONE_OK;
+}
+STREAM_FACE(cuStreamSynchronize, (void *stream), none_stream_sync(ON(stream)))
+STREAM_FACE(cuStreamQuery, (void *stream), none_stream_query(ON(stream)))
+STREAM_FACE(cuStreamWaitEvent, (void *stream, void *event, unsigned flags),
+            none_event_wait(ON(stream), event, (flags & 1) != 0))
+STREAM_FACE(cuLaunchHostFunc, (void *stream, void (*function)(void *), void *arg),
+            none_push_host(ON(stream), function, arg))
+static int stream_context(void **out)
+{
+    *out = &contexts[none_device()];
+    return NONE_OK;
+}
+STREAM_FACE(cuStreamGetCtx, (void *stream, void **out), ((void)ON(stream), stream_context(out)))
+FACE(int, cuEventCreate, (void **out, unsigned flags))
+{
+    *out = none_event_new(!(flags & 2));
+    return *out ? NONE_OK : NONE_NO_MEMORY;
+}
+FACE(int, cuEventDestroy_v2, (void *event))
+{
+    none_event_close(event);
+    return NONE_OK;
+}
+STREAM_FACE(cuEventRecord, (void *event, void *stream), none_event_record(event, ON(stream), false))
+FACE(int, cuEventQuery, (void *event))
+{
+    return (int)none_event_query(event);
+}
+FACE(int, cuEventSynchronize, (void *event))
+{
+    return (int)none_event_sync(event);
+}
+FACE(int, cuEventElapsedTime, (float *ms, void *from, void *to))
+{
+    return (int)none_event_elapsed(from, to, ms);
+}
+FACE(int, cuEventElapsedTime_v2, (float *ms, void *from, void *to))
+{
+    return (int)none_event_elapsed(from, to, ms);
+}
+static int driver_is_capturing(const void *stream, int *out)
+{
+    uint64_t id;
+    struct none_graph *graph;
+    void *const *nodes;
+    size_t count;
+    *out = none_capture_state(stream, &id, &graph, &nodes, &count);
+    return NONE_OK;
+}
+STREAM_FACE(cuStreamIsCapturing, (void *stream, int *out), driver_is_capturing(ON(stream), out))
+STREAM_FACE(cuStreamBeginCapture_v2, (void *stream, int mode),
+            none_capture_begin(ON(stream), NULL, mode))
+STREAM_FACE(cuStreamEndCapture, (void *stream, void **out),
+            none_capture_end(ON(stream), (struct none_graph **)out))
+FACE(int, cuThreadExchangeStreamCaptureMode, (int *mode))
+{
+    *mode = none_exchange_capture_mode(*mode);
+    return NONE_OK;
+}
+FACE(int, cuGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags))
+{
+    (void)flags;
+    none_graph_keep(graph);
+    *out = graph;
+    return NONE_OK;
+}
+STREAM_FACE(cuGraphLaunch, (void *graph, void *stream), none_graph_launch(graph, ON(stream)))
+FACE(int, cuGraphExecDestroy, (void *graph))
+{
+    none_graph_release(graph);
+    return NONE_OK;
+}
+FACE(int, cuGraphDestroy, (void *graph))
+{
+    none_graph_release(graph);
+    return NONE_OK;
+}
+
+/* ---- modules and kernels ------------------------------------------------------------------------------------ */
+
+static int load_module(void **out, const void *image)
+{
+    *out = none_module_load(image);
+    return *out ? NONE_OK : NONE_NO_MEMORY;
+}
+FACE(int, cuModuleLoadData, (void **out, const void *image))
+{
+    return load_module(out, image);
+}
+FACE(int, cuModuleLoadDataEx,
+     (void **out, const void *image, unsigned count, void *options, void *values))
+{
+    (void)count, (void)options, (void)values;
+    return load_module(out, image);
+}
+FACE(int, cuModuleLoadFatBinary, (void **out, const void *image))
+{
+    return load_module(out, image);
+}
+FACE(int, cuModuleLoad, (void **out, const char *path))
+{
+    FILE *file = fopen(path, "rb");
+    char *bytes = NULL;
+    long size = 0;
+    int result = NONE_NOT_FOUND;
+    if (file && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) > 0 &&
+        fseek(file, 0, SEEK_SET) == 0 && (bytes = malloc((size_t)size)) &&
+        fread(bytes, 1, (size_t)size, file) == (size_t)size)
+        result = load_module(out, bytes);
+    if (file)
+        fclose(file);
+    free(bytes);
+    return result;
+}
+FACE(int, cuModuleUnload, (void *module))
+{
+    (void)module;
+    return NONE_OK;
+}
+static int find_function(void **out, void *module, const char *name)
+{
+    *out = none_module_function(module, name);
+    return *out ? NONE_OK : NONE_NOT_FOUND;
+}
+FACE(int, cuModuleGetFunction, (void **out, void *module, const char *name))
+{
+    return find_function(out, module, name);
+}
+FACE(int, cuModuleGetGlobal_v2, (void **out, size_t *bytes, void *module, const char *name))
+{
+    void *at;
+    size_t size;
+    if (!none_module_variable(module, name, &at, &size))
+        return NONE_NOT_FOUND;
+    if (out)
+        *out = at;
+    if (bytes)
+        *bytes = size;
+    return NONE_OK;
+}
+FACE(int, cuLibraryLoadData,
+     (void **out, const void *code, void *options, void *values, unsigned count, void *more,
+      void *more_values, unsigned more_count))
+{
+    (void)options, (void)values, (void)count, (void)more, (void)more_values, (void)more_count;
+    return load_module(out, code);
+}
+FACE(int, cuLibraryUnload, (void *library))
+{
+    (void)library;
+    return NONE_OK;
+}
+FACE(int, cuLibraryGetKernel, (void **out, void *library, const char *name))
+{
+    return find_function(out, library, name);
+}
+FACE(int, cuLibraryGetModule, (void **out, void *library))
+{
+    *out = library;
+    return NONE_OK;
+}
+FACE(int, cuKernelGetFunction, (void **out, void *kernel))
+{
+    *out = kernel;
+    return NONE_OK;
+}
+FACE(int, cuFuncGetModule, (void **out, void *function))
+{
+    const struct none_function *found = none_function_find(function);
+    *out = found ? found->module : NULL;
+    return found ? NONE_OK : NONE_INVALID_HANDLE;
+}
+FACE(int, cuFuncGetName, (const char **out, void *function))
+{
+    const struct none_function *found = none_function_find(function);
+    *out = found ? found->name : NULL;
+    return found ? NONE_OK : NONE_INVALID_HANDLE;
+}
+FACE(int, cuFuncGetParamInfo, (void *function, size_t index, size_t *offset, size_t *bytes))
+{
+    struct none_function *found = none_function_find(function);
+    return found && none_parameter(found, index, offset, bytes) ? NONE_OK : NONE_INVALID_VALUE;
+}
+enum { MOST_THREADS_OF_BLOCK, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY, CACHE, DYNAMIC };
+FACE(int, cuFuncGetAttribute, (int *out, int attribute, void *function))
+{
+    struct none_function *found = none_function_find(function);
+    if (!found)
+        return NONE_INVALID_HANDLE;
+    const struct none_numbers numbers = none_function_numbers(found);
+    const int version = 10 * none_model()->major + none_model()->minor;
+    switch (attribute) {
+    case MOST_THREADS_OF_BLOCK: *out = numbers.most_threads; return NONE_OK;
+    case SHARED: *out = numbers.shared; return NONE_OK;
+    case CONSTANT: *out = numbers.constant; return NONE_OK;
+    case LOCAL: *out = numbers.local; return NONE_OK;
+    case REGISTERS: *out = numbers.registers; return NONE_OK;
+    case PTX:
+    case BINARY: *out = version; return NONE_OK;
+    case DYNAMIC: *out = found->shared ? found->shared : 49152; return NONE_OK;
+    default: *out = 0; return NONE_OK;
+    }
+}
+FACE(int, cuFuncSetAttribute, (void *function, int attribute, int value))
+{
+    struct none_function *found = none_function_find(function);
+    if (!found)
+        return NONE_INVALID_HANDLE;
+    if (attribute == DYNAMIC && value > none_model()->shared_optin)
+        return NONE_INVALID_VALUE;
+    if (attribute == DYNAMIC)
+        found->shared = value;
+    return NONE_OK;
+}
+FACE(int, cuFuncSetCacheConfig, (void *function, int config))
+{
+    (void)config;
+    return none_function_find(function) ? NONE_OK : NONE_INVALID_HANDLE;
+}
+static int driver_blocks(int *out, void *function, int threads, size_t shared)
+{
+    struct none_function *found = none_function_find(function);
+    if (!found || threads <= 0)
+        return NONE_INVALID_VALUE;
+    *out = none_blocks(found, threads, shared);
+    return NONE_OK;
+}
+FACE(int, cuOccupancyMaxActiveBlocksPerMultiprocessor,
+     (int *out, void *function, int threads, size_t shared))
+{
+    return driver_blocks(out, function, threads, shared);
+}
+FACE(int, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+     (int *out, void *function, int threads, size_t shared, unsigned flags))
+{
+    (void)flags;
+    return driver_blocks(out, function, threads, shared);
+}
+FACE(int, cuOccupancyMaxActiveClusters, (int *out, void *function, const void *config))
+{
+    (void)config;
+    *out = none_model()->multiprocessors / 2;
+    return none_function_find(function) ? NONE_OK : NONE_INVALID_HANDLE;
+}
+static int driver_launch(void *function, const void *stream)
+{
+    return none_function_find(function) ? (int)none_push_kernel(stream) : NONE_INVALID_HANDLE;
+}
+#define DIMENSIONS                                                                                 \
+    unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
+#define IGNORE_DIMENSIONS (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared
+STREAM_FACE(cuLaunchKernel, (void *function, DIMENSIONS, void *stream, void **args, void **packed),
+            (IGNORE_DIMENSIONS, (void)args, (void)packed, driver_launch(function, ON(stream))))
+STREAM_FACE(cuLaunchCooperativeKernel, (void *function, DIMENSIONS, void *stream, void **args),
+            (IGNORE_DIMENSIONS, (void)args, driver_launch(function, ON(stream))))
+struct driver_launch {
+    unsigned grid[3], block[3], shared;
+    void *stream;
+};
+STREAM_FACE(cuLaunchKernelEx,
+            (const struct driver_launch *config, void *function, void **args, void **packed),
+            ((void)args, (void)packed, driver_launch(function, ON(config->stream))))
+/* What a kernel reads through, by an engine of the device: kernels do not run. */
+FACE(int, cuTensorMapEncodeTiled, (void *out))
+{
+    memset(out, 0, 128);
+    return NONE_OK;
+}
+
+/* ---- addresses of functions ------------------------------------------------------------------------------- */
+
+/* "cuMemAlloc" means cuMemAlloc_v2. */
+static void *driver_find(const char *name, bool per_thread)
+{
+    static const char *const ends[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
+    static void *own;
+    Dl_info info;
+    char whole[128];
+    if (!own && dladdr(contexts, &info))
+        own = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    for (size_t i = per_thread ? 0 : 4; own && i < sizeof ends / sizeof *ends; i++) {
+        snprintf(whole, sizeof whole, "%s%s", name, ends[i]);
+        void *found = dlsym(own, whole);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+static int get_address(const char *name, void **out, uint64_t flags, int *found)
+{
+    *out = strcmp(name, "cuGraphInstantiate") == 0
+               ? driver_find("cuGraphInstantiateWithFlags", false)
+               : driver_find(name, (flags & 2) != 0);
+    if (found)
+        *found = *out ? 0 : 1;
+    return *out ? NONE_OK : NONE_NOT_FOUND;
+}
+FACE(int, cuGetProcAddress, (const char *name, void **out, int version, uint64_t flags))
+{
+    (void)version;
+    return get_address(name, out, flags, NULL);
+}
+FACE(int, cuGetProcAddress_v2,
+     (const char *name, void **out, int version, uint64_t flags, int *found))
+{
+    (void)version;
+    return get_address(name, out, flags, found);
+}
