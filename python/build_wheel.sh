@@ -70,7 +70,7 @@ if [ ! -e static/done ]; then
     cp zlib/zlib.h zlib/zconf.h static/include
     mkdir -p sqlite-build
     (cd sqlite-build && CC=cc CFLAGS= ../sqlite3/configure -q >/dev/null && make -s sqlite3.c sqlite3.h >/dev/null)
-    make_library sqlite3 3.40.1 -Os -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED -DSQLITE_DEFAULT_MEMSTATUS=0 \
+    make_library sqlite3 3.40.1 -Os -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED -DSQLITE_OMIT_JSON -DSQLITE_DEFAULT_MEMSTATUS=0 \
         "$work/sqlite-build/sqlite3.c"
     cp sqlite-build/sqlite3.h static/include
     touch static/done
@@ -89,5 +89,5 @@ export LDFLAGS="-Wl,--gc-sections" swsim_cv_gvc_soname=libgvc.so.6
 export SWSIM_CONFIGURE="--host=$machine-linux-gnu ${SWSIM_CONFIGURE-}" _PYTHON_HOST_PLATFORM=linux-$machine
 rm -rf raw "$here/build/native" "$here/build/lib"
 tools/bin/pip wheel -q --no-build-isolation --no-deps -w raw "$here"
-tools/bin/auditwheel repair --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
+PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
 ls -l "$output"

@@ -15,10 +15,11 @@ Wrong plans raise PlanError, which has file, line and column. KeyboardInterrupt 
 """
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
-from typing import Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _program
 from ._program import Option, Progress, arguments, ask, program
@@ -28,7 +29,7 @@ from .results import Imported, PathLike, Prediction, Run, Tuning, Verdict, rende
 
 __all__ = ["Error", "Imported", "LimitError", "Pipeline", "Plan", "PlanError", "Prediction", "Problem", "Run", "TaskError",
            "Tuning", "UsageError", "Verdict", "canonical", "from_schedule", "from_staged", "from_torchrec", "import_dump",
-           "import_trace", "predict", "program", "record", "render", "runs", "tune", "verify", "version", "what_if"]
+           "import_trace", "predict", "program", "record", "render", "runs", "schema", "tune", "verify", "version", "what_if"]
 
 
 def version() -> str:
@@ -121,6 +122,15 @@ def record(command: Sequence[str], output: PathLike = "recording.swr", **options
 def runs(store: PathLike) -> list[Run]:
     """The runs in a trace store, oldest first."""
     return [Run(store, document) for document in _program.ask(["runs", os.fspath(store)]).documents]
+
+
+def schema(name: str) -> list[Any]:
+    """The JSON Schema of plans ("plan"), or of the document of an answer ("verdict", "prediction", ...)."""
+    answer = ask(["schema", name])
+    try:
+        return answer.documents
+    except ValueError:
+        return [json.loads(answer.output)]
 
 
 from .adapters import from_schedule, from_staged, from_torchrec  # noqa: E402  pylint: disable=wrong-import-position

@@ -43,6 +43,7 @@ fixed knobs/retired_dep_broken "retired_dep: wait instead of skip"
 fixed faults/task_none "on_failure: wake instead of none"
 fixed faults/flag_broken "on_failure: wake instead of none"
 fixed faults/store_broken "on_failure: abort instead of wake"
+fixed bugs/torchrec_cache_map_broken "add the dependence \[InputDist, EmbPrefetch\] between iterations"
 fixed bugs/deepspeed_bucket_overwrite_broken \
     "thread backward: launch refill_bucket waits for launch reduce_bucket: an event"
 fixed bugs/lmcache_gil_callback_broken "thread main: lock driver before lock gil"

@@ -278,6 +278,41 @@ def adapters():
     check("actions of ranks become rank programs", swsim.predict(plan, times="F=1ms,B=2ms"), plan)
 
 
+# ---- agents --------------------------------------------------------------------------------------
+
+
+def converse(messages):
+    """The answers of the server to these lines."""
+    lines = "\n".join(message if isinstance(message, str) else json.dumps(message) for message in messages)
+    done = subprocess.run([sys.executable, "-m", "swsim.mcp"], input=lines + "\n", capture_output=True, text=True, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def agents():
+    """The server speaks the protocol."""
+    calls = [("verify", {"plan": str(BROKEN)}), ("predict", {"plan": str(HELLO), "iterations": 50}),
+             ("what_if", {"plan": str(HELLO), "changes": {"Compute": "0.5x"}}), ("schema", {"name": "plan"}),
+             ("verify", {"plan": "swplan: 1\nschedule: {A: {stag: 1}}\n"}), ("verify", {}), ("nothing", {})]
+    answers = converse([{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-03-26"}},
+                        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+                        *({"jsonrpc": "2.0", "id": 3 + number, "method": "tools/call",
+                           "params": {"name": name, "arguments": given}} for number, (name, given) in enumerate(calls)),
+                        "no JSON", {"jsonrpc": "2.0", "id": 20, "method": "nothing"}])
+    check("mcp: a protocol is agreed on", answers[0]["result"]["protocolVersion"] == "2025-03-26", answers)
+    tools = {tool["name"] for tool in answers[1]["result"]["tools"]}
+    check("mcp: tools are listed, a notification has no answer", {"verify", "predict", "what_if"} <= tools, tools)
+    results = [one.get("result", {}) for one in answers[2:]]
+    verdict = results[0]["structuredContent"]["documents"][0]["verdict"]
+    check("mcp: a plan is refuted, with a repair", verdict == "violated" and results[0]["structuredContent"]["repaired_plan"])
+    check("mcp: predictions", len(results[1]["structuredContent"]["documents"]) >= 1
+          and len(results[2]["structuredContent"]["documents"]) >= 2)
+    check("mcp: the schema of plans", "properties" in results[3]["structuredContent"]["documents"][0])
+    check("mcp: a wrong plan is told to the agent", results[4]["isError"] and "stag" in results[4]["content"][0]["text"])
+    check("mcp: wrong calls are errors of the protocol",
+          [one.get("error", {}).get("code") for one in answers[7:]] == [-32602, -32602, -32700, -32601], answers[7:])
+
+
 # ---- the package itself --------------------------------------------------------------------------
 
 
@@ -324,6 +359,21 @@ def others():
               "1 passed" in done.stdout and "deadlock" in done.stdout, done.stdout)
     else:
         skip("the plugin of pytest", "pytest is not installed")
+    notebook = SOURCES / "doc/notebook.ipynb"
+    text = "\n".join("".join(cell["source"]) for cell in json.loads(notebook.read_text())["cells"]
+                     if cell["cell_type"] == "code")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, cwd=SOURCES)
+    check("the cells of the notebook run", done.returncode == 0 and "repaired" in done.stdout, done.stdout + done.stderr)
+    if all(importlib.util.find_spec(name) for name in ("nbclient", "nbformat", "ipykernel")):
+        import nbclient  # pylint: disable=import-outside-toplevel
+        import nbformat  # pylint: disable=import-outside-toplevel
+
+        read = nbformat.read(notebook, as_version=4)
+        nbclient.NotebookClient(read, timeout=120, resources={"metadata": {"path": str(SOURCES)}}).execute()
+        shown = json.dumps(read)
+        check("in a notebook a verdict is a story, a prediction a timeline", "Fix (proved)" in shown and "<svg" in shown)
+    else:
+        skip("the notebook in a kernel", "nbclient or ipykernel is not installed")
     done = subprocess.run([sys.executable, SOURCES / "doc/examples/pipeline.py"], capture_output=True, text=True, check=False)
     check("the example runs, and its run is judged", "as the plan allows" in done.stdout and "2568" in done.stdout,
           done.stdout + done.stderr)
@@ -333,7 +383,7 @@ def others():
     check("documents are typed by their schemas", set(typed.__annotations__) == set(schemas["properties"]))
 
 
-for test in (questions, errors, interrupted, jobs, pipelines, forked, reference, adapters, layout, others):
+for test in (questions, errors, interrupted, jobs, pipelines, forked, reference, adapters, agents, layout, others):
     try:
         test()
     except Exception:  # pylint: disable=broad-except
