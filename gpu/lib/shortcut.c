@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static int shortcut_refuse(struct swpipe_context *context, struct diag *diag, const char *what)
 {
     int failed = swpipe_fail(context, "%s: %s", what, diag_first_text(diag));
@@ -17,14 +19,8 @@ static int shortcut_refuse(struct swpipe_context *context, struct diag *diag, co
 
 static struct kept *shortcut_grow(struct shortcut *shortcut)
 {
-    if (shortcut->count == shortcut->cap) {
-        size_t cap = shortcut->cap ? 2 * shortcut->cap : 4;
-        struct kept *kept = realloc(shortcut->kept, cap * sizeof *kept);
-        if (!kept)
-            return NULL;
-        shortcut->kept = kept;
-        shortcut->cap = cap;
-    }
+    if (!ARRAY_GROW(shortcut->kept, shortcut->count, shortcut->cap))
+        return NULL;
     assert(shortcut->count < shortcut->cap && !shortcut->saved);
     struct kept *kept = &shortcut->kept[shortcut->count++];
     *kept = (struct kept){.buffer = -1};

@@ -5,20 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/sort.h"
-
-static bool ends_make_room(struct ends *ends)
-{
-    if (ends->count < ends->cap)
-        return true;
-    size_t cap = ends->cap ? 2 * ends->cap : 256;
-    struct end *kept = realloc(ends->kept, cap * sizeof *kept);
-    if (!kept)
-        return false;
-    ends->kept = kept;
-    ends->cap = cap;
-    return true;
-}
 
 bool ends_add(struct ends *ends, int64_t at_ns)
 {
@@ -35,7 +23,7 @@ bool ends_add(struct ends *ends, int64_t at_ns)
         ends->every *= 2;
     }
     if (ends->total % ends->every == 0) {
-        if (!ends_make_room(ends))
+        if (!ARRAY_GROW(ends->kept, ends->count, ends->cap))
             return false;
         ends->kept[ends->count++] = end;
     }

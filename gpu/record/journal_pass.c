@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "gpu/device/device_impl.h"
+#include "base/array.h"
 #include "base/quiet_thread.h"
 #include "base/sort.h"
 #include "base/system_words.h"
@@ -35,17 +36,11 @@ enum { WRITER_NICE = 10, PACE_ENTRIES = 256 /* fewer say little about the rate *
 
 void journal_keep_open(struct journal *journal, const struct open_entry *kept)
 {
-    if (journal->open_count == journal->open_cap) {
-        size_t cap = journal->open_cap ? 2 * journal->open_cap : 256;
-        struct open_entry *open = realloc(journal->open, cap * sizeof *open);
-        if (!open) {
-            pthread_mutex_lock(&journal->lock);
-            journal->no_memory = true;
-            pthread_mutex_unlock(&journal->lock);
-            return;
-        }
-        journal->open = open;
-        journal->open_cap = cap;
+    if (!ARRAY_GROW(journal->open, journal->open_count, journal->open_cap)) {
+        pthread_mutex_lock(&journal->lock);
+        journal->no_memory = true;
+        pthread_mutex_unlock(&journal->lock);
+        return;
     }
     journal->open[journal->open_count++] = *kept;
     if (kept->chunk)

@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
 enum { SENTENCE = 320, NAME = 160 };
@@ -315,14 +316,8 @@ static void replay_settle_choices(struct replay *replay)
 
 static bool keep_on_trail(struct replay *replay, const struct replay_step *step)
 {
-    if (replay->trail_count == replay->trail_cap) {
-        size_t cap = replay->trail_cap ? 2 * replay->trail_cap : 64;
-        struct replay_step *trail = realloc(replay->trail, cap * sizeof *trail);
-        if (!trail)
-            return false;
-        replay->trail = trail;
-        replay->trail_cap = cap;
-    }
+    if (!ARRAY_GROW(replay->trail, replay->trail_count, replay->trail_cap))
+        return false;
     replay->trail[replay->trail_count++] = *step;
     return true;
 }
@@ -455,15 +450,7 @@ static bool replay_make_room(struct backlog *queue)
         memmove(queue->steps, queue->steps + spent, left * sizeof *queue->steps);
         queue->first = queue->kept;
     }
-    if (queue->first + queue->count < queue->cap)
-        return true;
-    size_t cap = queue->cap ? 2 * queue->cap : 64;
-    struct replay_step *steps = realloc(queue->steps, cap * sizeof *steps);
-    if (!steps)
-        return false;
-    queue->steps = steps;
-    queue->cap = cap;
-    return true;
+    return ARRAY_GROW(queue->steps, queue->first + queue->count, queue->cap);
 }
 
 /* The steps of a stream may come late, but their numbers say where they belong. */

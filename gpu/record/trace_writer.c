@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 
 enum { NAME = 160, SHORT_WAIT_NS = 1000 };
@@ -284,15 +285,9 @@ static void stand_for(struct trace_writer *trace, int rank, int task, int64_t it
 {
     if (span < 0 || task < 0 || trace->program->tasks == 0)
         return;
-    if (trace->known_count == trace->known_cap) {
-        size_t cap = trace->known_cap ? 2 * trace->known_cap : 64;
-        struct known_span *known = realloc(trace->known, cap * sizeof *known);
-        if (!known) {
-            trace_writer_no_memory(trace);
-            return;
-        }
-        trace->known = known;
-        trace->known_cap = cap;
+    if (!ARRAY_GROW(trace->known, trace->known_count, trace->known_cap)) {
+        trace_writer_no_memory(trace);
+        return;
     }
     trace->known[trace->known_count++] = (struct known_span){rank, task, 0, iteration, span};
     if (iteration > trace->newest)
@@ -334,15 +329,9 @@ static struct open_iteration *open_iteration(struct trace_writer *trace, int ran
 {
     struct trace_iterations *all = &trace->iterations[rank];
     size_t place = (size_t)(iteration - all->first);
-    if (place >= all->cap) {
-        size_t cap = 2 * place + 64;
-        struct open_iteration *open = realloc(all->open, cap * sizeof *open);
-        if (!open) {
-            trace_writer_no_memory(trace);
-            return NULL;
-        }
-        all->open = open;
-        all->cap = cap;
+    if (!ARRAY_GROW(all->open, place, all->cap)) {
+        trace_writer_no_memory(trace);
+        return NULL;
     }
     for (; all->count <= place; all->count++)
         all->open[all->count] = (struct open_iteration){0};

@@ -31,6 +31,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 /* A captured push. */
 struct captured {
     struct cuda_stream *stream;
@@ -76,25 +78,9 @@ struct cuda_graph {
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Room for one more item; false: no memory. */
-static bool cuda_graph_grow(void **items, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap)
-        return true;
-    size_t more = *cap ? 2 * *cap : 32;
-    void *moved = realloc(*items, more * size);
-    if (!moved)
-        return false;
-    *items = moved;
-    *cap = more;
-    return true;
-}
-
-#define GROW(items, count, cap) cuda_graph_grow((void **)&(items), (count), &(cap), sizeof *(items))
-
 static bool keep_marker(struct cuda_graph *graph, struct marker *marker)
 {
-    if (!GROW(graph->markers, graph->marker_count, graph->marker_cap))
+    if (!ARRAY_GROW(graph->markers, graph->marker_count, graph->marker_cap))
         return false;
     graph->markers[graph->marker_count++] = marker;
     return true;
@@ -237,7 +223,7 @@ static cudaError_t capture_record(struct cuda_graph *graph, struct cuda_stream *
     struct marker *marker = mark(graph, stream, false, &error);
     if (!marker)
         return error;
-    if (!record && !GROW(graph->records, graph->record_count, graph->record_cap))
+    if (!record && !ARRAY_GROW(graph->records, graph->record_count, graph->record_cap))
         return cudaErrorMemoryAllocation;
     if (!record)
         record = &graph->records[graph->record_count++];
@@ -254,7 +240,7 @@ static cudaError_t capture_wait(struct cuda_graph *graph, struct cuda_stream *st
     for (size_t i = 0; i < graph->awaited_count; i++)
         if (graph->awaited[i] == event)
             return cudaSuccess;
-    if (!GROW(graph->awaited, graph->awaited_count, graph->awaited_cap))
+    if (!ARRAY_GROW(graph->awaited, graph->awaited_count, graph->awaited_cap))
         return cudaErrorMemoryAllocation;
     graph->awaited[graph->awaited_count++] = event;
     return cudaSuccess;
@@ -307,7 +293,7 @@ static cudaError_t capture_stamped(struct cuda_graph *graph, struct cuda_stream 
 {
     cudaError_t error = cudaSuccess;
     struct cuda_graph_timing timing = {.stream = stream};
-    if (!GROW(graph->timings, graph->base.stamps, graph->timing_cap))
+    if (!ARRAY_GROW(graph->timings, graph->base.stamps, graph->timing_cap))
         return cudaErrorMemoryAllocation;
     if (device_op_is_work(op)) {
         timing.start = mark(graph, stream, true, &error);
@@ -343,7 +329,7 @@ enum status cuda_graph_push(struct cuda_stream *stream, const struct device_op *
     struct cuda_graph *graph = (struct cuda_graph *)stream->base.capture;
     if (graph->failure.status)
         return diag_error(diag, graph->failure.status, "%s", graph->failure.text);
-    if (!GROW(graph->pushes, graph->base.pushes, graph->push_cap))
+    if (!ARRAY_GROW(graph->pushes, graph->base.pushes, graph->push_cap))
         return fail_capture(graph, stream, op, cudaErrorMemoryAllocation, diag);
     cudaError_t error =
         stamp ? capture_stamped(graph, stream, op) : cuda_graph_capture_op(graph, stream, op);

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* One captured push. */
 struct host_graph_kept {
     struct host_stream *stream;
@@ -67,19 +69,6 @@ enum status host_graph_begin(struct device *device, struct device_stream *const 
     return STATUS_OK;
 }
 
-static bool host_graph_make_room(struct host_graph *graph)
-{
-    if (graph->base.pushes < graph->cap)
-        return true;
-    size_t cap = graph->cap ? 2 * graph->cap : 64;
-    struct host_graph_kept *kept = realloc(graph->kept, cap * sizeof *kept);
-    if (!kept)
-        return false;
-    graph->kept = kept;
-    graph->cap = cap;
-    return true;
-}
-
 /* The caller's parts may be gone when the graph is launched. */
 static bool keep_parts(struct host_graph_kept *kept)
 {
@@ -99,7 +88,7 @@ enum status host_graph_keep(struct host_stream *stream, const struct device_op *
 {
     struct host_graph *graph = (struct host_graph *)stream->base.capture;
     struct host_graph_kept kept = {.stream = stream, .op = *op, .stamped = stamp};
-    if (!host_graph_make_room(graph) || !keep_parts(&kept))
+    if (!ARRAY_GROW(graph->kept, graph->base.pushes, graph->cap) || !keep_parts(&kept))
         return diag_no_memory(diag);
     if (stamp)
         stamp->number = (int64_t)graph->base.pushes;
