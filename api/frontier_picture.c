@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontier_picture.c - see frontier_picture.h. */
-#include "frontier_picture.h"
+/*
+ * frontier_picture.c - the candidates of a frontier as points: memory to the right, time of a microbatch upwards.
+ *
+ * The frontier is a staircase: below and left of it there is nothing.
+ */
+#include "frontier_report.h"
 
 #include <math.h>
 #include <stdio.h>

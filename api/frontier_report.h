@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frontier_report.h - the frontier of rank programs as text and as JSON; for `swsim tune` and libswsim alike.
+ * frontier_report.h - the frontier of rank programs as text, as JSON and as a picture; for `swsim tune` and libswsim alike.
  */
 #ifndef SWSIM_FRONTIER_REPORT_H
 #define SWSIM_FRONTIER_REPORT_H
@@ -21,6 +21,10 @@ void frontier_warn(const struct frontier *frontier, struct diag *diag);
 void frontier_print(const struct frontier *frontier, bool quiet, FILE *out);
 /* One JSON object; its keys are a contract. */
 void frontier_write(const struct frontier *frontier, struct json *json);
+
+/* A picture of a sorted frontier (frontier_picture.c), in the format of the path's extension (trace/draw.h). Without a proved
+   candidate it is an empty sheet. */
+enum status frontier_draw(const struct frontier *frontier, const char *path, struct diag *diag);
 
 /* The fastest candidate as a plan, in the frontier's arena; *found is false where none is proved. */
 enum status frontier_best(const struct frontier *frontier, struct plan *out, bool *found,

@@ -4,7 +4,7 @@ libapi_a_SOURCES += \
     api/channels.c api/channels.h \
     api/driver_choice.c api/driver_choice.h \
     api/finding.c api/finding.h \
-    api/frontier_picture.c api/frontier_picture.h \
+    api/frontier_picture.c \
     api/frontier_report.c api/frontier_report.h \
     api/option_texts.c api/option_texts.h \
     api/profiled.c api/profiled.h \

@@ -20,7 +20,6 @@ swsim_SOURCES = \
     cmd/cmd_tune.c \
     cmd/cmd_verify.c \
     cmd/cmd_watch.c \
-    cmd/mpi_load.c cmd/mpi_load.h \
     cmd/mpi_workers.c cmd/mpi_workers.h \
     cmd/options.c cmd/options.h \
     cmd/plan_out.c cmd/plan_out.h \
@@ -28,18 +27,16 @@ swsim_SOURCES = \
     cmd/show_channels.c cmd/show_channels.h \
     cmd/starter.c cmd/starter.h \
     cmd/swsim.c \
-    cmd/tune_frontier.c cmd/tune_frontier.h \
     cmd/two_runs.c cmd/two_runs.h \
     cmd/witness.c cmd/witness.h \
     cmd/yaml_json.c cmd/yaml_json.h \
     trace/record/none/models.h trace/record/recorder/launched.c trace/record/recorder/launched.h
 swrun_SOURCES = \
     cmd/app.c cmd/app.h \
-    cmd/exposure.c cmd/exposure.h \
     cmd/launch.c cmd/launch.h \
+    cmd/library_runs.c cmd/library_runs.h \
     cmd/measured.c cmd/measured.h \
     cmd/options.c cmd/options.h \
     cmd/replayed.c cmd/replayed.h \
-    cmd/run_shortcut.c cmd/run_shortcut.h \
     cmd/starter.c cmd/starter.h \
     cmd/swrun.c

@@ -10,12 +10,11 @@
 #include <string.h>
 
 #include "app.h"
-#include "exposure.h"
 #include "launch.h"
+#include "library_runs.h"
 #include "measured.h"
 #include "options.h"
 #include "replayed.h"
-#include "run_shortcut.h"
 #include "starter.h"
 
 #include "improve/found.h"
