@@ -302,7 +302,8 @@ static enum status mpi_workers_begin(void *context, struct diag *diag)
     return status;
 }
 
-static enum status send(void *context, const void *data, size_t bytes, struct diag *diag)
+static enum status mpi_workers_send(void *context, const void *data, size_t bytes,
+                                    struct diag *diag)
 {
     struct mpi_workers *workers = context;
     if (bytes > MPI_MOST_BYTES)
@@ -313,7 +314,8 @@ static enum status send(void *context, const void *data, size_t bytes, struct di
     return STATUS_OK;
 }
 
-static enum status receive(void *context, int from, void **data, size_t *bytes, struct diag *diag)
+static enum status mpi_workers_receive(void *context, int from, void **data, size_t *bytes,
+                                       struct diag *diag)
 {
     struct mpi_workers *workers = context;
     (void)diag;
@@ -350,8 +352,8 @@ bool mpi_workers_open(struct app *app, const struct starter *starter, struct mpi
                                          .size = starter->size,
                                          .context = workers,
                                          .begin = mpi_workers_begin,
-                                         .send = send,
-                                         .receive = receive};
+                                         .send = mpi_workers_send,
+                                         .receive = mpi_workers_receive};
     *out = workers;
     return true;
 }

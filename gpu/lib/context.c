@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.c - see context.h. */
-#include "context.h"
+/* context.c - see engine.h. */
+#include "engine.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -13,14 +13,149 @@
 #ifndef SWPIPE_ENGINE_H
 #define SWPIPE_ENGINE_H
 
-#include "context.h"
+#include <pthread.h>
+
 #include "group.h"
-#include "recording.h"
 #include "gpu/exec/run.h"
+#include "swpipe.h"
 #include "swpipe_policy.h"
 
 struct engine;
 struct swpipe;
+
+/* ---- context.c ------------------------------------------------------------------------------- */
+
+/*
+ * What the tasks of one iteration share: its batch, values by name, device memory by name.
+ *
+ *     iteration  1 --- n  value          owned by its kind
+ *                |         `-- memory    a block of the rank's pool
+ *                `---- n  thing          freed with the iteration; without a name
+ *     pool       free blocks, each with the event behind which it may be used again
+ *
+ * An iteration is used by all its tasks, on their threads: values are looked up and changed under its
+ * lock. A pool has one lock for all iterations of a rank.
+ */
+
+struct block {
+    struct block *next;
+    struct device_buffer *buffer;
+    size_t bytes;
+    struct device_event *event; /* use it when this has happened */
+};
+
+struct pool {
+    pthread_mutex_t lock;
+    struct device *device;
+    struct block *free;
+};
+
+struct named_value {
+    struct named_value *next;
+    char *name;
+    void *content;
+    const struct swpipe_kind *kind; /* NULL: content is the user's */
+    struct block *memory;           /* then content is its address */
+    int setter;                     /* task */
+};
+
+struct kept_thing {
+    struct kept_thing *next;
+    void *content;
+    void (*release)(void *content);
+};
+
+struct iteration {
+    pthread_mutex_t lock;
+    struct pool *pool;
+    int rank;
+    int64_t number;
+    void *batch;
+    const struct swpipe_hooks *owner; /* its `release` is owed the batch; NULL: nothing is */
+    void *result;
+    struct named_value *values;
+    struct kept_thing *things;
+};
+
+bool pool_init(struct pool *pool, struct device *device);
+/* Before its device is closed, which is idle or has been aborted. */
+void pool_fini(struct pool *pool);
+
+bool iteration_init(struct iteration *iteration, int rank, struct pool *pool);
+void iteration_fini(struct iteration *iteration);
+/* Free all values. The device has finished the iteration's work, or has been aborted. */
+void iteration_clear(struct iteration *iteration);
+
+/* Replace or add; false when memory is exhausted, then `content` is still the caller's. `stream` is that
+   of the task that does it: memory that is replaced may be used again behind its work. */
+bool iteration_set(struct iteration *iteration, const char *name, void *content,
+                   const struct swpipe_kind *kind, int setter, struct device_stream *stream);
+/* Does this thread execute the release of a value of it? The lock is held then: nothing here may be called. */
+bool iteration_is_releasing(const struct iteration *iteration);
+/* Release `content` when the iteration is cleared; false when memory is exhausted, then it is still the caller's. */
+bool iteration_keep(struct iteration *iteration, void *content, void (*release)(void *content));
+void *iteration_get(struct iteration *iteration, const char *name);
+void iteration_unset(struct iteration *iteration, const char *name, struct device_stream *stream);
+
+/* Device memory that work on `stream` may use; NULL when there is none, with the reason in diag. */
+struct block *iteration_alloc(struct iteration *iteration, const char *name, size_t bytes,
+                              int setter, struct device_stream *stream, struct diag *diag);
+
+/* ---- recording.c ----------------------------------------------------------------------------- */
+
+/*
+ * Runs of a pipeline are recorded in a trace store.
+ *
+ * A recorded run is an engine with a journal (gpu/record/journal.h), from its opening to its closing: fill to
+ * the end of the data, or a sequence of serial iterations. Its number of iterations is known at its
+ * end only. Where a task is a function its log has one entry for all device work of the function
+ * (gpu/exec/called.c); the stored plan describes functions as known: no residency slots, no lazy loading
+ * (recording_plan). A short-cut collective or message, which puts kept results back, meets no peer: it is
+ * plain device work. A run that is still collecting such results is neither, and cannot be judged. The run of a group
+ * is recorded in rank 0's process (group_record.h).
+ *
+ *     recording_open    after run_open, before the threads start
+ *     recording_stop    all threads have ended, the device is idle or aborted
+ *     recording_close   the run is closed: replay, figures, the end of the run in the store
+ */
+
+struct recording_recording {
+    struct journal *journal;       /* NULL: this run is not recorded */
+    struct group_recording shared; /* with a group */
+    struct runtime_options options;
+    char *plan_text, *device;
+    int64_t *ends; /* [ranks] */
+    int64_t start_ns, duration_ns;
+    bool complete;
+};
+
+/* The outcome of the last one. */
+struct recorded {
+    bool is;        /* there was one */
+    bool elsewhere; /* its figures are in the process of rank 0 */
+    struct runtime_result result;
+    char why[512]; /* it was not legal; "" */
+};
+
+/* The worker of a task: the plan, a function of which nothing is known, a copy of kept results. */
+enum done_by { BY_PLAN, BY_FUNCTION, BY_COPY };
+
+/* `plan` with the tasks that are functions ([task]) described as such; shares its memory and `arena`'s. False:
+   memory. */
+bool recording_plan(const struct plan *plan, const enum done_by *by, struct arena *arena,
+                    struct plan *out);
+
+enum status recording_open(struct recording_recording *recording, struct engine *engine,
+                           bool serial, const char *path, struct diag *diag);
+void recording_stop(struct recording_recording *recording, struct engine *engine);
+/* After run_close. What came of it goes to *out, and what was there before is freed. STATUS_SYSTEM: the
+   store could not be written. That a run was not legal is no failure. */
+enum status recording_close(struct recording_recording *recording, struct recorded *out,
+                            struct diag *diag);
+
+void recorded_fini(struct recorded *recorded);
+
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 /* The policy as a run asks for it, in words of the plan. */
 struct policy_words {
@@ -32,7 +167,7 @@ struct policy_words {
 struct engine {
     struct swpipe *pipe;
     struct arena arena;
-    struct plan plan;  /* with what is known of functions (gpu/lib/recording.h) */
+    struct plan plan;  /* with what is known of functions (recording_plan) */
     bool *is_function; /* by task: not the plan, but a function or a copy does it */
     struct variant variant;
     struct program *program;

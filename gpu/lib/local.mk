@@ -4,7 +4,7 @@ libgpu_a_SOURCES += \
     gpu/lib/build.c \
     gpu/lib/collectives.c \
     gpu/lib/configure.c \
-    gpu/lib/context.c gpu/lib/context.h \
+    gpu/lib/context.c \
     gpu/lib/engine.c gpu/lib/engine.h \
     gpu/lib/exposed.c \
     gpu/lib/group.c gpu/lib/group.h \
@@ -12,7 +12,7 @@ libgpu_a_SOURCES += \
     gpu/lib/in_task.c \
     gpu/lib/own.c \
     gpu/lib/proof_at_open.c \
-    gpu/lib/recording.c gpu/lib/recording.h \
+    gpu/lib/recording.c \
     gpu/lib/shortcut.c \
     gpu/lib/swpipe.c gpu/lib/swpipe.h \
     gpu/lib/swpipe_build.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recording.c - see recording.h. */
-#include "recording.h"
+/* recording.c - see engine.h. */
+#include "engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

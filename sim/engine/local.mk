@@ -15,5 +15,4 @@ libsim_a_SOURCES += \
     sim/engine/simulate.c sim/engine/simulate.h \
     sim/engine/simulation.h \
     sim/engine/statistics.c sim/engine/statistics.h \
-    sim/engine/timing.c sim/engine/timing.h \
-    sim/engine/wakes.c sim/engine/wakes.h
+    sim/engine/timing.c sim/engine/timing.h

@@ -5,8 +5,9 @@
 
 #include "simulation.h"
 
-#include "base/sort.h"
 #include "base/array.h"
+#include "base/sort.h"
+#include "machine/uses.h"
 
 enum { WORD_BITS = 64 };
 
@@ -252,6 +253,70 @@ static void list_stream_tasks(struct simulation *sim)
     for (int i = 0; i < p->ranks * p->tasks; i++)
         sim->pipeline.stream_tasks[pipeline->stream_first[pipeline->task_streams[i] + 1]++] =
             i % p->tasks;
+}
+
+/* ---- lists by key ---------------------------------------------------------------------------- */
+
+struct lists_pair {
+    int key, item;
+};
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct lists_pair *x = a, *y = b;
+    return compare_then(compare_int(x->key, y->key), compare_int(x->item, y->item));
+}
+
+/* Sort the pairs and make lists of them, each item once in the list of a key. false: memory is exhausted. */
+static bool lists_make(struct lists *lists, struct arena *arena, struct lists_pair *pairs,
+                       size_t count, int keys)
+{
+    lists->first = ARENA_ARRAY(arena, (size_t)keys + 1, int);
+    lists->items = ARENA_ARRAY(arena, count + 1, int);
+    if (!lists->first || !lists->items)
+        return false;
+    int kept = 0;
+    SORT(pairs, count, compare_pairs);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || compare_pairs(&pairs[i - 1], &pairs[i]) != 0) {
+            lists->items[kept++] = pairs[i].item;
+            lists->first[pairs[i].key + 1] = kept;
+        }
+    for (int key = 0; key < keys; key++)
+        if (lists->first[key + 1] < lists->first[key])
+            lists->first[key + 1] = lists->first[key];
+    return true;
+}
+
+/*
+ * The lists of threads by objects; of the pipeline form only. false: memory is exhausted.
+ *
+ * A rank may have thousands of workers, and most steps of one concern few others. So each thread is listed once
+ * under each object that it may wait for (op_awaited of machine/uses.h): the flag that it awaits, the lock that it takes, the
+ * turns of its rank, the stream that it pushes to or synchronises with, the device. The driver is listed under the device.
+ *
+ * Instances are handed out by the driver, after whose steps all workers of the rank are looked at, and by the end
+ * of a submission, which knows whom it fires.
+ */
+static bool wakes_make(struct lists *wakes, const struct program *program, struct arena *arena)
+{
+    const struct program *p = program;
+    size_t count = 0;
+    struct lists_pair *pairs = malloc((p->op_count + (size_t)p->ranks) * sizeof *pairs);
+    for (int i = 0; pairs && i < p->ranks * p->tasks; i++) {
+        const struct body *body = &p->bodies[i];
+        for (int k = body->first; k < body->first + body->count; k++) {
+            int object = op_awaited(p, &p->ops[k], p->worker[i]);
+            if (object >= 0)
+                pairs[count++] = (struct lists_pair){object, p->worker[i]};
+        }
+    }
+    for (int rank = 0; pairs && rank < p->ranks; rank++)
+        pairs[count++] =
+            (struct lists_pair){uses_use_object(p, OBJECT_DEVICE, rank), p->driver_thread[rank]};
+    bool made = pairs && lists_make(wakes, arena, pairs, count, p->uses->object_count);
+    free(pairs);
+    return made;
 }
 
 /* ---- what an event may change ---------------------------------------------------------------- */

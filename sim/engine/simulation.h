@@ -31,7 +31,11 @@
 #include "events.h"
 #include "sharing.h"
 #include "simulate.h"
-#include "wakes.h"
+
+/* Lists by key: those of key k are items[first[k]] .. items[first[k + 1] - 1]. */
+struct lists {
+    int *first, *items;
+};
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
@@ -234,7 +238,7 @@ void simulation_iterations(struct simulation *sim, const struct memo_iteration *
 void simulation_fail(struct simulation *sim, enum status status);
 /* The agent may be able to do something. */
 void simulation_mark(struct simulation *sim, int agent);
-/* The threads that may wait for this may go on (wakes.h). */
+/* The threads that may wait for this may go on (marks.wakes). */
 void simulation_wake(struct simulation *sim, int object);
 
 /* Draw more, so that those of this iteration are there. */
