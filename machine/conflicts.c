@@ -10,9 +10,12 @@
  *   - A stream is a FIFO: its push at the tail and its start or finish at the head commute. Two
  *     threads that push to one stream do not commute; nor does a push with another thread's sync.
  *   - The same for communicators (issue order), hardware queues, bounded queues and worker queues.
- *   - Flags are only ever set, and only the first that sets one gives knowledge: those that give a flag
+ *   - Most flags are only ever set, and only the first that sets one gives knowledge: those that give a flag
  *     conflict with each other, be they steps of threads or of streams. An enabled step that takes a flag
- *     conflicts with none, since nothing clears the flag, and what it carries is settled.
+ *     conflicts with none, since nothing clears the flag, and what it carries is settled. That holds for
+ *     flags that are only ever set to 1, from 0 (not program->flag_counts). Of the others a change may end what was
+ *     awaited, and is what a wait learns: waits conflict with changes, and a set with all; additions
+ *     commute, in the value and in what the flag carries. Who acquires waits and adds.
  *   - An event is set by record, and wait and sync look at it. That a stream reaches a record commutes
  *     with both: a wait that comes before is released by it, one that comes after finds its trace.
  *   - Events and flags of tasks are re-armed when an iteration is admitted, but with slots >= depth

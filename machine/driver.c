@@ -74,7 +74,7 @@ void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration
     event[EVENT_STREAM] = -1;
     event[EVENT_POS] = 0;
     event[EVENT_OWNER] = flag[FLAG_OWNER] = (int32_t)iteration;
-    flag[FLAG_SET] = 0;
+    flag[FLAG_VALUE] = 0;
     hb_clear(w, p->at.row_events + instance);
     hb_clear(w, p->at.row_flags + instance);
 }

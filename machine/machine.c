@@ -29,6 +29,9 @@ static void machine_begin(const struct program *p, int32_t *c)
         thread_cells(p, c, t)[THREAD_BODY] = p->threads[t].body;
     for (int e = 0; e < p->event_families * p->slots; e++)
         event_cells(p, c, e)[EVENT_STREAM] = -1;
+    for (int f = 0; f < p->flag_families; f++)
+        if (p->flag_begins[f])
+            flag_cells(p, c, f * p->slots)[FLAG_VALUE] = p->flag_begins[f];
     if (p->tasks == 0)
         return;
     for (int e = 0; e < p->event_families * p->slots; e++)
@@ -360,11 +363,19 @@ static bool has_resources(const struct program *p, int32_t *c, int rank, const s
     return slots == 0 || op->sm == 0 || *device_sm_used(p, c, rank) + op->sm <= slots;
 }
 
+/* Has the flag the value that the operation waits for? */
+static bool flag_suffices(const struct program *p, int32_t *c, const struct op *op,
+                          int64_t iteration)
+{
+    const int32_t value = flag_cells(p, c, instance_of(p, op, iteration))[FLAG_VALUE];
+    return op->flag_rule == FLAG_EQUALS ? value == op->value : value >= op->value;
+}
+
 /* Is what the operation takes at its stream there? Who waits for a record settles. */
 static bool has_what_it_takes(const struct program *p, int32_t *c, const struct op *op,
                               int64_t iteration)
 {
-    return op->kind != OP_WAIT_FLAG || flag_cells(p, c, instance_of(p, op, iteration))[FLAG_SET];
+    return op->kind != OP_WAIT_FLAG || flag_suffices(p, c, op, iteration);
 }
 
 bool machine_can_start(const struct program *p, int32_t *c, int stream)
@@ -529,14 +540,19 @@ static void start_callback(struct work_state *w, int stream, const struct op *op
     hb_join(w, at_thread(w, op->callback), at_stream(w, stream));
 }
 
-/* Only the first signal or write carries knowledge: a thread that passed the await may have passed it before a
-   later one. `from` knows it. */
-static void machine_set_flag(struct work_state *w, int instance, int from)
+/* A flag carries what those know that its value comes from: who set it, and those that added to it since. A set to the value
+   that it has carries nothing: who waited for that value may have seen it before. `from` knows it. */
+static void machine_change_flag(struct work_state *w, const struct op *op, int instance, int from)
 {
-    int32_t *flag = flag_cells(w->p, w->c, instance);
-    if (!flag[FLAG_SET])
-        hb_copy(w, w->p->at.row_flags + instance, from);
-    flag[FLAG_SET] = 1;
+    int32_t *value = &flag_cells(w->p, w->c, instance)[FLAG_VALUE];
+    const int row = w->p->at.row_flags + instance;
+    if (op->flag_rule != FLAG_SETS) {
+        *value += op->flag_rule == FLAG_TAKES ? -op->value : op->value;
+        hb_join(w, row, from);
+    } else if (*value != op->value) {
+        *value = op->value;
+        hb_copy(w, row, from);
+    }
 }
 
 /* What a stream gives and takes it does at the start of the operation: its end only enables others. */
@@ -544,7 +560,7 @@ static void start_step(struct work_state *w, int stream, const struct op *op, in
 {
     int instance = instance_of(w->p, op, iteration);
     if (op->kind == OP_WRITE)
-        machine_set_flag(w, instance, at_stream(w, stream));
+        machine_change_flag(w, op, instance, at_stream(w, stream));
     else
         hb_join(w, at_stream(w, stream), w->p->at.row_flags + instance);
 }
@@ -754,8 +770,8 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
                machine_has_place(p, c, op->stream);
     case OP_SYNC: return can_sync(p, c, thread, op, iteration);
     case OP_AWAIT:
-        return !dependence_applies(p, c, rank, op, iteration) ||
-               flag_cells(p, c, instance_of(p, op, iteration))[FLAG_SET];
+    case OP_ACQUIRE:
+        return !dependence_applies(p, c, rank, op, iteration) || flag_suffices(p, c, op, iteration);
     case OP_PUT: return c[p->at.queues + op->object] < p->queue_caps[op->object];
     case OP_GET: return c[p->at.queues + op->object] > 0;
     case OP_LOCK: return c[p->at.locks + op->object] == 0;
@@ -768,6 +784,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_FREE:
     case OP_RECORD_STREAM:
     case OP_COMPLETE:
+    case OP_CLEAR:          /* lowered to a signal */
     case OP_BARRIER: break; /* a barrier is lowered to flags */
     }
     return true;
@@ -899,7 +916,7 @@ static void machine_signal_flag(struct work_state *w, int thread, const struct o
 {
     int instance = instance_of(w->p, op, iteration);
     check_owner(w, op, iteration, flag_cells(w->p, w->c, instance)[FLAG_OWNER]);
-    machine_set_flag(w, instance, at_thread(w, thread));
+    machine_change_flag(w, op, instance, at_thread(w, thread));
 }
 
 static void machine_await_flag(struct work_state *w, int thread, const struct op *op,
@@ -912,6 +929,8 @@ static void machine_await_flag(struct work_state *w, int thread, const struct op
     int instance = instance_of(w->p, op, iteration);
     check_owner(w, op, iteration, flag_cells(w->p, w->c, instance)[FLAG_OWNER]);
     hb_join(w, at_thread(w, thread), w->p->at.row_flags + instance);
+    if (op->kind == OP_ACQUIRE)
+        machine_change_flag(w, op, instance, at_thread(w, thread));
 }
 
 /* A place of a bounded queue carries knowledge both ways: from put to get, and from the get that
@@ -1039,7 +1058,8 @@ static void machine_execute(struct work_state *w, int thread, const struct op *o
     case OP_WAIT: wait(w, thread, op, iteration); break;
     case OP_SYNC: sync_done(w, thread, op, iteration); break;
     case OP_SIGNAL: machine_signal_flag(w, thread, op, iteration); break;
-    case OP_AWAIT: machine_await_flag(w, thread, op, iteration); break;
+    case OP_AWAIT:
+    case OP_ACQUIRE: machine_await_flag(w, thread, op, iteration); break;
     case OP_PUT: machine_put(w, thread, op); break;
     case OP_GET: get(w, thread, op); break;
     case OP_LOCK:
@@ -1058,6 +1078,7 @@ static void machine_execute(struct work_state *w, int thread, const struct op *o
     case OP_FREE:
     case OP_RECORD_STREAM: change_buffer(w, op); break;
     case OP_COMPLETE: machine_complete(w, thread, op, iteration); break;
+    case OP_CLEAR:
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }
 }

@@ -79,7 +79,7 @@ enum item_cell {
 };
 enum member_cell { MEMBER_ISSUED, MEMBER_FINISHED, MEMBER_ACTIVE /* stream + 1 */, MEMBER_CELLS };
 enum event_cell { EVENT_STREAM /* -1: nothing to wait for */, EVENT_POS, EVENT_OWNER, EVENT_CELLS };
-enum flag_cell { FLAG_SET, FLAG_OWNER, FLAG_CELLS };
+enum flag_cell { FLAG_VALUE, FLAG_OWNER, FLAG_CELLS };
 enum buffer_cell {
     BUFFER_STATE,
     BUFFER_STREAM,   /* it was allocated on, + 1 */

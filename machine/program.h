@@ -78,12 +78,13 @@ struct op {
     bool snapshot : 1;  /* SYNC: other threads push to what is waited for: snapshot.h */
     bool is_kernel : 1; /* CALLBACK: a kernel of steps, which does not run on the host */
     bool free : 1; /* commutes with every step of every other agent; see program_find_conflicts */
-    bool starts_free : 1; /* pushes: so does its start by its stream */
-    int16_t distance;     /* events and flags: the instance of iteration i - distance */
-    int16_t task;         /* pipeline form: index into plan->pipeline.tasks; else -1 */
-    int16_t member;       /* op_uses_comm: this rank's position in the communicator */
-    int16_t device;       /* SYNC: the rank whose device is waited for; -1: that of the thread */
-    uint32_t listed;      /* index + 1 into plan->listed; 0: none */
+    bool starts_free : 1;         /* pushes: so does its start by its stream */
+    enum flag_rule flag_rule : 4; /* OPERAND_FLAG: how it uses its flag, with `value` */
+    int16_t distance;             /* events and flags: the instance of iteration i - distance */
+    int16_t task;                 /* pipeline form: index into plan->pipeline.tasks; else -1 */
+    int16_t member;               /* op_uses_comm: this rank's position in the communicator */
+    int16_t device;  /* SYNC: the rank whose device is waited for; -1: that of the thread */
+    uint32_t listed; /* index + 1 into plan->listed; 0: none */
     int sm;
     int name;      /* program->names: kernel, tag or label; -1 */
     int stream;    /* program->streams; -1 */
@@ -94,6 +95,7 @@ struct op {
         int ticket;     /* TICKET, SERVE in host programs; -1: the instance's own */
         int callback;   /* CALLBACK: program->threads */
         int part_first; /* GROUP: program->parts */
+        int value;      /* OPERAND_FLAG: that the flag gets, what is added, taken or waited for */
     };
     int part_count;
     int access_first, access_count; /* program->accesses */
@@ -308,7 +310,9 @@ struct program {
     bool untracked; /* rank programs too big for knowledge in their states: they have no buffers */
     int event_families, flag_families, queue_count, lock_count, kernel_count;
     const char **event_names, **flag_names, **lock_names, **queue_names;
-    int *event_rank; /* of each family of events */
+    bool *flag_counts; /* per family of flags: it does more than be set for good, to 1 and from 0 */
+    int *flag_begins;  /* its value at the beginning */
+    int *event_rank;   /* of each family of events */
     int *lock_rank;
     int *queue_caps;
     int hw_queue_count, hw_cap;
@@ -353,6 +357,11 @@ int program_member(const struct program *program, int comm, int rank);
 
 /* The name of the event, flag, queue, lock or buffer an operation uses; NULL: none. */
 const char *program_object_name(const struct program *program, const struct op *op);
+
+/* The flag with what is done to it, behind "sets", "passes" or "waits for": "pad to 3", "pad at 3 or more"; of a flag that is
+   set for good its name. Returns buf. */
+const char *program_flag_words(const struct program *program, const struct op *op, char *buf,
+                               size_t cap);
 
 /* "Forward(3)" for a task's operation, else the operation's own name or key. Returns buf. */
 const char *program_op_subject(const struct program *program, const struct op *op,

@@ -77,6 +77,27 @@ const char *program_op_subject(const struct program *program, const struct op *o
     return buf;
 }
 
+const char *program_flag_words(const struct program *program, const struct op *op, char *buf,
+                               size_t cap)
+{
+    const char *name = program->flag_names[op->object];
+    const int value = op->value;
+    if (!program->flag_counts[op->object])
+        snprintf(buf, cap, "%s", name);
+    else
+        switch (op->flag_rule) {
+        case FLAG_SETS: snprintf(buf, cap, "%s to %d", name, value); break;
+        case FLAG_ADDS:
+            snprintf(buf, cap, "%s to %d %s", name, value < 0 ? -value : value,
+                     value < 0 ? "less" : "more");
+            break;
+        case FLAG_AT_LEAST: snprintf(buf, cap, "%s at %d or more", name, value); break;
+        case FLAG_EQUALS: snprintf(buf, cap, "%s at %d", name, value); break;
+        case FLAG_TAKES: snprintf(buf, cap, "%d of %s", value, name); break;
+        }
+    return buf;
+}
+
 static void program_words_print_object(FILE *out, const char *name, const struct op *op,
                                        const char *task)
 {
@@ -94,10 +115,12 @@ static void print_operands(const struct program *program, const struct op *op, F
     const char *task =
         op->task >= 0 && op->distance >= 0 ? program->plan->pipeline.tasks[op->task].name : NULL;
     const char *object = program_object_name(program, op);
-    char device[32] = "device";
+    char device[32] = "device", flag[160];
     if (program->is_crossed && op->device >= 0)
         snprintf(device, sizeof device, "device of rank %d", op->device);
-    if (object)
+    if (object && !task && op_operand(op->kind) == OPERAND_FLAG)
+        fprintf(out, " %s", program_flag_words(program, op, flag, sizeof flag));
+    else if (object)
         program_words_print_object(out, object, op, task);
     else if (op->kind == OP_SYNC)
         fprintf(out, " %s",

@@ -16,7 +16,7 @@ const struct operand_row operand_table[OPERAND_COUNT] = {
     /* A thread sets which record an event stands for, and looks at it; that a stream reaches the record releases those that
        wait for it, whoever comes first. */
     [OPERAND_EVENT] = {OBJECT_EVENT, .way = {WAY_NOTHING, WAY_NOTHING, WAY_WRITE, WAY_READ}},
-    /* A flag that is set stays set, and the first that sets it gives what it knows. */
+    /* A flag that is set stays set, and the first that sets it gives what it knows; way_of_use has the flags that count. */
     [OPERAND_FLAG] = {OBJECT_FLAG, .is_far = true, .way = {WAY_PUT, WAY_NOTHING}},
     [OPERAND_QUEUE] = {OBJECT_QUEUE, .is_far = true, .has_room = true, .way = {WAY_PUT, WAY_GET}},
     [OPERAND_LOCK] = {OBJECT_LOCK, .way = {WAY_RELEASE, WAY_PUT}},
@@ -159,6 +159,12 @@ static void use_submission(const struct visitor *v, const struct op *op, int ran
         use_inbox(v, rank, p->fires[op->task].items[i].task);
 }
 
+/* Two additions to a flag commute, in its value and in what it carries; to set it does not. */
+static bool flag_is_set_by(const struct op *op)
+{
+    return !op_takes(op->kind) && op->flag_rule == FLAG_SETS;
+}
+
 static enum way way_of_use(const struct program *p, const struct op *op, enum use_kind use)
 {
     switch (op_operand(op->kind)) {
@@ -174,8 +180,11 @@ static enum way way_of_use(const struct program *p, const struct op *op, enum us
         if (use == USE_TAKES && p->tasks > 0)
             return WAY_NOTHING;
         break;
+    case OPERAND_FLAG: /* that counts: what was awaited may be gone, and a change may be the last before a look */
+        if (p->flag_counts[op->object])
+            return use == USE_TAKES ? WAY_ASK : flag_is_set_by(op) ? WAY_WRITE : WAY_CHANGE;
+        break;
     case OPERAND_NONE:
-    case OPERAND_FLAG:
     case OPERAND_QUEUE:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER:
@@ -266,16 +275,17 @@ bool uses_alike(const struct program *program, const struct op *a, const struct 
     return a->kind == b->kind && a->sync == b->sync && a->stream == b->stream &&
            a->object == b->object && a->comm == b->comm && a->member == b->member &&
            a->task == b->task && a->distance == b->distance && a->device == b->device &&
-           (a->sm > 0) == (b->sm > 0) && accesses == (b->access_count > 0) &&
-           !(accesses && program->is_crossed);
+           a->flag_rule == b->flag_rule && (a->sm > 0) == (b->sm > 0) &&
+           accesses == (b->access_count > 0) && !(accesses && program->is_crossed);
 }
 
 struct uses_kept *uses_place(struct uses_memo *memo, const struct program *program,
                              const struct body *body, const struct op *op)
 {
     const struct op *first = &program->ops[body->first];
-    unsigned hash = (unsigned)op->kind + 37u * (unsigned)(op->stream + 1) +
-                    61u * (unsigned)(op->object + 1) + 97u * (unsigned)(op->comm + 1);
+    unsigned hash = (unsigned)op->kind + 11u * (unsigned)op->flag_rule +
+                    37u * (unsigned)(op->stream + 1) + 61u * (unsigned)(op->object + 1) +
+                    97u * (unsigned)(op->comm + 1);
     struct uses_kept *place = &memo->kept[hash % USES_KEPT];
     if (place->op && (place->op < first || place->op >= first + body->count))
         place->op = NULL;

@@ -26,6 +26,8 @@ static const char *words_object_name(const struct program *p, const struct op *o
     const char *to_load = op->sync == SYNC_LOAD ? " to load a kernel" : "";
     if (name && instance && p->tasks && op->distance >= 0)
         snprintf(buf, NAME, "%s(%" PRId64 ")", name, iteration - op->distance);
+    else if (kind == OPERAND_FLAG)
+        program_flag_words(p, op, buf, NAME);
     else if (name)
         snprintf(buf, NAME, "%s", name);
     else if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)

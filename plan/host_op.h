@@ -53,6 +53,14 @@ enum sync_kind {
 #undef X
 };
 
+/* How an operation changes its flag, or what it waits for: base + each * iteration, in a repeat. */
+struct flag_use {
+    bool given; /* else what its kind does by default: host_op_flag_use */
+    enum flag_rule rule;
+    int64_t base, each;
+};
+enum { PLAN_MAX_FLAG = 1000000000 }; /* values of flags, and the sum of all that one may be given */
+
 /* Times of one operation by position: those of the iterations of its repeat, in order and from the first again. */
 struct time_list {
     int64_t *items;
@@ -81,7 +89,8 @@ struct host_op {
     bool pageable;
     bool
         external; /* RECORD, WAIT of a graph: the event is the plan's, and each launch records it, or waits for it */
-    int64_t ticket; /* TICKET */
+    int64_t ticket;           /* TICKET */
+    struct flag_use flag_use; /* OPERAND_FLAG */
     int64_t bytes;
     int64_t time_ns;                      /* CPU work: CPU time; else device time */
     int64_t host_time_ns;                 /* operations that push: CPU time of the call */
@@ -145,6 +154,8 @@ static inline int p2p_part_rank(const struct host_op *group, const struct p2p_pa
 {
     return part->device > 0 ? part->device - 1 : host_op_rank(group, home);
 }
+/* How the operation uses its flag; its value, in the operation's iteration, goes to *value. */
+enum flag_rule host_op_flag_use(const struct host_op *op, int64_t *value);
 /* Does the operation concern a stream: push to it, wait for it, or mark memory as used there? */
 bool host_op_has_stream(const struct host_op *op);
 

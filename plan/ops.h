@@ -68,7 +68,9 @@ enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
     X(SYNC, "sync", CONTROL, EVENT, LOOKS | TAKES, KEEPS, DEVICE, "has synchronised with %o",      \
       NULL)                                                                                        \
     X(SIGNAL, "signal", CONTROL, FLAG, GIVES, KEEPS, NEVER, "sets %o", NULL)                       \
+    X(CLEAR, "clear", CONTROL, FLAG, GIVES, KEEPS, NEVER, "clears %o", NULL)                       \
     X(AWAIT, "await", CONTROL, FLAG, TAKES, KEEPS, THREADS, "passes %o", NULL)                     \
+    X(ACQUIRE, "acquire", CONTROL, FLAG, GIVES | TAKES, KEEPS, THREADS, "acquires %o", NULL)       \
     X(WRITE, "write", STEP, FLAG, KEEPS, GIVES, NEVER, "makes stream %s set %o", "set %o")         \
     X(WAIT_FLAG, "wait_flag", STEP, FLAG, KEEPS, TAKES, NEVER, "makes stream %s wait for %o",      \
       "wait for %o")                                                                               \
@@ -212,6 +214,15 @@ static inline enum op_wait op_waits(enum op_kind kind)
 {
     return op_table[kind].waits;
 }
+
+/* How an operation changes the value of a flag, or what it waits for, and the key that says so. */
+#define FLAG_RULE_LIST(X)                                                                          \
+    X(SETS, "value") X(ADDS, "add") X(AT_LEAST, "at_least") X(EQUALS, "equals") X(TAKES, "count")
+enum flag_rule {
+#define X(name, key) FLAG_##name,
+    FLAG_RULE_LIST(X)
+#undef X
+};
 
 /* Properties that are checked (section 8): NAME, key in JSON and in `expect:`. */
 #define PROPERTY_LIST(X)                                                                           \

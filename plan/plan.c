@@ -203,6 +203,38 @@ const struct stream_spec *plan_legacy_stream(const struct plan *plan)
     return NULL;
 }
 
+const struct flag_spec *plan_flag_spec(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->flag_spec_count; i++)
+        if (strcmp(plan->flag_specs[i].name, name) == 0)
+            return &plan->flag_specs[i];
+    return NULL;
+}
+
+bool plan_flag_per_iteration(struct plan *plan, const char *name)
+{
+    if (plan_flag_spec(plan, name))
+        return true;
+    const struct flag_spec spec = {.name = arena_strdup(&plan->arena, name),
+                                   .scope = SCOPE_ITERATION};
+    if (!spec.name ||
+        !ARENA_GROW(&plan->arena, plan->flag_specs, plan->flag_spec_count, plan->flag_spec_cap))
+        return false;
+    plan->flag_specs[plan->flag_spec_count++] = spec;
+    return true;
+}
+
+enum flag_rule host_op_flag_use(const struct host_op *op, int64_t *value)
+{
+    const struct flag_use *use = &op->flag_use;
+    *value = op->kind == OP_CLEAR ? 0 : 1;
+    if (use->given)
+        *value = use->base + use->each * (op->iteration > 0 ? op->iteration - 1 : 0);
+    if (op->kind == OP_ACQUIRE)
+        return FLAG_TAKES;
+    return use->given ? use->rule : op_takes(op->kind) ? FLAG_AT_LEAST : FLAG_SETS;
+}
+
 const char *plan_object_name(const struct plan *plan, const struct host_op *op)
 {
     if (op->object < 0)

@@ -96,6 +96,15 @@ struct buffer {
     struct tensor holds; /* in lowered rank programs */
 };
 
+/* An entry of `flags:`. */
+struct flag_spec {
+    const char *name;
+    enum buffer_scope
+        scope; /* iteration: each iteration of a repeat has a flag of its own, named f(3) */
+    int value; /* that it has at the beginning */
+    struct mark mark;
+};
+
 /* A verdict the plan expects; OUTCOME_UNDECIDED where it names none (then: no violation). */
 struct expectation {
     bool given; /* `expect:` is present, maybe empty: every property holds */
@@ -145,6 +154,8 @@ struct plan {
     struct names streams; /* per rank: a stream of this name on every rank that uses it */
     struct stream_spec *stream_specs;
     size_t stream_spec_count;
+    struct flag_spec *flag_specs;
+    size_t flag_spec_count, flag_spec_cap;
     struct names groups;       /* thread groups, pipeline form */
     struct names events;       /* host programs, per rank */
     struct names flags;        /* host programs, plan-wide */
@@ -194,6 +205,10 @@ const struct order_spec *plan_order(const struct plan *plan, int rank);
 int plan_find_task(const struct plan *plan, const char *name);
 
 /* The entry of a stream; NULL: none. The legacy stream; NULL: there is none. */
+/* What `flags:` says of this name; NULL: nothing. */
+const struct flag_spec *plan_flag_spec(const struct plan *plan, const char *name);
+/* Each iteration of a repeat has a flag of this name. False: no memory. */
+bool plan_flag_per_iteration(struct plan *plan, const char *name);
 const struct stream_spec *plan_stream_spec(const struct plan *plan, int stream);
 const struct stream_spec *plan_legacy_stream(const struct plan *plan);
 

@@ -654,6 +654,61 @@ char *random_steps(char *text, uint64_t seed, int share)
     return out;
 }
 
+/* A use of a flag with a value, in place of the plain one of `kind`. Returns the key that it has instead, or `kind`. */
+static const char *write_value(struct random *random, const char *kind, const char **value)
+{
+    static const char *const changes[] = {", value: 2", ", value: 2", ", add: 1",
+                                          ", add: 1",   ", add: -1",  ", value: 0"};
+    static const char *const waits[] = {", at_least: 2", ", at_least: 2", ", equals: 1",
+                                        ", equals: 2",   ", equals: 0",   ", at_least: 0"};
+    static const char *const counts[] = {"", "", ", count: 2"};
+    const bool is_call = strcmp(kind, "signal") == 0 || strcmp(kind, "await") == 0;
+    const bool gives = strcmp(kind, "signal") == 0 || strcmp(kind, "write") == 0;
+    *value = one_of(random, gives ? changes : waits, 6);
+    if (!is_call || !rarely(random, 4))
+        return kind;
+    *value = gives ? "" : one_of(random, counts, 3);
+    return gives ? "clear" : "acquire";
+}
+
+char *random_values(char *text, uint64_t seed, int share)
+{
+    static const char *const kinds[] = {"signal", "await", "write", "wait_flag"};
+    struct random random = {hash_mix(seed ^ UINT64_C(0x7a1e5)), 0, NULL};
+    char *out = NULL, head[32];
+    size_t length = 0;
+    random.out = text && rarely(&random, 2) ? open_memstream(&out, &length) : NULL;
+    if (!random.out)
+        return text;
+    for (const char *line = text, *next; *line; line = next) {
+        next = strchr(line, '\n');
+        next = next ? next + 1 : line + strlen(line);
+        int which = 0;
+        for (; which < 4; which++) {
+            snprintf(head, sizeof head, "    - {%s: ", kinds[which]);
+            if (strncmp(line, head, strlen(head)) == 0)
+                break;
+        }
+        const char *end = line + strcspn(line, "}\n"), *value;
+        if (strncmp(line, "threads:", 8) == 0 && rarely(&random, 3))
+            fputs(below(&random, 2) ? "flags: {f: {value: 1}}\n" : "flags: {g: {value: 2}}\n",
+                  random.out);
+        if (which < 4 && *end == '}' && rarely(&random, share)) {
+            const char *kind = write_value(&random, kinds[which], &value);
+            fprintf(random.out, "    - {%s: %.*s%s}\n", kind, (int)(end - line) - (int)strlen(head),
+                    line + strlen(head), value);
+        } else {
+            fprintf(random.out, "%.*s", (int)(next - line), line);
+        }
+    }
+    if (fclose(random.out) != 0) {
+        free(out);
+        return text;
+    }
+    free(text);
+    return out;
+}
+
 char *random_repeat(char *text, uint64_t seed)
 {
     struct random random = {hash_mix(seed ^ UINT64_C(0x4e7ea7)), 0, NULL};
@@ -670,6 +725,8 @@ char *random_repeat(char *text, uint64_t seed)
         next = strchr(line, '\n');
         next = next ? next + 1 : line + strlen(line);
         const bool operation = line > threads && strncmp(line, "    - ", 6) == 0;
+        if (line == threads + 1 && !strstr(text, "\nflags:") && below(&random, 2))
+            fputs("flags: {f: {scope: iteration}, g: {scope: iteration}}\n", random.out);
         if (operation)
             write_repeated(&random, line, next);
         else
@@ -703,7 +760,7 @@ char *random_plan(uint64_t seed, enum random_form form)
         return NULL;
     }
     if (form == RANDOM_THREADS)
-        return random_repeat(random_steps(text, seed, 3), seed);
+        return random_repeat(random_values(random_steps(text, seed, 3), seed, 2), seed);
     return text;
 }
 

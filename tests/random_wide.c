@@ -892,6 +892,6 @@ char *random_wide_plan(uint64_t seed, enum random_form form)
         return NULL;
     }
     if (form == RANDOM_THREADS)
-        return random_repeat(random_steps(text, ~seed, 8), ~seed);
+        return random_repeat(random_values(random_steps(text, ~seed, 8), ~seed, 3), ~seed);
     return text;
 }

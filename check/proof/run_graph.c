@@ -343,6 +343,8 @@ static void find_bodies(struct run_graph_builder *b)
             b->g->body[op] = (int)k;
             if (op_role(p->ops[op].kind) == ROLE_CALL)
                 b->caller[object] = op;
+            if (op_operand(p->ops[op].kind) == OPERAND_FLAG && p->flag_counts[object])
+                run_graph_refuse(b->g, "a flag has other values than set and not set");
             if (run_graph_uses_so(&p->ops[op], OPERAND_FLAG, GIVES))
                 b->setter[object] = b->setter[object] == NEVER ? op : OFTEN;
             if (p->plan->machine.sm_slots > 0 && p->ops[op].sm > 0)

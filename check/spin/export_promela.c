@@ -361,6 +361,14 @@ static void put_stream_tables(const struct model *m)
         put_array(m, "short", "sm_used", p->ranks);
 }
 
+static bool any_flag_counts(const struct program *p)
+{
+    for (int flag = 0; flag < p->flag_families; flag++)
+        if (p->flag_counts[flag])
+            return true;
+    return false;
+}
+
 static void put_object_tables(const struct model *m)
 {
     const struct program *p = m->p;
@@ -372,7 +380,7 @@ static void put_object_tables(const struct model *m)
         "#define over(e) (event_stream[e] == 0 || popped[event_stream[e] - 1] > event_pos[e])\n");
     promela_put(m, "\n/* flags, queues and locks between threads, tickets, loaded kernels */\n");
     if (p->flag_families)
-        put_array(m, "bit", "flag", p->flag_families * p->slots);
+        put_array(m, any_flag_counts(p) ? "int" : "bit", "flag", p->flag_families * p->slots);
     if (p->queue_count)
         put_array(m, "short", "queued", p->queue_count);
     if (export_promela_has_kind(p, OP_LOCK) || export_promela_has_kind(p, OP_UNLOCK))

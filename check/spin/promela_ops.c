@@ -243,6 +243,17 @@ static void put_sync(const struct model *m, const struct op *op, int thread)
     }
 }
 
+/* Arrays begin at 0: a flag's cell has what it is above the value with which it begins. */
+static void put_flag_suffices(const struct model *m, const struct op *op)
+{
+    promela_put(m, "flag[");
+    put_instance(m, op);
+    promela_put(m, "]");
+    if (m->p->flag_counts[op->object])
+        promela_put(m, op->flag_rule == FLAG_EQUALS ? " == %d" : " >= %d",
+                    op->value - m->p->flag_begins[op->object]);
+}
+
 static void put_await(const struct model *m, const struct op *op, int rank)
 {
     if (may_have_no_instance(m, op)) {
@@ -250,9 +261,7 @@ static void put_await(const struct model *m, const struct op *op, int rank)
         put_applies(m, op, rank);
         promela_put(m, ") || ");
     }
-    promela_put(m, "flag[");
-    put_instance(m, op);
-    promela_put(m, "]");
+    put_flag_suffices(m, op);
 }
 
 static void put_complete(const struct model *m, const struct op *op, int rank)
@@ -305,9 +314,18 @@ static void put_pushing_op(const struct model *m, const struct op *op, int rank)
 
 static void put_signal(const struct model *m, const struct op *op)
 {
+    const int added = op->flag_rule == FLAG_TAKES  ? -op->value
+                      : op->flag_rule == FLAG_SETS ? op->value - m->p->flag_begins[op->object]
+                                                   : op->value;
     promela_put(m, "flag[");
     put_instance(m, op);
-    promela_put(m, "] = 1");
+    promela_put(m, "] = ");
+    if (op->flag_rule != FLAG_SETS) {
+        promela_put(m, "flag[");
+        put_instance(m, op);
+        promela_put(m, "] + ");
+    }
+    promela_put(m, "%d", added);
 }
 
 static void put_queue_op(const struct model *m, const struct op *op)
@@ -343,6 +361,11 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_SYNC: put_sync(m, op, thread); break;
     case OP_SIGNAL: put_signal(m, op); break;
     case OP_AWAIT: put_await(m, op, rank); break;
+    case OP_ACQUIRE:
+        put_flag_suffices(m, op);
+        promela_put(m, " -> ");
+        put_signal(m, op);
+        break;
     case OP_PUT:
     case OP_GET: put_queue_op(m, op); break;
     case OP_LOCK:
@@ -354,6 +377,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_COMPUTE:
     case OP_FREE:
     case OP_RECORD_STREAM: promela_put(m, "skip"); break;
+    case OP_CLEAR:
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }
 }
@@ -402,9 +426,8 @@ static void put_start_guard(const struct model *m, const struct op *op)
     if (promela_ops_uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES))
         promela_put(m, " && (a == 0 || popped[a - 1] > b)");
     if (promela_ops_uses_so(op, OPERAND_FLAG, AT_STREAM, TAKES)) {
-        promela_put(m, " && flag[");
-        put_instance(m, op);
-        promela_put(m, "]");
+        promela_put(m, " && ");
+        put_flag_suffices(m, op);
     }
     promela_put(m, ")");
 }

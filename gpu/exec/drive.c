@@ -19,7 +19,7 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
 {
     const struct program *p = run->program;
     int instance = (rank * p->tasks + task) * run->slots + (int)(iteration % run->slots);
-    atomic_store_explicit(&run->flags[instance], false, memory_order_release);
+    atomic_store_explicit(&run->flags[instance], 0, memory_order_release);
     atomic_store_explicit(&run->recorded[instance], false, memory_order_release);
 }
 

@@ -136,7 +136,7 @@ void run_wake(struct run *run, const void *object)
 
 void run_wake_dependents(struct run *run, int rank)
 {
-    const atomic_bool *end = run->flags + (size_t)run->program->flag_families * (size_t)run->slots;
+    const atomic_int *end = run->flags + (size_t)run->program->flag_families * (size_t)run->slots;
     for (int t = 0, left = run->blocked; left > 0 && t < run->program->thread_count; t++) {
         struct run_thread *thread = &run->threads[t];
         const char *object = thread->awaits;
@@ -301,6 +301,8 @@ static bool run_allocate(struct run *run)
     run->holders = array((size_t)p->lock_count, sizeof *run->holders);
     run->queued = array((size_t)p->queue_count, sizeof *run->queued);
     run->loaded = array(ranks * (size_t)p->kernel_count, sizeof *run->loaded);
+    for (int i = 0; run->flags && i < p->flag_families; i++)
+        atomic_store(&run->flags[i * run->slots], p->flag_begins[i]);
     for (int i = 0; run->holders && i < p->lock_count; i++)
         run->holders[i] = -1;
     return run->ranks && run->streams && run->threads && run->events && run->comms &&

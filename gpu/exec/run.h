@@ -290,7 +290,7 @@ struct run {
     int alive;
     struct policy *policy;           /* pipeline form */
     struct run_in_flight *in_flight; /* [rank][window] */
-    atomic_bool *flags;              /* [flag_families * slots]; changed under the lock */
+    atomic_int *flags;               /* [flag_families * slots]: values; changed under the lock */
     atomic_bool *recorded;           /* [event_families * slots]: since the slot was armed */
     int blocked;                     /* threads in run_block */
     int *holders;                    /* locks: thread, -1 */

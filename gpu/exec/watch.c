@@ -316,7 +316,7 @@ static void watch_add_place(struct run *run, const struct run_thread *thread, in
     program_agent_name(p, program_thread_agent(p, thread->index), name, sizeof name);
     program_op_subject(p, op, iteration, subject, sizeof subject);
     waits_for(run, thread->rank, op, iteration, what, sizeof what);
-    if (op->kind == OP_AWAIT || op->kind == OP_TICKET)
+    if (op->kind == OP_AWAIT || op->kind == OP_ACQUIRE || op->kind == OP_TICKET)
         snprintf(out, bytes, "; %s: %s waits for %s", name, subject, what);
     else
         snprintf(out, bytes, "; %s is at %s", name, subject);

@@ -66,9 +66,27 @@ static bool depends_always(const struct run *run, const struct op *op)
     return !run->policy || op->distance <= 0;
 }
 
-static bool flag_is_set(const struct run *run, int rank, const struct op *op, int64_t iteration)
+/* Has the flag the value that the operation waits for? */
+static bool flag_suffices(const struct run *run, const struct op *op, int64_t iteration)
 {
-    return !depends(run, rank, op, iteration) || run->flags[run_instance(run, op, iteration)];
+    const int value = atomic_load(&run->flags[run_instance(run, op, iteration)]);
+    return op->flag_rule == FLAG_EQUALS ? value == op->value : value >= op->value;
+}
+
+/* With the lock held. */
+static void change_flag(struct run *run, const struct op *op, int64_t iteration)
+{
+    atomic_int *flag = &run->flags[run_instance(run, op, iteration)];
+    int value = op->value;
+    if (op->flag_rule != FLAG_SETS)
+        value = atomic_load(flag) + (op->flag_rule == FLAG_TAKES ? -op->value : op->value);
+    atomic_store_explicit(flag, value, memory_order_release);
+    run_wake(run, flag);
+}
+
+static bool flag_lets_pass(const struct run *run, int rank, const struct op *op, int64_t iteration)
+{
+    return !depends(run, rank, op, iteration) || flag_suffices(run, op, iteration);
 }
 
 /* The flag was set at the first look, without the lock: it was some time from before the look until now. */
@@ -90,13 +108,16 @@ static bool worker_await_flag(struct run_thread *self, const struct op *op, int6
     int64_t looked_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
     int64_t begin_ns = self->pumped.came_ns ? self->pumped.came_ns : looked_ns;
     bool in_time = true;
-    if (depends_always(run, op) && atomic_load(&run->flags[run_instance(run, op, iteration)]))
+    if (depends_always(run, op) && !run->program->flag_counts[op->object] &&
+        flag_suffices(run, op, iteration))
         return !run_stopped(run) && note_look(self, op, iteration, begin_ns, looked_ns);
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && in_time && !flag_is_set(run, self->rank, op, iteration))
+    while (!run_stopped(run) && in_time && !flag_lets_pass(run, self->rank, op, iteration))
         in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
-    bool done = !run_stopped(run) && in_time &&
-                worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
+    bool done = !run_stopped(run) && in_time;
+    if (done && op->kind == OP_ACQUIRE)
+        change_flag(run, op, iteration);
+    done = done && worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
     run_unlock(run);
     return in_time ? done : waited_too_long(self, op, iteration);
 }
@@ -105,10 +126,8 @@ static bool worker_await_flag(struct run_thread *self, const struct op *op, int6
 static bool set_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    atomic_bool *flag = &run->flags[run_instance(run, op, iteration)];
     int64_t now_ns = run_step_ns(self);
-    atomic_store_explicit(flag, true, memory_order_release);
-    run_wake(run, flag);
+    change_flag(run, op, iteration);
     return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
@@ -125,11 +144,8 @@ static void worker_write(void *arg)
 {
     const struct run_op *step = arg;
     struct run *run = step->thread->run;
-    atomic_bool *flag =
-        &run->flags[run_instance(run, &run->program->ops[step - run->ops], step->body)];
     pthread_mutex_lock(&run->lock);
-    atomic_store_explicit(flag, true, memory_order_release);
-    run_wake(run, flag);
+    change_flag(run, &run->program->ops[step - run->ops], step->body);
     run_unlock(run);
 }
 
@@ -142,12 +158,13 @@ static void worker_wait_flag(void *arg)
     const struct run_op *step = arg;
     struct run *run = step->thread->run;
     const struct op *op = &run->program->ops[step - run->ops];
-    const atomic_bool *flag = &run->flags[run_instance(run, op, step->body)];
     const int64_t deadline_ns = wait_deadline(run);
-    for (int64_t pause_ns = FIRST_LOOK_NS; !atomic_load(flag) && !run_stopped(run);) {
+    for (int64_t pause_ns = FIRST_LOOK_NS;
+         !flag_suffices(run, op, step->body) && !run_stopped(run);) {
         nanosleep(&(struct timespec){0, (long)pause_ns}, NULL);
         pause_ns = pause_ns < LAST_LOOK_NS ? 2 * pause_ns : LAST_LOOK_NS;
-        if (run->config.wait_ns && run_now(run) > deadline_ns && !atomic_load(flag)) {
+        if (run->config.wait_ns && run_now(run) > deadline_ns &&
+            !flag_suffices(run, op, step->body)) {
             waited_too_long(step->thread, op, step->body);
             return;
         }
@@ -368,7 +385,8 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_RECORD_STREAM: return mark_buffer(self, op, iteration);
     case OP_SYNC: return sync_host(self, op, iteration);
     case OP_SIGNAL: return worker_signal_flag(self, op, iteration);
-    case OP_AWAIT: return worker_await_flag(self, op, iteration);
+    case OP_AWAIT:
+    case OP_ACQUIRE: return worker_await_flag(self, op, iteration);
     case OP_LOCK:
     case OP_UNLOCK:
     case OP_PUT:
@@ -376,6 +394,7 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_TICKET:
     case OP_SERVE: return worker_take_turn(self, op, iteration);
     case OP_COMPLETE: return worker_complete(self, op, iteration);
+    case OP_CLEAR:
     case OP_BARRIER: break;
     }
     assert(0 && "an operation that is lowered to others");
@@ -623,8 +642,9 @@ static bool others_allow(const struct run_thread *self, const struct op *op, int
 {
     if (op_waits(op->kind) != WAITS_THREADS)
         return true;
-    return op->kind == OP_AWAIT ? flag_is_set(self->run, self->rank, op, iteration)
-                                : may_proceed(self, op);
+    return op_operand(op->kind) == OPERAND_FLAG
+               ? flag_lets_pass(self->run, self->rank, op, iteration)
+               : may_proceed(self, op);
 }
 
 /* Is a wait of a stream a push? Not one that is left out. */

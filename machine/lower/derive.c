@@ -251,6 +251,56 @@ static enum status name_flags(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* The value with which `flags:` says that the flag of the plan begins. */
+static int begins_with(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->flag_spec_count; i++) {
+        const struct flag_spec *spec = &plan->flag_specs[i];
+        const size_t length = strlen(spec->name);
+        const char end = spec->scope == SCOPE_ITERATION ? '(' : '\0';
+        if (strncmp(name, spec->name, length) == 0 && name[length] == end)
+            return spec->value;
+    }
+    return 0;
+}
+
+/* Does the operation use its flag as one that is set for good? */
+static bool is_plain_use(const struct op *op)
+{
+    return op->value == 1 && (op->flag_rule == FLAG_SETS || op->flag_rule == FLAG_AT_LEAST);
+}
+
+/* Which flags count, with what they begin, and whether all values that they may have fit. */
+static enum status derive_flag_values(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const size_t count = (size_t)program->flag_families;
+    program->flag_counts = ARENA_ARRAY(&program->arena, count + 1, bool);
+    program->flag_begins = ARENA_ARRAY(&program->arena, count + 1, int);
+    int64_t *most = calloc(count + 1, sizeof *most);
+    enum status status = program->flag_begins && most ? STATUS_OK : diag_no_memory(lowering->diag);
+    for (size_t i = 0; status == STATUS_OK && i < count && i < lowering->plan->flags.count; i++) {
+        program->flag_begins[i] = begins_with(lowering->plan, program->flag_names[i]);
+        program->flag_counts[i] = program->flag_begins[i] != 0;
+        most[i] = program->flag_begins[i];
+    }
+    for (size_t i = 0; status == STATUS_OK && i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (op_operand(op->kind) != OPERAND_FLAG)
+            continue;
+        program->flag_counts[op->object] |= !is_plain_use(op);
+        if (op_gives(op->kind) && !is_plain_use(op))
+            most[op->object] += op->value < 0 ? -(int64_t)op->value : op->value;
+        if (most[op->object] > INT32_MAX)
+            status = plan_error_at(lowering->plan, lowering->diag, op->mark,
+                                   "found values of flag %s whose sum is more than %d, expected "
+                                   "smaller ones",
+                                   program->flag_names[op->object], INT32_MAX);
+    }
+    free(most);
+    return status;
+}
+
 /* Ranks of one device share its residency slots. */
 static enum status find_devices(struct lowering *lowering)
 {
@@ -598,9 +648,9 @@ static enum status name_crossed(struct lowering *lowering)
 enum status lower_derive(struct lowering *lowering)
 {
     static enum status (*const tables[])(struct lowering *) = {
-        rank_events,  name_flags,   derive_list_streams, list_waiters,
-        find_devices, find_fellows, find_processes,      name_crossed,
-        list_faults,  list_agents,  access_records_list};
+        rank_events,  name_flags,   derive_flag_values, derive_list_streams,
+        list_waiters, find_devices, find_fellows,       find_processes,
+        name_crossed, list_faults,  list_agents,        access_records_list};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof tables / sizeof tables[0]; i++)
         status = tables[i](lowering);

@@ -46,6 +46,10 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
                       .ticket = -1,
                       .given = &nothing,
                       .mark = mark};
+    if (op_operand(kind) == OPERAND_FLAG) {
+        op->flag_rule = op_takes(kind) ? FLAG_AT_LEAST : FLAG_SETS;
+        op->value = 1;
+    }
     return op;
 }
 

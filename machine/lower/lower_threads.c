@@ -468,6 +468,16 @@ static int first_object(const struct plan *plan, const struct host_op *op, int h
     return 0;
 }
 
+/* To clear a flag is to set it to 0. */
+static void lower_flag_use(struct op *op, const struct host_op *from)
+{
+    int64_t value;
+    op->flag_rule = host_op_flag_use(from, &value);
+    op->value = (int)value;
+    if (from->kind == OP_CLEAR)
+        op->kind = OP_SIGNAL;
+}
+
 static void emit_simple(struct lowering *lowering, int home, const struct host_op *from, int stream)
 {
     int rank = host_op_rank(from, home);
@@ -478,6 +488,8 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     op->stream = stream;
     op->sync = from->sync;
     op->ticket = (int)from->ticket;
+    if (op_operand(from->kind) == OPERAND_FLAG)
+        lower_flag_use(op, from);
     op->time_ns = from->time_ns;
     op->sm = from->sm;
     lower_given(lowering, op, from);

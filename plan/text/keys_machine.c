@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keys_machine.c - `machine:` and `streams:`, the knobs of the device, of its channels and of its streams.
+ * keys_machine.c - `machine:`, `streams:` and `flags:`, the knobs of the device, of its channels, streams and flags.
  *
  * stream := {legacy: true} | {blocking: bool, hw_queue: number}; one stream at most is the legacy one.
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "text_internal.h"
 
 /* eager_messages, eager_bytes: a number for each communicator. */
@@ -365,6 +366,64 @@ void print_streams(struct printer *printer)
     }
     close_map(printer);
 }
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+static const struct field flag_fields[] = {
+    FIELD("scope", struct flag_spec, scope, word,
+          "iteration: each iteration of a repeat has a flag of its own. The default is shared: one "
+          "for all.",
+          .words = keywords_scope, .otherwise = SCOPE_SHARED),
+    FIELD("value", struct flag_spec, value, int, "The value with which it begins.",
+          .max = PLAN_MAX_FLAG),
+};
+static const struct keys flag_keys =
+    KEYS(flag_fields, "a flag", "a mapping such as {scope: iteration}");
+
+void parse_flags(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    if (!value || !parse_want_map(parser, value, "a mapping from flags to their properties"))
+        return;
+    READ_MAP (parser, value, key, properties) {
+        struct flag_spec spec = {.scope = SCOPE_SHARED, .mark = key->mark};
+        if (!parse_name(parser, key, "a flag's name") ||
+            !keys_parse(parser, properties, &flag_keys, &spec))
+            continue;
+        spec.name = parse_keep(parser, key->text);
+        if (!spec.name || !ARENA_GROW(&plan->arena, plan->flag_specs, plan->flag_spec_count,
+                                      plan->flag_spec_cap)) {
+            parse_no_memory(parser);
+            return;
+        }
+        plan->flag_specs[plan->flag_spec_count++] = spec;
+    }
+}
+
+bool has_flags(const struct printer *printer)
+{
+    return printer->plan->flag_spec_count > 0;
+}
+
+void print_flags(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_map(printer, FLOW);
+    for (size_t i = 0; i < plan->flag_spec_count; i++) {
+        put_text(printer, plan->flag_specs[i].name);
+        print_map(printer, &plan->flag_specs[i], &(struct field){.keys = &flag_keys});
+    }
+    close_map(printer);
+}
+
+static void schema_flags(struct json *json, const struct field *field)
+{
+    schema_begin_named(json);
+    schema_keys(json, flag_fields, FIELD_COUNT(flag_fields));
+    schema_end(json);
+}
+
+const struct field_kind kind_flags = {.schema = schema_flags};
 
 static void schema_streams(struct json *json, const struct field *field)
 {

@@ -5,6 +5,7 @@
  * An operation is one mapping whose first key names it (ops.h); `op_syntax` has the keys each
  * operation takes, its own first. In canonical text an operation is a line.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,9 +88,11 @@ static void keys_threads_print_object(struct printer *printer, const void *membe
     const struct host_op *op = member;
     const char *name = plan_object_name(printer->plan, op);
     const char *number = strrchr(name, '(');
-    if (op->iteration > 0 && op_operand(op->kind) == OPERAND_FLAG)
-        name = number ? arena_strndup(&printer->scratch, name, (size_t)(number - name)) : name;
-    else if (op->object_rank > 0)
+    if (op->iteration > 0 && op_operand(op->kind) == OPERAND_FLAG && number) {
+        const char *of_all = arena_strndup(&printer->scratch, name, (size_t)(number - name));
+        const struct flag_spec *spec = of_all ? plan_flag_spec(printer->plan, of_all) : NULL;
+        name = spec && spec->scope == SCOPE_ITERATION ? of_all : name;
+    } else if (op->object_rank > 0)
         name = arena_printf(&printer->scratch, "r%d.%s", op->object_rank - 1, name);
     put_text(printer, name);
 }
@@ -126,6 +129,53 @@ static const struct field_kind kind_flag = {field_flag_object, keys_threads_prin
                                             same_object, schema_stream};
 static const struct field_kind kind_event = {field_event, keys_threads_print_object, same_object,
                                              schema_stream};
+
+static void print_flag_use(struct printer *printer, const void *member, const struct field *field)
+{
+    const struct flag_use *use = &((const struct host_op *)member)->flag_use;
+    char sum[64];
+    if (use->each == 0) {
+        put_number(printer, use->base);
+        return;
+    }
+    snprintf(sum, sizeof sum, "%" PRId64 " * iteration %c %" PRId64, use->each,
+             use->base < 0 ? '-' : '+', use->base < 0 ? -use->base : use->base);
+    if (use->base == 0)
+        *strchr(sum + strlen(sum) - 4, ' ') = '\0';
+    put_text(printer, use->each == 1 ? strchr(sum, 'i') : sum);
+}
+
+/* What an operation does by default is not printed. */
+static bool same_flag_use(struct printer *printer, const void *member, const void *other,
+                          const struct field *field)
+{
+    const struct host_op *op = member;
+    struct host_op plain = {.kind = op->kind};
+    int64_t usual;
+    enum flag_rule rule = host_op_flag_use(&plain, &usual);
+    const struct flag_use *use = &op->flag_use;
+    return !use->given || use->rule != (enum flag_rule)field->otherwise ||
+           (use->rule == rule && use->each == 0 && use->base == usual);
+}
+
+static void schema_flag_use(struct json *json, const struct field *field)
+{
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    json_put_string(json, "type", "integer");
+    json_put_int(json, "minimum", field->min);
+    json_put_int(json, "maximum", field->max);
+    json_end_object(json);
+    json_begin_object(json);
+    json_put_string(json, "type", "string");
+    json_put_string(json, "pattern",
+                    "^([+-]? *[0-9]+|([0-9]+ *\\* *)?iteration *([+-] *[0-9]+)?)$");
+    json_end_object(json);
+    json_end_array(json);
+}
+
+static const struct field_kind kind_flag_use = {field_flag_use, print_flag_use, same_flag_use,
+                                                schema_flag_use};
 
 /* One time, or those of the iterations. */
 static void print_time_or_list(struct printer *printer, int64_t time_ns,
@@ -384,19 +434,44 @@ static const struct field SYNC_fields[] = {
     OP_STREAM,
     FIELD_OF_ALL("event", event, "The event that it waits for.", .table = TABLE_EVENTS),
 };
+#define OP_FLAG_CHANGE                                                                             \
+    FIELD_OF_ALL("value", flag_use, "The value that the flag gets. The default is 1.",             \
+                 .max = PLAN_MAX_FLAG, .otherwise = FLAG_SETS),                                    \
+        FIELD_OF_ALL("add", flag_use, "What is added to the value of the flag.",                   \
+                     .min = -PLAN_MAX_FLAG, .max = PLAN_MAX_FLAG, .otherwise = FLAG_ADDS)
+#define OP_FLAG_WAIT                                                                               \
+    FIELD_OF_ALL(                                                                                  \
+        "at_least", flag_use,                                                                      \
+        "The wait ends while the flag has this value or a greater one. The default is 1.",         \
+        .min = -PLAN_MAX_FLAG, .max = PLAN_MAX_FLAG, .otherwise = FLAG_AT_LEAST),                  \
+        FIELD_OF_ALL("equals", flag_use, "The wait ends while the flag has this value.",           \
+                     .min = -PLAN_MAX_FLAG, .max = PLAN_MAX_FLAG, .otherwise = FLAG_EQUALS)
 static const struct field SIGNAL_fields[] = {
     OP_HEAD("signal", flag, TABLE_FLAGS, "A flag is set."),
+    OP_FLAG_CHANGE,
+};
+static const struct field CLEAR_fields[] = {
+    OP_HEAD("clear", flag, TABLE_FLAGS, "A flag gets the value 0."),
 };
 static const struct field AWAIT_fields[] = {
     OP_HEAD("await", flag, TABLE_FLAGS, "The thread waits for a flag."),
+    OP_FLAG_WAIT,
+};
+static const struct field ACQUIRE_fields[] = {
+    OP_HEAD("acquire", flag, TABLE_FLAGS,
+            "The thread waits until a flag is at least a count, and takes that from it at once."),
+    FIELD_OF_ALL("count", flag_use, "How much it waits for and takes. The default is 1.", .min = 1,
+                 .max = PLAN_MAX_FLAG, .otherwise = FLAG_TAKES),
 };
 static const struct field WRITE_fields[] = {
     OP_HEAD("write", flag, TABLE_FLAGS, "The stream sets a flag when it comes to this."),
+    OP_FLAG_CHANGE,
     OP_STREAM,
     OP_HOST_TIME,
 };
 static const struct field WAIT_FLAG_fields[] = {
     OP_HEAD("wait_flag", flag, TABLE_FLAGS, "The stream does not go on until a flag is set."),
+    OP_FLAG_WAIT,
     OP_STREAM,
     OP_HOST_TIME,
 };
@@ -462,7 +537,7 @@ static const struct {
 /* The steps of a kernel that synchronises on the device. */
 static bool fits_in_kernel(enum op_kind kind)
 {
-    return kind == OP_COMPUTE || kind == OP_SIGNAL || kind == OP_AWAIT;
+    return kind == OP_COMPUTE || (op_operand(kind) == OPERAND_FLAG && !op_pushes(kind));
 }
 
 /* A callback's body touches no device and takes part in no barrier. */
@@ -744,7 +819,7 @@ static bool check_place(struct parser *parser, const struct node *item,
         return true;
     return parse_error(parser, item->mark, "found \"%s\" in the body of a %s, expected %s",
                        op_key(kind), around->kind == OP_LAUNCH ? "kernel" : "callback",
-                       around->kind == OP_LAUNCH ? "compute, signal or await"
+                       around->kind == OP_LAUNCH ? "compute, signal, clear, await or acquire"
                                                  : "operations that touch no device");
 }
 

@@ -6,9 +6,11 @@
  *
  * Later stages see a program without repeats: the operations of the body are read once and copied for each iteration,
  * with its times; those with flags are read again.
- * The iterations of a thread are counted from 0, over all its repeats. A flag is set for good, so each iteration has
+ * The iterations of a thread are counted from 0, over all its repeats. Of a flag with `scope: iteration` each iteration has
  * its own: `ready` is ready(0), ready(1) and so on, those of the iteration of the thread that names it.
  */
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flow_lines.h"
@@ -82,8 +84,10 @@ static bool is_read_again(const struct node *item)
 {
     if (item->kind != NODE_MAP || item->length == 0)
         return true;
-    if (strcmp(item->first->text, "signal") == 0 || strcmp(item->first->text, "await") == 0)
-        return true;
+    for (int kind = 0; kind < HOST_OP_COUNT; kind++)
+        if (op_operand((enum op_kind)kind) == OPERAND_FLAG &&
+            strcmp(item->first->text, op_key((enum op_kind)kind)) == 0)
+            return true;
     for (const struct node *key = item->first; key; key = key->next->next)
         if (strcmp(key->text, "body") == 0)
             return true;
@@ -153,7 +157,7 @@ static bool check_repeated(struct parser *parser, const struct host_op *op)
                        turn ? "each number has one turn" : "memory of one name is allocated once");
 }
 
-static bool has_flags(const struct host_op *op)
+static bool names_flags(const struct host_op *op)
 {
     return op_operand(op->kind) == OPERAND_FLAG || op->body_count > 0;
 }
@@ -182,7 +186,7 @@ static bool read_iteration(struct parser *parser, const struct node *body,
         const struct host_op *first =
             parser->round > 0 ? op - (size_t)parser->round * body->length : NULL;
         thread->op_count++;
-        if (first && !has_flags(first))
+        if (first && !names_flags(first))
             *op = copy_for(parser, first);
         else
             ok &= parse_op(parser, item, NULL, op) && check_repeated(parser, op);
@@ -293,33 +297,92 @@ bool field_op_host_time(struct parser *parser, const struct node *value, void *m
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-static bool belongs_elsewhere(struct parser *parser, const struct node *value)
-{
-    return parse_error(parser, value->mark,
-                       "found flag \"%s\" in a repeat and outside of one, expected two names: each "
-                       "iteration has a flag of its own",
-                       value->text);
-}
-
 bool field_flag(struct parser *parser, const struct node *value, void *member,
                 const struct field *field)
 {
     struct node own = *value;
     if (!parse_name(parser, value, "a flag's name"))
         return false;
-    if (parser->iteration == 0) {
-        if (names_find(&parser->repeated, value->text) >= 0)
-            return belongs_elsewhere(parser, value);
-        if (names_intern(&parser->single, &parser->scratch, value->text) < 0)
-            return parse_no_memory(parser);
-    } else {
-        if (names_find(&parser->single, value->text) >= 0)
-            return belongs_elsewhere(parser, value);
+    const struct flag_spec *spec = plan_flag_spec(parser->plan, value->text);
+    if (spec && spec->scope == SCOPE_ITERATION) {
+        if (parser->iteration == 0)
+            return parse_error(parser, value->mark,
+                               "found flag \"%s\" of scope iteration outside of a repeat, expected "
+                               "it in one",
+                               value->text);
         own.text = arena_printf(&parser->scratch, "%s(%d)", value->text, parser->iteration - 1);
-        if (!own.text || names_intern(&parser->repeated, &parser->scratch, value->text) < 0)
+        if (!own.text)
             return parse_no_memory(parser);
         own.length = strlen(own.text);
     }
     *(int *)member = symbol_resolve(parser, TABLE_FLAGS, &own);
     return *(int *)member >= 0;
+}
+
+/* A whole number at *text, which goes behind it. */
+static bool read_whole(const char **text, int64_t *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    *out =
+        strtoll(*text, &end, 10); /* a number that is too big is the greatest one: refused later */
+    *text = end + strspn(end, " ");
+    return true;
+}
+
+static bool read_sign(const char **text, int64_t *out)
+{
+    if (**text != '-' && **text != '+')
+        return false;
+    *out = **text == '-' ? -1 : 1;
+    *text += 1 + strspn(*text + 1, " ");
+    return true;
+}
+
+/* value := number | [number "*"] "iteration" [("+" | "-") number] */
+static bool read_flag_value(const char *text, struct flag_use *use)
+{
+    static const char word[] = "iteration";
+    int64_t sign = 1, number = 1;
+    bool is_signed = read_sign(&text, &sign), counted = read_whole(&text, &number);
+    if (counted && *text == '\0') {
+        use->base = sign * number;
+        return true;
+    }
+    if (is_signed || (counted && *text != '*'))
+        return false;
+    text += counted ? 1 + strspn(text + 1, " ") : 0;
+    if (strncmp(text, word, strlen(word)) != 0)
+        return false;
+    text += strlen(word);
+    text += strspn(text, " ");
+    use->each = number;
+    return *text == '\0' || (read_sign(&text, &sign) && read_whole(&text, &number) &&
+                             *text == '\0' && ((use->base = sign * number), true));
+}
+
+bool field_flag_use(struct parser *parser, const struct node *value, void *member,
+                    const struct field *field)
+{
+    struct host_op *op = member;
+    if (op->flag_use.given)
+        return parse_error(parser, value->mark,
+                           "found \"%s\" beside another value, expected one of them", field->key);
+    op->flag_use = (struct flag_use){.given = true, .rule = (enum flag_rule)field->otherwise};
+    if (value->kind != NODE_SCALAR || !read_flag_value(value->text, &op->flag_use))
+        return parse_mismatch(parser, value, "a number, iteration, or a sum such as iteration + 1");
+    if (op->flag_use.each != 0 && parser->iteration == 0)
+        return parse_error(parser, value->mark,
+                           "found \"iteration\" outside of a repeat, expected a number");
+    int64_t found;
+    const bool fits =
+        llabs(op->flag_use.base) <= PLAN_MAX_FLAG && op->flag_use.each <= PLAN_MAX_FLAG;
+    host_op_flag_use(op, &found);
+    if (fits && found >= field->min && found <= field->max &&
+        (op->flag_use.rule != FLAG_ADDS || found != 0))
+        return true;
+    return parse_error(parser, value->mark, "found %s, expected a number from %lld to %lld%s",
+                       value->text, (long long)field->min, (long long)field->max,
+                       op->flag_use.rule == FLAG_ADDS ? " but 0" : "");
 }

@@ -109,8 +109,6 @@ struct parser {
     int64_t ticket;              /* the thread's last one so far, -1: none */
     int iteration;               /* of the thread, 1 + its number; 0: in no repeat */
     int round;                   /* of its repeat: the iterations of that before it */
-    struct names repeated;       /* flags used in a repeat */
-    struct names single;         /* those used outside of one */
     size_t comm_cap, buffer_cap; /* of the plan's arrays */
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
 };
@@ -240,7 +238,7 @@ extern const struct field_kind kind_link;        /* struct link; keys_costs.c */
 extern const struct field_kind kind_sizes;       /* struct cost_list; keys_costs.c */
 /* Keys at the top that functions of their own read and print. */
 extern const struct field_kind kind_schedule, kind_deps, kind_order, kind_overrides, kind_batches,
-    kind_programs, kind_balance, kind_graphs, kind_threads, kind_streams;
+    kind_programs, kind_balance, kind_graphs, kind_threads, kind_streams, kind_flags;
 extern const struct keys machine_keys, generate_keys, p2p_keys, fsdp_keys, parallel_keys,
     arithmetic_keys, times_keys, stages_keys, layers_keys, model_keys;
 
@@ -344,6 +342,7 @@ const char *symbol_name(const struct plan *plan, enum symbol_table table, int in
 
 void parse_machine(struct parser *parser, const struct node *value);
 void parse_streams(struct parser *parser, const struct node *value);
+void parse_flags(struct parser *parser, const struct node *value);
 
 void parse_driver(struct parser *parser, const struct node *value);
 void parse_schedule(struct parser *parser, const struct node *value);
@@ -398,6 +397,8 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
 /* All operations of a thread, those of its repeats once for each iteration (parse_repeat.c). */
 bool parse_thread_ops(struct parser *parser, const struct node *list, struct host_thread *thread);
 /* `time` and `host_time` of an operation, `member`: one, or in a repeat a list. */
+bool field_flag_use(struct parser *parser, const struct node *value, void *member,
+                    const struct field *field);
 bool field_op_time(struct parser *parser, const struct node *value, void *member,
                    const struct field *field);
 bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
@@ -452,6 +453,7 @@ void put_bytes(struct printer *printer, int64_t bytes);
 
 /* The values of keys at the top, and whether they are printed. */
 bool has_streams(const struct printer *printer);
+bool has_flags(const struct printer *printer);
 bool has_intra_deps(const struct printer *printer);
 bool has_inter_deps(const struct printer *printer);
 bool has_order(const struct printer *printer);
@@ -462,6 +464,7 @@ bool has_parallel(const struct printer *printer);
 bool has_balance(const struct printer *printer);
 bool has_graphs(const struct printer *printer);
 void print_streams(struct printer *printer);
+void print_flags(struct printer *printer);
 void print_schedule(struct printer *printer);
 void print_intra_deps(struct printer *printer);
 void print_inter_deps(struct printer *printer);

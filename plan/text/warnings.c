@@ -26,6 +26,10 @@ struct usage {
     struct mark mark;
     int uses, gives,
         takes; /* gives: records, sets, writes, is an input; takes: waits, awaits, reads */
+    /* Flags: awaited, and set, in a second iteration; the values that they get, and that they are awaited for, are not all
+       one. */
+    bool awaited_again, set_again, varies;
+    int64_t value; /* the first of these, 0: none */
 };
 
 struct book {
@@ -84,16 +88,30 @@ static void note_pipeline(struct book *book)
             note_task(book, &pipeline->overrides[i].tasks[t], &pipeline->tasks[t]);
 }
 
+static void note_flag(struct usage *usage, const struct host_op *op)
+{
+    int64_t value;
+    const enum flag_rule rule = host_op_flag_use(op, &value);
+    const bool takes = op_takes(op->kind);
+    usage->uses++;
+    usage->gives += !takes;
+    usage->takes += takes;
+    usage->awaited_again |= takes && op->iteration > 1;
+    usage->set_again |= !takes && op->iteration > 1;
+    usage->varies |= (rule != FLAG_SETS && rule != FLAG_AT_LEAST) ||
+                     (usage->value != 0 && usage->value != value) || value == 0;
+    usage->value = value;
+}
+
 static void note_object(struct book *book, const struct host_op *op)
 {
     static const enum warned_table tables[] = {[OPERAND_EVENT] = EVENTS,
-                                               [OPERAND_FLAG] = FLAGS,
                                                [OPERAND_LOCK] = LOCKS,
                                                [OPERAND_BARRIER] = BARRIERS,
                                                [OPERAND_BUFFER] = BUFFERS};
     switch (op_operand(op->kind)) {
+    case OPERAND_FLAG: note_flag(&book->tables[FLAGS][op->object], op); break;
     case OPERAND_EVENT:
-    case OPERAND_FLAG:
     case OPERAND_LOCK:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER:
@@ -319,7 +337,16 @@ static void warn_of_flags(struct book *book)
     for (size_t i = 0; i < book->counts[FLAGS]; i++) {
         const struct usage *usage = &book->tables[FLAGS][i];
         bool again = usage->mark.line == last.line && usage->mark.col == last.col && last.line;
-        if (!usage->takes || usage->gives)
+        const struct flag_spec *spec = plan_flag_spec(book->plan, usage->name);
+        if (usage->awaited_again && usage->set_again && !usage->varies)
+            WARN(book, WARNING_STAYS_SET, usage,
+                 "flag \"%s\" is set and awaited in a repeat and stays set: only the first "
+                 "iteration "
+                 "waits; \"flags: {%s: {scope: iteration}}\" gives each iteration its own, "
+                 "\"clear\" "
+                 "or a greater value each time makes one do for all",
+                 usage->name, usage->name);
+        if (!usage->takes || usage->gives || (spec && spec->value))
             continue;
         last = usage->mark;
         if (!again)

@@ -16,6 +16,7 @@
 #define WARNING_LIST(X)                                                                            \
     X(NEVER_RECORDED, "never_recorded") /* an event that is waited for */                          \
     X(NEVER_SET, "never_set")           /* a flag that is awaited */                               \
+    X(STAYS_SET, "stays_set")           /* a flag that is set and awaited in a repeat */           \
     X(NEVER_WRITTEN, "never_written")   /* a buffer that is read */                                \
     X(NEVER_USED, "never_used")         /* a buffer or stream, declared */                         \
     X(UNDECLARED, "undeclared")         /* a communicator, where others are; a written input */    \

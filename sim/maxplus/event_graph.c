@@ -572,6 +572,8 @@ static void walk_op(struct graph_builder *b, const struct op *op, const struct w
     case OP_PUT:
     case OP_GET:
     case OP_BARRIER:
+    case OP_CLEAR:
+    case OP_ACQUIRE:
     case OP_ALLOC:
     case OP_WRITE:
     case OP_WAIT_FLAG:

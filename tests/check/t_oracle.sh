@@ -64,6 +64,10 @@ if [ -z "$given" ]; then
     for key in $(sed -n '/define HOST_OP_LIST/,/^$/s/^ *X([A-Z_]*, "\([a-z_]*\)".*/\1/p' "$srcdir/plan/ops.h"); do
         check "... $key in one of the host programs" more 1 host "operation $key"
     done
+    for key in "signal value" "signal add" "write value" "write add" "await at_least" "await equals" \
+        "wait_flag at_least" "wait_flag equals" "acquire count" "flags scope" "flags value"; do
+        check "... $key in one of them" more 1 host "operation $key"
+    done
 fi
 
 done_testing

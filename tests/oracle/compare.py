@@ -74,10 +74,16 @@ def differences(answers, unmatched, verdict, properties):
         yield f"a story of {shown} of {steps} steps, expected {answers.length[shown]}"
 
 
+FLAG_KEYS = ("value", "add", "at_least", "equals", "count")
+
+
 def operations(steps):
-    """The first keys of all steps, those of bodies among them."""
+    """The first keys of all steps, those of bodies among them, and with each the key that says what
+    is done with a flag."""
     for step in steps:
-        yield next(iter(step))
+        kind = next(iter(step))
+        yield kind
+        yield from (f"{kind} {key}" for key in FLAG_KEYS if key in step)
         yield from operations(step.get("body", []))
 
 
@@ -106,6 +112,8 @@ class Comparison:
         self.counts["states"] += states
         for steps in plan.get("threads", {}).values():
             self.operations.update(operations(steps))
+        for keys in plan.get("flags", {}).values():
+            self.operations.update(f"flags {key}" for key in keys)
         unmatched = machine.program.unmatched
         for what in properties:
             self.answers[answers.answer(what)] += 1

@@ -14,7 +14,7 @@ import sys
 HOST_FEATURES = tuple("""
     repeat barrier queue lock ticket callback body alloc sm share_device hw_queues
     launch_queue launch_lock launch_order_implicit eager group collective bytes pageable
-    sync flags stream_flags events inputs memory launch_blocking host first_use_blocks
+    sync flags stream_flags values events inputs memory launch_blocking host first_use_blocks
     """.split())
 # Pieces of a program in which one rule decides the verdict, which single random steps hardly make.
 HOST_SCENES = (*["freed_memory", "handshake", "links"] * 2, "relay", "crossed", "credit")
@@ -84,6 +84,7 @@ class HostPlan(RandomPlan):
             self.plan["queues"] = {"q": self.one_of([1, 2])}
         self.turns = [0] * ranks
         self.credit = {}  # eager messages of a scene
+        self.flags = {}
         self.allocated = {}  # (rank, name): whether it is not freed yet
         self.names = 0
 
@@ -159,12 +160,35 @@ class HostPlan(RandomPlan):
         keys = {"stream": self.stream(), "event": {"event": self.one_of(EVENTS)}, "device": {}}
         return [{"sync": what, **keys[what]}]
 
+    def flag_step(self, kind, flag, again, where):
+        """An operation of a flag, maybe with a value; `again`: in a repeat."""
+        step = {kind: flag}
+        keys = {
+            "signal": ["value", "add"],
+            "write": ["value", "add"],
+            "await": ["at_least", "equals"],
+            "wait_flag": ["at_least", "equals"],
+            "acquire": ["count"],
+        }.get(kind, [])
+        if keys and self.has("values") and self.chance(0.6):
+            key = self.one_of(keys)
+            values = [1, 1, 2, 2, 3] + {"value": [0], "add": [-1], "equals": [0, 0]}.get(key, [])
+            if again and key != "count":
+                values += ["iteration + 1"] * 3 + ["iteration"] * 2 + ["2 * iteration + 1"]
+                values = [value for value in values if (key, value) != ("add", "iteration")]
+            step[key] = self.one_of(values)
+        return [{**step, **where}]
+
     def make_flag(self, rank, flags):
-        return [{self.one_of(["signal", "await"]): self.one_of(flags)}]
+        kinds = ["signal", "await"]
+        if self.has("values"):
+            kinds = kinds * 2 + ["clear", "acquire"]
+        return self.flag_step(self.one_of(kinds), self.one_of(flags), flags != FLAGS, {})
 
     def make_stream_flag(self, rank, flags):
         kind = self.one_of(["write", "write", "write", "wait_flag", "await"])
-        return [{kind: self.one_of(flags), **({} if kind == "await" else self.stream())}]
+        where = {} if kind == "await" else self.stream()
+        return self.flag_step(kind, self.one_of(flags), flags != FLAGS, where)
 
     def make_queue(self, rank, flags):
         return [{self.one_of(["put", "get"]): "q"}]
@@ -391,6 +415,42 @@ class HostPlan(RandomPlan):
                 [{"signal": "met"}, first, {"signal": "met"}],
                 [{"await": "met"}, second],
             ),
+            "counted flag": (
+                [first, {"signal": "met", "add": 1}],
+                [{"await": "met", "at_least": 1}, second],
+            ),
+            "overwritten flag": (
+                [first, {"signal": "met"}, {"signal": "met", "value": 2}],
+                [{"await": "met", self.one_of(["at_least", "equals"]): 1}, second],
+            ),
+            "wiped flag": (
+                [{"signal": "met"}, first],
+                [{"clear": "met"}, {"await": "met"}, second],
+            ),
+            "semaphore": (
+                [{"acquire": "met"}, first, {"signal": "met", "add": 1}],
+                [{"acquire": "met"}, second, {"signal": "met", "add": 1}],
+            ),
+            "epochs": (
+                [
+                    {
+                        "repeat": 2,
+                        "body": [
+                            {**first, "reads": ["y"]},
+                            {"signal": "met", "value": "iteration + 1"},
+                        ],
+                    }
+                ],
+                [
+                    {
+                        "repeat": 2,
+                        "body": [
+                            {"await": "met", "at_least": self.one_of(["iteration + 1", 1])},
+                            {"compute": "k", "reads": ["x"]},
+                        ],
+                    }
+                ],
+            ),
             "lock": (
                 [{"lock": "l"}, first, {"unlock": "l"}],
                 [{"lock": "l"}, second, {"unlock": "l"}],
@@ -513,15 +573,28 @@ class HostPlan(RandomPlan):
             if self.communicates and self.chance(0.5):
                 self.add_communication()
             elif self.has("repeat") and self.chance(0.3):
-                body = []  # with flags of its own: a flag is in repeats or outside of them
+                body = []  # with flags of its own beside those of the plan
                 for _ in range(self.one_of([1, 2])):
-                    body += self.steps(rank, False, ("again", "anew"))
+                    body += self.steps(rank, False, ("again", "anew", *FLAGS))
                 self.threads[name].append({"repeat": self.one_of([2, 2, 3]), "body": body})
             else:
                 self.threads[name] += self.steps(rank)
+        self.add_flags()
         if not any(self.threads.values()):
             self.threads["r0.a"].append({"host": "1ms"})
         self.plan["threads"] = {name: steps for name, steps in self.threads.items() if steps}
+
+    def add_flags(self):
+        """What the flags are that are used: only those of repeats may be one for each iteration."""
+        text = json.dumps(self.threads)
+        for name in ("again", "anew"):
+            if f'"{name}"' in text and self.chance(0.6):
+                self.flags[name] = {"scope": "iteration"}
+        for name in (*FLAGS, "again", "anew", "met"):
+            if self.has("values") and f'"{name}"' in text and self.chance(0.25):
+                self.flags.setdefault(name, {})["value"] = self.one_of([1, 1, 2])
+        if self.flags:
+            self.plan["flags"] = self.flags
 
     def add_machine(self):
         machine = {}

@@ -14,7 +14,9 @@ from collections import Counter, defaultdict
 
 from steps import Access, Comm, Part, Program
 
-KEYS = {"swplan", "ranks", "machine", "comms", "queues", "streams", "buffers", "inputs", "threads"}
+KEYS = set(
+    "swplan ranks machine comms queues streams flags buffers inputs threads".split()
+)
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_lock launch_order_implicit
     launch_blocking first_use_blocks eager_messages eager_bytes memory launch_latency
@@ -292,23 +294,48 @@ class HostProgram:
             )
             self.emit("sync", object=self.rank, others=others)
 
+    def flag(self, name):
+        """Section 3, repeats: one flag, or with `scope: iteration` one for each iteration."""
+        keys = self.plan.get("flags", {}).get(name, {})
+        own = self.iteration if keys.get("scope") == "iteration" else None
+        flag = Program.number(self.program.flags, (name, own))
+        self.program.begins[flag] = keys.get("value", 0)
+        return flag
+
+    def flag_value(self, text):
+        """A number, `iteration`, or a multiple of it and a number."""
+        if isinstance(text, int):
+            return text
+        each, base = re.fullmatch(r"(?:(\d+) *\* *)?iteration *([+-] *\d+)?", text).groups()
+        return int(each or 1) * self.iteration + int((base or "0").replace(" ", ""))
+
+    def flag_step(self, kind, step, **where):
+        """An operation of a flag, and the key that says what it does with it."""
+        rule, value = ("value", 1)
+        for key in ("value", "add", "at_least", "equals", "count"):
+            if key in step:
+                rule, value = key, self.flag_value(step[key])
+        if kind == "acquire":
+            rule = "count"
+        self.emit(kind, object=self.flag(next(iter(step.values()))), rule=rule, value=value, **where)
+
     def lower_signal(self, step):
-        self.emit(
-            "signal", object=Program.number(self.program.flags, (step["signal"], self.iteration))
-        )
+        self.flag_step("signal", step)
+
+    def lower_clear(self, step):
+        self.flag_step("signal", {**step, "value": 0})
 
     def lower_await(self, step):
-        self.emit(
-            "await", object=Program.number(self.program.flags, (step["await"], self.iteration))
-        )
+        self.flag_step("await", step)
+
+    def lower_acquire(self, step):
+        self.flag_step("acquire", step)
 
     def lower_write(self, step):
-        flag = Program.number(self.program.flags, (step["write"], self.iteration))
-        self.emit("write", stream=self.stream, object=flag)
+        self.flag_step("write", step, stream=self.stream)
 
     def lower_wait_flag(self, step):
-        flag = Program.number(self.program.flags, (step["wait_flag"], self.iteration))
-        self.emit("wait_flag", stream=self.stream, object=flag)
+        self.flag_step("wait_flag", step, stream=self.stream)
 
     def lower_put(self, step):
         self.emit("put", object=self.queue_names.index(step["put"]))

@@ -547,7 +547,8 @@ class PipelineMachine(Machine):
 
     def clear_place(self, state, number):
         instance = self.instances[number]
-        state["flag", instance.flag] = state["record", instance.event] = None
+        state["flag", instance.flag] = (0, 0)
+        state["record", instance.event] = None
         state["owner of flag", instance.flag] = state["owner of event", instance.event] = (
             instance.iteration
         )

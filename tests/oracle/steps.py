@@ -35,6 +35,8 @@ class Operation:
     accesses: list = field(default_factory=list)
     body: tuple = ()  # of a callback
     object: int = None  # an event, flag, lock, queue, buffer, rank or number of a turn
+    rule: str = None  # of a flag: the key that says what is done with it, and the value
+    value: int = 1
     others: bool = False  # of a sync: other threads push to what it waits for, so it is two steps
     iteration: int = None  # of a pipeline
     source: int = None  # of a pipeline's wait and await: the instance that is meant
@@ -81,6 +83,7 @@ class Program:
         self.operations, self.accesses, self.comms = [], [], []
         self.threads = []  # (rank, list of operations)
         self.queues = []  # capacities
+        self.begins = {}  # flag: its value at the beginning, where that is not 0
         self.room = {}  # stream: how many items it holds
         self.hardware_queue = {}  # stream: its queue, if streams share some
         self.device = list(range(ranks))
@@ -171,7 +174,7 @@ class Machine:
         for event in range(len(program.events)):
             state["record", event] = None
         for flag in range(len(program.flags)):
-            state["flag", flag] = None
+            state["flag", flag] = (program.begins.get(flag, 0), 0)
         for lock in range(len(program.locks)):
             state["lock", lock] = (False, 0)
         for queue in range(len(program.queues)):
@@ -392,17 +395,36 @@ class Machine:
             state["sync", row[1]] = None
         return DONE
 
+    def change_flag(self, state, operation, known):
+        """Section 3, flags: a set to another value carries what is known; an addition joins it."""
+        value, carried = state["flag", operation.object]
+        if operation.rule == "add":
+            state["flag", operation.object] = (value + operation.value, carried | known)
+        elif operation.rule == "count":
+            state["flag", operation.object] = (value - operation.value, carried | known)
+        elif value != operation.value:
+            state["flag", operation.object] = (operation.value, known)
+
+    def has_value(self, state, operation):
+        """Whether a flag has the value that is waited for."""
+        value = state["flag", operation.object][0]
+        return value == operation.value if operation.rule == "equals" else value >= operation.value
+
     def do_signal(self, state, number, row):
-        flag = self.program.operations[number].object
-        if state["flag", flag] is None:
-            state["flag", flag] = state[row]
+        self.change_flag(state, self.program.operations[number], state[row])
         return DONE
 
     def do_await(self, state, number, row):
-        flag = self.program.operations[number].object
-        if state["flag", flag] is None:
+        operation = self.program.operations[number]
+        if not self.has_value(state, operation):
             return BLOCKED
-        state[row] |= state["flag", flag]
+        state[row] |= state["flag", operation.object][1]
+        return DONE
+
+    def do_acquire(self, state, number, row):
+        if self.do_await(state, number, row) == BLOCKED:
+            return BLOCKED
+        self.change_flag(state, self.program.operations[number], state[row])
         return DONE
 
     def do_put(self, state, number, row):
@@ -524,7 +546,7 @@ class Machine:
         used = state["slots", self.program.device[rank]]
         if self.slots_of(number) and used + operation.slots > self.program.sm_slots:
             return False
-        if operation.kind == "wait_flag" and state["flag", operation.object] is None:
+        if operation.kind == "wait_flag" and not self.has_value(state, operation):
             return False
         if operation.comm is None:
             return True
@@ -546,10 +568,10 @@ class Machine:
             left = state["not started", rank]
             state["not started", rank] = tuple(other for other in left if other != number)
         self.access(state, operation, ("carries", stream))
-        if operation.kind == "write" and state["flag", operation.object] is None:
-            state["flag", operation.object] = state["carries", stream]
+        if operation.kind == "write":
+            self.change_flag(state, operation, state["carries", stream])
         if operation.kind == "wait_flag":
-            state["carries", stream] |= state["flag", operation.object]
+            state["carries", stream] |= state["flag", operation.object][1]
         if operation.kind == "collective":
             return self.join_collective(state, number, rank)
         if operation.kind == "group":

@@ -96,6 +96,8 @@ row sections.intra_iter_deps lower 'schedule: {A: {}, B: {}}
 @' '' 'intra_iter_deps: [[B, A]]'
 row sections.inter_iter_deps lower 'schedule: {A: {}, B: {}}
 @' '' 'inter_iter_deps: [[B, A]]'
+row sections.flags verdict 'threads: {r0.main: [{await: f}]}
+@' '' 'flags: {f: {value: 1}}'
 row sections.streams lower 'schedule: {A: {}, B: {stream: s}}
 @' '' 'streams: {s: {legacy: true}}'
 row sections.buffers verdict 'schedule: {A: {stream: a, writes: [x]}, B: {stream: b, writes: [x]}}
@@ -640,6 +642,18 @@ op WAIT_FLAG.stream lower '{wait_flag: a}' '{wait_flag: a, stream: s}'
 op WAIT_FLAG.device lower '{wait_flag: a}' '{wait_flag: a, device: 1}'
 op WAIT_FLAG.host_time predict '{wait_flag: a}' '{wait_flag: a, host_time: 9ms}'
 op AWAIT.await lower '{await: a}' '{await: b}'
+for use in "SIGNAL signal value add" "WRITE write value add" "AWAIT await at_least equals" "WAIT_FLAG wait_flag at_least equals" \
+    "ACQUIRE acquire count count"; do
+    set -- $use
+    op "$1.$3" lower "{$2: a}" "{$2: a, $3: 2}"
+    [ "$3" = "$4" ] || op "$1.$4" lower "{$2: a}" "{$2: a, $4: 2}"
+done
+op CLEAR.clear lower '{clear: a}' '{clear: b}'
+op ACQUIRE.acquire lower '{acquire: a}' '{acquire: b}'
+row flag.value verdict 'threads: {r0.main: [{await: f}]}
+flags: {f: {@}}' '' 'value: 1'
+row flag.scope lower 'threads: {r0.main: [{repeat: 2, body: [{signal: f}]}]}
+flags: {f: {@}}' '' 'scope: iteration'
 row PUT.put lower 'queues: {q: 1, r: 1}
 threads: {r0.main: [{put: @}]}' q r
 row GET.get lower 'queues: {q: 1, r: 1}

@@ -90,6 +90,30 @@ static void test_shares(void)
           "    body:\n"
           "    - {host: [2ms, 1ms]}\n"
           "    - {launch: k, time: [1ms], host_time: [1us, 2us]}\n");
+    check("flags",
+          "swplan: 1\n"
+          "flags: {f: {value: 2}, g: {scope: iteration}, h: {scope: shared}}\n"
+          "threads: {r0.m: [{signal: f, value: 1}, {await: f, at_least: 0}, {acquire: f, count: 1}, "
+          "{acquire: f, count: 2}, {clear: f}, {repeat: 2, body: [{signal: f, value: iteration+1}, "
+          "{write: f, add: -2}, {await: g}, {wait_flag: f, equals: 2*iteration - 1}, "
+          "{await: f, at_least: 3 * iteration}]}]}\n",
+          "swplan: 1\n"
+          "name: plan\n"
+          "flags: {f: {value: 2}, g: {scope: iteration}, h: {}}\n"
+          "threads:\n"
+          "  r0.m:\n"
+          "  - {signal: f}\n"
+          "  - {await: f, at_least: 0}\n"
+          "  - {acquire: f}\n"
+          "  - {acquire: f, count: 2}\n"
+          "  - {clear: f}\n"
+          "  - repeat: 2\n"
+          "    body:\n"
+          "    - {signal: f, value: iteration + 1}\n"
+          "    - {write: f, add: -2}\n"
+          "    - {await: g}\n"
+          "    - {wait_flag: f, equals: 2 * iteration - 1}\n"
+          "    - {await: f, at_least: 3 * iteration}\n");
     check(
         "shares of operations",
         "swplan: 1\n"

@@ -106,6 +106,12 @@ check "an event that nobody records" warns events.yaml 6:14 \
 check "nor this one, which no other is like" grep -qF '7:28: warning: event "nope" is waited for' "$dir/err"
 check "the verdict counts both" grep -q 'proved but for 2 warnings' "$dir/out"
 
+plan stays.yaml <<'PLAN'
+threads:
+  r0.a: [{repeat: 2, body: [{signal: ready}, {signal: epoch, value: iteration + 1}, {signal: once}]}, {signal: start}]
+  r0.b: [{repeat: 2, body: [{await: ready}, {await: epoch, at_least: iteration + 1}, {await: start}]}, {await: once}]
+PLAN
+check "a flag that stays set in a repeat" warns stays.yaml 3:38 'flag "ready" is set and awaited in a repeat and stays set'
 plan flags.yaml <<'PLAN'
 threads:
   r0.main:

@@ -637,6 +637,7 @@ static void test_repeat(void)
 {
     static const char text[] = "swplan: 1\n"
                                "ranks: 2\n"
+                               "flags: {loaded: {scope: iteration}}\n"
                                "threads:\n"
                                "  r0.loader:\n"
                                "    - {host: 4ms}\n"

@@ -741,8 +741,10 @@ static bool fold_iterate(struct folder *folder, struct host_op *op, int iteratio
         op->host_time_ns = op->host_times->items[iteration];
     if (!is_flag_op(op))
         return true;
-    const char *name =
-        arena_printf(&folder->arena, "%s(%d)", plan->flags.items[op->object], iteration);
+    const char *stem = plan->flags.items[op->object];
+    const char *name = plan_flag_per_iteration(plan, stem)
+                           ? arena_printf(&folder->arena, "%s(%d)", stem, iteration)
+                           : NULL;
     op->object = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
     return op->object >= 0;
 }
