@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "check/stopwatch.h"
+
 enum status finding_open(struct finding *finding, const struct plan *plan, struct arena *arena,
                          struct diag *diag)
 {
@@ -23,9 +25,11 @@ void finding_close(struct finding *finding)
 enum status finding_verify(struct finding *finding, const struct verify_options *options,
                            struct diag *diag)
 {
+    struct verify_options timed = *options;
     assert((size_t)finding->count < sizeof finding->reports / sizeof *finding->reports);
+    timed.limits.until_ns = stopwatch_until(options->limits.time_ns);
     enum status status =
-        verify_plan(finding->plan, options, &finding->reports[finding->count], diag);
+        verify_plan(finding->plan, &timed, &finding->reports[finding->count], diag);
     finding->count += status == STATUS_OK;
     return status;
 }
@@ -35,6 +39,7 @@ enum status finding_repair(struct finding *finding, const struct repair_options 
 {
     struct repair_options wanted = *options;
     bool any = false;
+    wanted.verify.limits.until_ns = stopwatch_until(options->verify.limits.time_ns);
     wanted.driver_count = finding->count;
     for (int d = 0; d < finding->count; d++) {
         wanted.drivers[d] = finding->reports[d].driver;

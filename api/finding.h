@@ -25,7 +25,8 @@ enum status finding_open(struct finding *finding, const struct plan *plan, struc
                          struct diag *diag);
 void finding_close(struct finding *finding);
 
-/* Verify the plan under `options`, which name the driver, as one report more. */
+/* Verify the plan under `options`, which name the driver, as one report more. The time of the limits begins here, as that of
+   finding_repair does there. */
 enum status finding_verify(struct finding *finding, const struct verify_options *options,
                            struct diag *diag);
 

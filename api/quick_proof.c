@@ -39,7 +39,7 @@ static enum status quick_proof_describe(const struct finding *finding, struct ar
     bool always = report->outcome[report->first] == OUTCOME_ALWAYS;
     out->outcome = always && report->first == PROPERTY_DEADLOCK ? QUICK_MUST_HANG : QUICK_VIOLATED;
     snprintf(out->sentence, sizeof out->sentence, "%s, %s: %s", property_key(report->first),
-             always ? "always" : "in some interleavings", report->stories[report->first].sentence);
+             verdict_quantifier(report, report->first), report->stories[report->first].sentence);
     return verdict_print(&style, &view, story);
 }
 

@@ -176,16 +176,15 @@ enum swsim_status swsim_predict(const struct swsim_plan *plan, const struct swsi
 static enum status verify_options_of(struct asking *asking, struct verify_options *out)
 {
     const struct swsim_options *o = &asking->options;
-    *out = (struct verify_options){
-        .program = {.iterations = o->iterations ? o->iterations : -1,
-                    .ranks = o->ranks,
-                    .max_depth = o->max_depth},
-        .faults = o->faults,
-        .limits = {.states = (uint64_t)o->limit_states,
-                   .mem_bytes = (size_t)o->limit_bytes,
-                   .until_ns = o->limit_ns ? stopwatch_until(o->limit_ns) : 0},
-        .threads = o->threads,
-        .interrupted = &asking->asked->interrupted};
+    *out = (struct verify_options){.program = {.iterations = o->iterations ? o->iterations : -1,
+                                               .ranks = o->ranks,
+                                               .max_depth = o->max_depth},
+                                   .faults = o->faults,
+                                   .limits = {.states = (uint64_t)o->limit_states,
+                                              .mem_bytes = (size_t)o->limit_bytes,
+                                              .time_ns = o->limit_ns},
+                                   .threads = o->threads,
+                                   .interrupted = &asking->asked->interrupted};
     return o->properties ? option_properties(asking_reader(asking), o->properties, &out->properties)
                          : STATUS_OK;
 }

@@ -323,6 +323,25 @@ static void print_repair(const struct verdict_style *style, const struct verdict
     }
 }
 
+const char *verdict_quantifier(const struct verify_report *report, enum property property)
+{
+    if (report->outcome[property] == OUTCOME_ALWAYS)
+        return "always";
+    return report->maybe_always & 1u << property
+               ? "in some interleavings or all (the search for one without it was cut short)"
+               : "in some interleavings";
+}
+
+/* The properties of which "some" may be "always". */
+static void write_maybe_always(const struct verify_report *report, struct json *json)
+{
+    json_begin_array_at(json, "maybe_always");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (report->outcome[p] == OUTCOME_SOME && report->maybe_always & 1u << p)
+            json_string(json, property_key((enum property)p));
+    json_end_array(json);
+}
+
 enum status verdict_print(const struct verdict_style *style, const struct verdict_view *view,
                           FILE *out)
 {
@@ -331,7 +350,7 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (verdict_is_violated(report->outcome[p]))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
-                    report->outcome[p] == OUTCOME_ALWAYS ? "always" : "in some interleavings",
+                    verdict_quantifier(report, (enum property)p),
                     report->stories[p].sentence);
     if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0) {
         /* Of a violation: the job may have had an order that the plan lacks. */
@@ -491,6 +510,7 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_double(json, "seconds", report->seconds);
     json_put_int(json, "peak_bytes", (int64_t)report->peak_bytes);
     json_put_string(json, "limit", report->limit);
+    write_maybe_always(report, json);
     json_put_string(json, "hidden", report->verdict == VERDICT_UNDECIDED ? report->hidden : NULL);
     json_put_string(json, "violation", violated ? property_key(report->first) : NULL);
     json_put_string(json, "sentence", story->sentence);

@@ -25,8 +25,9 @@ struct search_limits {
     uint64_t steps;        /* transitions; 0: none */
     uint64_t steps_behind; /* transitions after that of the first violation; 0: none */
     size_t mem_bytes;      /* 0: the default, SEARCH_DEFAULT_MEMORY */
-    int64_t until_ns; /* a point of time, by stopwatch_now_ns, that all searches of a command share;
-                         0: none */
+    int64_t
+        until_ns; /* a point of time, by stopwatch_now_ns, that all searches for a verdict share; 0: none */
+    int64_t time_ns; /* from which until_ns is made anew for each plan and driver; 0: none */
 };
 #define SEARCH_DEFAULT_MEMORY ((size_t)2 << 30)
 

@@ -30,10 +30,10 @@ static inline int64_t stopwatch_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The point of time so long from now; 0: none, for a limit that no process lives to see. */
+/* The point of time so long from now; 0: none, for no limit and for one that no process lives to see. */
 static inline int64_t stopwatch_until(int64_t limit_ns)
 {
-    return limit_ns > INT64_MAX / 2 ? 0 : stopwatch_now_ns() + limit_ns;
+    return limit_ns == 0 || limit_ns > INT64_MAX / 2 ? 0 : stopwatch_now_ns() + limit_ns;
 }
 
 /* The earlier of two points of time; 0 is none. */

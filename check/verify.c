@@ -220,15 +220,16 @@ static bool data_are_open(const struct program *program)
     return open;
 }
 
-/* Is there a run that avoids the violation? "Some" if the search for one reaches a limit. A bitstate
+/* Is there a run that avoids the violation? "Some" if the search for one reaches a limit, and then *open. A bitstate
    search has too many states for it. A mismatch may end a run before the violation in one order of
    independent steps and not in another, so where there is one reduction cannot answer. */
 static enum status verify_always_or_some(const struct program *program,
                                          const struct search_options *common, bool mismatches,
-                                         enum property property, enum outcome *out,
+                                         enum property property, enum outcome *out, bool *open,
                                          struct diag *diag)
 {
     *out = OUTCOME_SOME;
+    *open = true;
     if (common->bitstate_bytes)
         return STATUS_OK;
     struct search_options search = *common;
@@ -247,6 +248,7 @@ static enum status verify_always_or_some(const struct program *program,
     if (status != STATUS_OK)
         return status;
     *out = result.complete && !result.avoided ? OUTCOME_ALWAYS : OUTCOME_SOME;
+    *open = !result.complete && !result.avoided;
     search_result_fini(&result);
     return STATUS_OK;
 }
@@ -293,11 +295,13 @@ static enum status explain_findings(const struct program *program,
     for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {
         enum property property = (enum property)p;
         enum outcome outcome = OUTCOME_SOME;
+        bool open;
         if (!(found & 1u << p))
             continue;
         status = verify_always_or_some(program, common, result->found & BIT(MISMATCH), property,
-                                       &outcome, diag);
+                                       &outcome, &open, diag);
         verify_add_violation(report, property, outcome, false);
+        report->maybe_always |= open ? 1u << p : 0;
         if (status == STATUS_OK && !any_witness)
             status =
                 shorten_path(program, common, property, &budget, &result->witness[property], diag);
@@ -318,6 +322,7 @@ static enum status find_suspects(const struct program *program, unsigned asked,
         if (!(found & 1u << p))
             continue;
         verify_add_violation(report, (enum property)p, OUTCOME_SOME, false);
+        report->maybe_always |= 1u << p;
         return suspects_find(program, report->first, &result->witness[p], &report->arena,
                              &report->suspects, diag);
     }
@@ -405,6 +410,7 @@ static void verify_add_part(struct verify_report *whole, const struct verify_rep
             whole->stories[p] = part->stories[p];
         whole->outcome[p] = verify_worse(whole->outcome[p], part->outcome[p]);
     }
+    whole->maybe_always |= part->maybe_always;
     if (first) {
         whole->first = part->first;
         whole->suspects = part->suspects;
@@ -561,6 +567,7 @@ static enum status tell_found(const struct verification *v, const struct program
 {
     struct verify_report *report = v->report;
     verify_add_violation(report, property, run->alone ? OUTCOME_ALWAYS : OUTCOME_SOME, true);
+    report->maybe_always |= run->alone ? 0 : 1u << property;
     if (v->options->quick)
         return suspects_find(program, property, &run->path[property], &report->arena,
                              &report->suspects, v->diag);

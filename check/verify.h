@@ -54,8 +54,11 @@ struct verify_report {
     unsigned asked;                       /* bits of the properties */
     struct story stories[PROPERTY_COUNT]; /* of the violated ones */
     struct suspects suspects;             /* of `first`; only if `quick` */
-    enum property first;          /* the violation to show first; only if verdict is VIOLATED */
-    const char *limit;            /* why it is undecided, NULL otherwise */
+    enum property first; /* the violation to show first; only if verdict is VIOLATED */
+    const char *limit;   /* why it is undecided, NULL otherwise */
+    unsigned
+        maybe_always; /* bits of properties with OUTCOME_SOME: no run that avoids the violation was found, and the
+                                     search for one did not end */
     const char *hidden;           /* why it is undecided though no limit was reached, else NULL */
     bool bitstate;                /* undecided only because it was a bitstate search */
     bool no_memory;               /* the system had no more memory: there is a message in diag */

@@ -102,7 +102,7 @@ static enum status write_one(struct app *app, const struct plan *plan,
                              const struct verify_options *options,
                              const struct verify_report *report, FILE *out)
 {
-    struct search_watch watch = {.until_ns = options->limits.until_ns,
+    struct search_watch watch = {.until_ns = stopwatch_until(options->limits.time_ns),
                                  .interrupted = options->interrupted};
     struct program_options program = options->program;
     unsigned proved = proved_properties(report);
@@ -174,7 +174,7 @@ struct verify_request {
 
 /* ---- options that are lists ------------------------------------------------------------------ */
 
-/* "states=N,mem=SIZE,time=DURATION", any of them. The time of the command begins here. */
+/* "states=N,mem=SIZE,time=DURATION", any of them. */
 static enum status cmd_verify_parse_limit(struct option_reader reader, const char *key,
                                           const char *value, void *context)
 {
@@ -191,8 +191,7 @@ static enum status cmd_verify_parse_limit(struct option_reader reader, const cha
     if (strcmp(key, "mem") == 0 && units_parse_bytes(value, &number, &what))
         limits->mem_bytes = (size_t)number;
     else if (strcmp(key, "time") == 0)
-        limits->until_ns =
-            units_parse_time(value, &time_ns, &what) ? stopwatch_now_ns() + time_ns : 0;
+        limits->time_ns = units_parse_time(value, &time_ns, &what) ? (time_ns ? time_ns : 1) : 0;
     else if (!what)
         return diag_error(reader.diag, STATUS_USAGE,
                           "--limit: found '%s', expected states=N, mem=SIZE or time=DURATION", key);

@@ -129,6 +129,27 @@ check "a race that a hang may forestall is not always there" \
     says "race, in some interleavings" "$SWSIM" verify "$dir/never_there.yaml"
 check "the hang is" says "deadlock, always" "$SWSIM" verify "$dir/never_there.yaml"
 
+# Whether every run violates a property is another search, and a limit may end it.
+cat >"$dir/many.yaml" <<'EOF'
+swplan: 1
+threads:
+  r0.a: [{host: 1us, writes: [x]}, {host: 1us}, {host: 1us}, {host: 1us}]
+  r0.b: [{host: 1us, writes: [x]}, {host: 1us}, {host: 1us}, {host: 1us}]
+  r0.c: [{host: 1us}, {host: 1us}, {host: 1us}]
+EOF
+few() { says "$1" "$SWSIM" verify --no-fix --no-reduction --limit=states=12 ${2-} "$dir/many.yaml"; }
+check "a quantifier that a limit cuts short says so" few 'race, in some interleavings or all'
+check "also in JSON" few '"maybe_always":\["race"\]' --json
+check "one that is decided does not" says "race, always" "$SWSIM" verify --no-fix --no-reduction "$dir/many.yaml"
+check "in JSON neither" says '"maybe_always":\[\]' "$SWSIM" verify --json --no-fix --no-reduction "$dir/many.yaml"
+one_by_one()
+{
+    "$SWSIM" verify -q --no-fix --no-reduction --limit=time=200ms "$plans/reference/sparse_dist.yaml" "$dir/many.yaml" >"$dir/timed"
+    cat "$dir/timed"
+    [ "$(grep -c 'limit reached: time' "$dir/timed")" -eq 2 ] && grep -q "race, always" "$dir/timed"
+}
+check "the time of a limit is that of each plan and driver" one_by_one
+
 # The size of a schedule hides nothing: a pass before the receive of its input.
 for m in 8 32 64 128 512; do
     "$SWSIM" generate 1f1b -p 8 -m $m --comms | sed 's/ 1RECV_F3 \(.*\)1F3 / 1F3 1RECV_F3 \1/' >"$dir/late$m.yaml"
