@@ -364,8 +364,8 @@ static bool has_resources(const struct program *p, int32_t *c, int rank, const s
 }
 
 /* Has the flag the value that the operation waits for? */
-static bool flag_suffices(const struct program *p, int32_t *c, const struct op *op,
-                          int64_t iteration)
+static bool machine_flag_suffices(const struct program *p, int32_t *c, const struct op *op,
+                                  int64_t iteration)
 {
     const int32_t value = flag_cells(p, c, instance_of(p, op, iteration))[FLAG_VALUE];
     return op->flag_rule == FLAG_EQUALS ? value == op->value : value >= op->value;
@@ -375,7 +375,7 @@ static bool flag_suffices(const struct program *p, int32_t *c, const struct op *
 static bool has_what_it_takes(const struct program *p, int32_t *c, const struct op *op,
                               int64_t iteration)
 {
-    return op->kind != OP_WAIT_FLAG || flag_suffices(p, c, op, iteration);
+    return op->kind != OP_WAIT_FLAG || machine_flag_suffices(p, c, op, iteration);
 }
 
 bool machine_can_start(const struct program *p, int32_t *c, int stream)
@@ -771,7 +771,8 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_SYNC: return can_sync(p, c, thread, op, iteration);
     case OP_AWAIT:
     case OP_ACQUIRE:
-        return !dependence_applies(p, c, rank, op, iteration) || flag_suffices(p, c, op, iteration);
+        return !dependence_applies(p, c, rank, op, iteration) ||
+               machine_flag_suffices(p, c, op, iteration);
     case OP_PUT: return c[p->at.queues + op->object] < p->queue_caps[op->object];
     case OP_GET: return c[p->at.queues + op->object] > 0;
     case OP_LOCK: return c[p->at.locks + op->object] == 0;

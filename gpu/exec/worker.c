@@ -67,14 +67,14 @@ static bool depends_always(const struct run *run, const struct op *op)
 }
 
 /* Has the flag the value that the operation waits for? */
-static bool flag_suffices(const struct run *run, const struct op *op, int64_t iteration)
+static bool worker_flag_suffices(const struct run *run, const struct op *op, int64_t iteration)
 {
     const int value = atomic_load(&run->flags[run_instance(run, op, iteration)]);
     return op->flag_rule == FLAG_EQUALS ? value == op->value : value >= op->value;
 }
 
 /* With the lock held. */
-static void change_flag(struct run *run, const struct op *op, int64_t iteration)
+static void worker_change_flag(struct run *run, const struct op *op, int64_t iteration)
 {
     atomic_int *flag = &run->flags[run_instance(run, op, iteration)];
     int value = op->value;
@@ -84,9 +84,10 @@ static void change_flag(struct run *run, const struct op *op, int64_t iteration)
     run_wake(run, flag);
 }
 
-static bool flag_lets_pass(const struct run *run, int rank, const struct op *op, int64_t iteration)
+static bool worker_flag_lets_pass(const struct run *run, int rank, const struct op *op,
+                                  int64_t iteration)
 {
-    return !depends(run, rank, op, iteration) || flag_suffices(run, op, iteration);
+    return !depends(run, rank, op, iteration) || worker_flag_suffices(run, op, iteration);
 }
 
 /* The flag was set at the first look, without the lock: it was some time from before the look until now. */
@@ -109,14 +110,14 @@ static bool worker_await_flag(struct run_thread *self, const struct op *op, int6
     int64_t begin_ns = self->pumped.came_ns ? self->pumped.came_ns : looked_ns;
     bool in_time = true;
     if (depends_always(run, op) && !run->program->flag_counts[op->object] &&
-        flag_suffices(run, op, iteration))
+        worker_flag_suffices(run, op, iteration))
         return !run_stopped(run) && note_look(self, op, iteration, begin_ns, looked_ns);
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && in_time && !flag_lets_pass(run, self->rank, op, iteration))
+    while (!run_stopped(run) && in_time && !worker_flag_lets_pass(run, self->rank, op, iteration))
         in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
     bool done = !run_stopped(run) && in_time;
     if (done && op->kind == OP_ACQUIRE)
-        change_flag(run, op, iteration);
+        worker_change_flag(run, op, iteration);
     done = done && worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
     run_unlock(run);
     return in_time ? done : waited_too_long(self, op, iteration);
@@ -127,7 +128,7 @@ static bool set_flag(struct run_thread *self, const struct op *op, int64_t itera
 {
     struct run *run = self->run;
     int64_t now_ns = run_step_ns(self);
-    change_flag(run, op, iteration);
+    worker_change_flag(run, op, iteration);
     return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
@@ -145,7 +146,7 @@ static void worker_write(void *arg)
     const struct run_op *step = arg;
     struct run *run = step->thread->run;
     pthread_mutex_lock(&run->lock);
-    change_flag(run, &run->program->ops[step - run->ops], step->body);
+    worker_change_flag(run, &run->program->ops[step - run->ops], step->body);
     run_unlock(run);
 }
 
@@ -160,11 +161,11 @@ static void worker_wait_flag(void *arg)
     const struct op *op = &run->program->ops[step - run->ops];
     const int64_t deadline_ns = wait_deadline(run);
     for (int64_t pause_ns = FIRST_LOOK_NS;
-         !flag_suffices(run, op, step->body) && !run_stopped(run);) {
+         !worker_flag_suffices(run, op, step->body) && !run_stopped(run);) {
         nanosleep(&(struct timespec){0, (long)pause_ns}, NULL);
         pause_ns = pause_ns < LAST_LOOK_NS ? 2 * pause_ns : LAST_LOOK_NS;
         if (run->config.wait_ns && run_now(run) > deadline_ns &&
-            !flag_suffices(run, op, step->body)) {
+            !worker_flag_suffices(run, op, step->body)) {
             waited_too_long(step->thread, op, step->body);
             return;
         }
@@ -643,7 +644,7 @@ static bool others_allow(const struct run_thread *self, const struct op *op, int
     if (op_waits(op->kind) != WAITS_THREADS)
         return true;
     return op_operand(op->kind) == OPERAND_FLAG
-               ? flag_lets_pass(self->run, self->rank, op, iteration)
+               ? worker_flag_lets_pass(self->run, self->rank, op, iteration)
                : may_proceed(self, op);
 }
 

@@ -252,7 +252,7 @@ static enum status name_flags(struct lowering *lowering)
 }
 
 /* The value with which `flags:` says that the flag of the plan begins. */
-static int begins_with(const struct plan *plan, const char *name)
+static int derive_flag_begin(const struct plan *plan, const char *name)
 {
     for (size_t i = 0; i < plan->flag_spec_count; i++) {
         const struct flag_spec *spec = &plan->flag_specs[i];
@@ -280,7 +280,7 @@ static enum status derive_flag_values(struct lowering *lowering)
     int64_t *most = calloc(count + 1, sizeof *most);
     enum status status = program->flag_begins && most ? STATUS_OK : diag_no_memory(lowering->diag);
     for (size_t i = 0; status == STATUS_OK && i < count && i < lowering->plan->flags.count; i++) {
-        program->flag_begins[i] = begins_with(lowering->plan, program->flag_names[i]);
+        program->flag_begins[i] = derive_flag_begin(lowering->plan, program->flag_names[i]);
         program->flag_counts[i] = program->flag_begins[i] != 0;
         most[i] = program->flag_begins[i];
     }
