@@ -102,14 +102,6 @@ static void print_outcome(enum replayed_outcome outcome, FILE *out)
     fprintf(out, "  replay      %s\n", sentences[outcome]);
 }
 
-static void print_witness_blocked(const struct replayed *replayed, FILE *out)
-{
-    const struct trace_witness *witness = replayed->witness;
-    fputs("\n  the witness says:\n", out);
-    for (size_t i = 0; i < witness->blocked_count; i++)
-        fprintf(out, "    %s  %s\n", witness->blocked[i].agent, witness->blocked[i].waits_for);
-}
-
 static int replayed_agent_width(const struct runtime_result *result)
 {
     int width = 0;
@@ -154,8 +146,12 @@ void replayed_print(const struct replayed *replayed, FILE *out)
                                                                : "DIFFERENT from");
     print_outcome(outcome, out);
     replayed_print_blocked(replayed, out);
-    if (outcome == REPLAYED_OTHER_HANG || outcome == REPLAYED_NO_HANG)
-        print_witness_blocked(replayed, out);
+    if (outcome == REPLAYED_OTHER_HANG || outcome == REPLAYED_NO_HANG) {
+        const struct trace_witness *witness = replayed->witness;
+        fputs("\n  the witness says:\n", out);
+        for (size_t i = 0; i < witness->blocked_count; i++)
+            fprintf(out, "    %s  %s\n", witness->blocked[i].agent, witness->blocked[i].waits_for);
+    }
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

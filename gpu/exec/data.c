@@ -84,18 +84,6 @@ static int64_t wanted_bytes(const struct program *p, const struct part *part, bo
     return bytes;
 }
 
-static void size_parts(struct run *run)
-{
-    const struct program *p = run->program;
-    bool all_zero = true;
-    for (size_t i = 0; i < p->part_count; i++)
-        all_zero = all_zero && p->parts[i].bytes == 0;
-    for (size_t i = 0; i < p->part_count; i++) {
-        int64_t bytes = wanted_bytes(p, &p->parts[i], all_zero);
-        run->part_bytes[i] = bytes ? cap_bytes(run, bytes) : DIGEST_BYTES;
-    }
-}
-
 static int members(const struct run *run, const struct op *op)
 {
     return run->program->comms[op->comm].count;
@@ -148,16 +136,6 @@ struct needs data_needs(const struct run *run, const struct op *op)
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-static void note_cut(struct run *run, struct diag *diag)
-{
-    const struct program *p = run->program;
-    for (int b = 0; b < p->buffer_count / p->ranks; b++)
-        if (p->buffers[b].bytes > RUNTIME_HOST_BUFFER_BYTES)
-            diag_note(diag, "buffer %s: the host device uses %d MiB of its %lld",
-                      p->buffers[b].name, RUNTIME_HOST_BUFFER_BYTES >> 20,
-                      (long long)(p->buffers[b].bytes >> 20));
-}
-
 /* A run gives CPU work its time and nothing else, on each device; a function of the program does what it does. */
 static void note_cpu_accesses(const struct run *run, struct diag *diag)
 {
@@ -188,8 +166,13 @@ static void prepare_ops(struct run *run, struct diag *diag)
     }
     if (!run_is_timed(run))
         return; /* the reference of a run that has said it */
-    if (cuts_buffers(run))
-        note_cut(run, diag);
+    if (cuts_buffers(run)) {
+        for (int b = 0; b < p->buffer_count / p->ranks; b++)
+            if (p->buffers[b].bytes > RUNTIME_HOST_BUFFER_BYTES)
+                diag_note(diag, "buffer %s: the host device uses %d MiB of its %lld",
+                          p->buffers[b].name, RUNTIME_HOST_BUFFER_BYTES >> 20,
+                          (long long)(p->buffers[b].bytes >> 20));
+    }
     if (cut)
         diag_note(diag, "kernels are cut to sizes that the host device can bear");
     if (other_type)
@@ -317,7 +300,13 @@ enum status data_open(struct run *run, struct diag *diag)
         run->config.instances = p->tasks == 0                               ? 1
                                 : p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth
                                                                             : p->window;
-    size_parts(run);
+    bool all_zero = true;
+    for (size_t i = 0; i < p->part_count; i++)
+        all_zero = all_zero && p->parts[i].bytes == 0;
+    for (size_t i = 0; i < p->part_count; i++) {
+        int64_t bytes = wanted_bytes(p, &p->parts[i], all_zero);
+        run->part_bytes[i] = bytes ? cap_bytes(run, bytes) : DIGEST_BYTES;
+    }
     prepare_ops(run, diag);
     size_buffers(run);
     enum status status = open_buffers(run, diag);

@@ -607,40 +607,26 @@ static void keep_violations(struct replay *replay, const struct effect *effect)
     }
 }
 
-/* The other members' streams have the end of this collective behind them in the machine. */
-static void count_off_members(struct replay *replay, int comm, int except)
-{
-    const struct program *p = replay->program;
-    for (int s = 0; s < p->stream_count; s++) {
-        int64_t iteration;
-        int op = machine_current_op(p, replay->state, program_stream_agent(p, s), &iteration);
-        if (s != except && op >= 0 && p->ops[op].comm == comm &&
-            machine_stream_running(p, replay->state, s))
-            replay->ended[s]++;
-    }
-}
-
 static void do_step(struct replay *replay, const struct replay_step *step, int agent)
 {
     const struct program *p = replay->program;
     struct transition transition = {.agent = agent};
     struct effect effect;
-    if (p->agents[agent].kind == AGENT_COMM)
-        count_off_members(replay, p->agents[agent].index, p->agents[step->agent].index);
+    if (p->agents[agent].kind == AGENT_COMM) {
+        /* The other members' streams have the end of this collective behind them in the machine. */
+        for (int s = 0; s < p->stream_count; s++) {
+            int64_t iteration;
+            int op = machine_current_op(p, replay->state, program_stream_agent(p, s), &iteration);
+            if (s != p->agents[step->agent].index && op >= 0 &&
+                p->ops[op].comm == p->agents[agent].index &&
+                machine_stream_running(p, replay->state, s))
+                replay->ended[s]++;
+        }
+    }
     machine_step(p, replay->state, transition, &effect);
     keep_violations(replay, &effect);
     replay->stale |= effect.stale;
     replay_observe(replay, step);
-}
-
-/* A period without a new iteration is the first sign that the data has ended, or that the run is to end. */
-static void notice_end_of_data(struct replay *replay, const struct replay_step *step)
-{
-    const struct program *p = replay->program;
-    int rank = p->agents[step->agent].rank;
-    if (step->kind == REPLAY_ENQUEUE && machine_admits_next(p, replay->state, rank) &&
-        machine_admitted(p, replay->state, rank) == step->iteration)
-        machine_end_data(p, replay->state, rank, step->iteration);
 }
 
 static bool try_step(struct replay *replay, const struct replay_step *step)
@@ -658,7 +644,11 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     }
     if (finish && p->ops[step->op].kind == OP_COLLECTIVE)
         agent = program_comm_agent(p, p->ops[step->op].comm);
-    notice_end_of_data(replay, step);
+    /* A period without a new iteration is the first sign that the data has ended, or that the run is to end. */
+    int rank = p->agents[step->agent].rank;
+    if (step->kind == REPLAY_ENQUEUE && machine_admits_next(p, replay->state, rank) &&
+        machine_admitted(p, replay->state, rank) == step->iteration)
+        machine_end_data(p, replay->state, rank, step->iteration);
     if (!replay_agrees(replay, step) || machine_agent_enabled(p, replay->state, agent) == 0)
         return false;
     replay_choose(replay, step);

@@ -408,25 +408,19 @@ static void mark_everything(struct simulation *sim)
 
 /* ---- pipeline form --------------------------------------------------------------------------- */
 
-static void prepare_find_task(struct simulation *sim, int rank, int task)
-{
-    const struct program *p = sim->program;
-    const struct body *body = &p->bodies[rank * p->tasks + task];
-    for (int i = body->first; i < body->first + body->count; i++) {
-        if (op_is_stream_work(p->ops[i].kind))
-            sim->pipeline.task_pushes[task] = true;
-        if (program_records_task(&p->ops[i]))
-            sim->pipeline.task_streams[rank * p->tasks + task] = p->ops[i].stream;
-    }
-}
-
 static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
 {
     struct pipeline_notes *pipeline = &sim->pipeline;
     const struct program *p = sim->program;
     for (int rank = 0; rank < p->ranks; rank++)
         for (int k = 0; k < p->tasks; k++) {
-            prepare_find_task(sim, rank, k);
+            const struct body *body = &p->bodies[rank * p->tasks + k];
+            for (int i = body->first; i < body->first + body->count; i++) {
+                if (op_is_stream_work(p->ops[i].kind))
+                    sim->pipeline.task_pushes[k] = true;
+                if (program_records_task(&p->ops[i]))
+                    sim->pipeline.task_streams[rank * p->tasks + k] = p->ops[i].stream;
+            }
             pipeline->task_positions[rank * p->tasks + p->order[rank][k]] = k;
         }
     list_stream_tasks(sim);

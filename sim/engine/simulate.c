@@ -368,17 +368,6 @@ static void note_push(struct simulation *sim, int thread, const struct op *op)
             sim->host.pushers[i].next++;
 }
 
-/* The end of a submission lets the driver go on, and under data-flow the workers that it fires. */
-static void wake_fired(struct simulation *sim, int rank, int task)
-{
-    const struct program *p = sim->program;
-    const struct edge_list *fires = &p->fires[task];
-    simulation_mark(sim, program_thread_agent(p, p->driver_thread[rank]));
-    for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
-        simulation_mark(sim,
-                        program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
-}
-
 /* Streams whose heads wait for an object that is given by a step of another agent. */
 static void mark_waiting_streams(struct simulation *sim, int object)
 {
@@ -398,9 +387,15 @@ static void wake_helped(struct simulation *sim, int thread, const struct op *op)
     const int object = op_helped(p, op, thread), rank = p->threads[thread].rank;
     if (object < 0)
         return;
-    if (op_operand(op->kind) == OPERAND_SUBMISSION)
-        wake_fired(sim, rank, op->task);
-    else if (p->tasks)
+    if (op_operand(op->kind) == OPERAND_SUBMISSION) {
+        /* The end of a submission lets the driver go on, and under data-flow the workers that it fires. */
+        int task = op->task;
+        const struct edge_list *fires = &p->fires[task];
+        simulation_mark(sim, program_thread_agent(p, p->driver_thread[rank]));
+        for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
+            simulation_mark(
+                sim, program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
+    } else if (p->tasks)
         simulation_wake(sim, object);
     else if (p->is_crossed || operand_table[op_operand(op->kind)].is_far)
         mark_all_threads(sim);
@@ -816,15 +811,6 @@ static enum status note_blocked(struct simulation *sim)
     return STATUS_OK;
 }
 
-static void take_slowdowns(struct simulation *sim)
-{
-    struct simulation_result *result = &sim->result;
-    for (int s = 0; s < result->stream_count; s++)
-        memcpy(result->streams[s].slowed_ns, sharing_of_stream(sim->clocks.sharing, s),
-               sizeof result->streams[s].slowed_ns);
-    result->slowdowns = sharing_take(sim->clocks.sharing);
-}
-
 static bool all_repeated(const struct simulation *sim)
 {
     for (int rank = 0; rank < sim->program->ranks; rank++)
@@ -836,8 +822,12 @@ static bool all_repeated(const struct simulation *sim)
 static void simulate_sum_up(struct simulation *sim)
 {
     struct simulation_result *result = &sim->result;
-    if (sim->clocks.sharing)
-        take_slowdowns(sim);
+    if (sim->clocks.sharing) {
+        for (int s = 0; s < result->stream_count; s++)
+            memcpy(result->streams[s].slowed_ns, sharing_of_stream(sim->clocks.sharing, s),
+                   sizeof result->streams[s].slowed_ns);
+        result->slowdowns = sharing_take(sim->clocks.sharing);
+    }
     result->makespan_ns = sim->now_ns;
     if (sim->program->tasks) {
         iterations_figures(&sim->pipeline.iterations, &result->iteration);

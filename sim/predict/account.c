@@ -76,25 +76,20 @@ static struct account_window window_of(const struct trace_iteration *items, size
     return window;
 }
 
-static void account_find_steps(struct account_builder *builder)
-{
-    const struct trace *trace = builder->trace;
-    SORT(trace->iterations, trace->iteration_count, by_rank_and_number);
-    for (size_t i = 0, next; i < trace->iteration_count; i = next) {
-        for (next = i; next < trace->iteration_count &&
-                       trace->iterations[next].rank == trace->iterations[i].rank;)
-            next++;
-        builder->windows[trace->iterations[i].rank] = window_of(&trace->iterations[i], next - i);
-    }
-}
-
 /* A rank without steps of its own lies in those of the others. */
 static void find_windows(struct account_builder *builder)
 {
     struct account_window whole = {INT64_MAX, INT64_MIN, 1};
     const struct trace *trace = builder->trace;
     if (builder->out->by_steps) {
-        account_find_steps(builder);
+        SORT(trace->iterations, trace->iteration_count, by_rank_and_number);
+        for (size_t i = 0, next; i < trace->iteration_count; i = next) {
+            for (next = i; next < trace->iteration_count &&
+                           trace->iterations[next].rank == trace->iterations[i].rank;)
+                next++;
+            builder->windows[trace->iterations[i].rank] =
+                window_of(&trace->iterations[i], next - i);
+        }
         whole = builder->windows[trace->iterations[0].rank];
     } else {
         trace_range(trace, &whole.start_ns, &whole.end_ns);

@@ -545,17 +545,6 @@ static int64_t thread_end(const struct job_rank *rank, int thread)
     return last_ns;
 }
 
-/* The time up to the first step is none of it, so that a step that is repeated does not have it again. */
-static void add_arrival(struct calls_writer *writer, int thread)
-{
-    const struct job_rank *rank = writer->rank;
-    const int first = rank->first_call[thread];
-    if (rank->stepped && rank->stepper == thread &&
-        (first == rank->first_call[thread + 1] ||
-         rank->calls[first].start_ns >= rank->steps_begin_ns))
-        add_host(writer, rank->steps_begin_ns);
-}
-
 static bool host_calls_write_thread(struct calls_writer *writer, int thread)
 {
     const struct job_rank *rank = writer->rank;
@@ -571,7 +560,12 @@ static bool host_calls_write_thread(struct calls_writer *writer, int thread)
     writer->end_ns = thread_end(rank, thread);
     if (!begin_marks(writer))
         return false;
-    add_arrival(writer, thread);
+    /* The time up to the first step is none of it, so that a step that is repeated does not have it again. */
+    const int first = rank->first_call[thread];
+    if (rank->stepped && rank->stepper == thread &&
+        (first == rank->first_call[thread + 1] ||
+         rank->calls[first].start_ns >= rank->steps_begin_ns))
+        add_host(writer, rank->steps_begin_ns);
     size_t step = 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
         step = mark_steps(writer, step, rank->calls[i].start_ns);
@@ -617,17 +611,6 @@ static void prepare_events(struct calls_writer *writer)
             writer->event[i] = host_calls_named(writer, &writer->job->plan.events, "e", next++);
 }
 
-static void prepare_followers(struct calls_writer *writer)
-{
-    const struct job_rank *rank = writer->rank;
-    for (size_t s = 0; s < rank->stream_count; s++)
-        for (int i = 1; i < rank->streams[s].count; i++) {
-            const int *work = &rank->by_stream[rank->streams[s].first + i];
-            if (rank->works[work[0]].call < 0)
-                writer->follower[work[-1]] = work[0];
-        }
-}
-
 static int *filled(size_t count, int value)
 {
     int *items = malloc((count + 1) * sizeof *items);
@@ -658,7 +641,12 @@ static bool host_calls_write_rank(struct calls_writer *writer)
               handoffs_find(rank, writer->evidence, &writer->handoffs) &&
               (!rank->is_host || innermost_find(writer->job, rank, &writer->innermost));
     if (ok) {
-        prepare_followers(writer);
+        for (size_t s = 0; s < rank->stream_count; s++)
+            for (int i = 1; i < rank->streams[s].count; i++) {
+                const int *work = &rank->by_stream[rank->streams[s].first + i];
+                if (rank->works[work[0]].call < 0)
+                    writer->follower[work[-1]] = work[0];
+            }
         prepare_events(writer);
         /* Flags for the calls that others wait for. */
         int next = (int)writer->job->plan.flags.count;

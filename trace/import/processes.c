@@ -69,18 +69,6 @@ static int processes_nearest(const struct splitter *splitter, int64_t correlatio
     return found >= 0 && correlation > 0 ? splitter->pid_of[rank->calls[found].thread] : -1;
 }
 
-static void vote(struct splitter *splitter)
-{
-    const struct job_rank *rank = processes_source_of(splitter);
-    for (size_t i = 0; i < rank->work_count; i++) {
-        const struct job_work *work = &rank->works[i];
-        const int owner = processes_nearest(splitter, work->correlation, work->place);
-        splitter->owner[i] = owner;
-        if (owner >= 0)
-            splitter->votes[(size_t)work->row * splitter->pids.count + (size_t)owner]++;
-    }
-}
-
 static void count_row(struct splitter *splitter, size_t row)
 {
     const int *votes = &splitter->votes[row * splitter->pids.count];
@@ -125,7 +113,13 @@ static bool processes_find_owners(struct splitter *splitter)
     if (!splitter->keys || !splitter->owner || !splitter->votes || !splitter->winner ||
         !splitter->whole || !splitter->work_count)
         return false;
-    vote(splitter);
+    for (size_t i = 0; i < rank->work_count; i++) {
+        const struct job_work *work = &rank->works[i];
+        const int owner = processes_nearest(splitter, work->correlation, work->place);
+        splitter->owner[i] = owner;
+        if (owner >= 0)
+            splitter->votes[(size_t)work->row * splitter->pids.count + (size_t)owner]++;
+    }
     processes_settle(splitter);
     return true;
 }
