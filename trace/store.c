@@ -14,6 +14,7 @@
  */
 #include "store.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -409,8 +410,21 @@ const struct batch_kind batch_kinds[BATCH_TABLES] = {
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* What is true between two calls: outside a transaction no run is known to be there and no ids of spans are ours. */
+static void store_check(const struct store *store)
+{
+    assert(!(store->failed && store->in_transaction));
+    assert(store->in_transaction || store->failed || (store->run == 0 && store->next_span == 0));
+    for (int table = 0; table < BATCH_TABLES; table++) {
+        assert(store->batches[table].rows >= 0 && store->batches[table].rows < BATCH_ROWS);
+        assert(store->batches[table].used <= sizeof store->batches[table].text);
+    }
+    (void)store;
+}
+
 static enum status report_failure(const struct store *store, struct diag *diag)
 {
+    assert(store->failed);
     if (store->failure.count == 0)
         return diag_no_memory(diag);
     return diag_error(diag, store->failed_status, "%s", store->failure.messages[0].text);
@@ -446,7 +460,9 @@ static enum status store_commit(struct store *store, struct diag *diag)
 enum status store_flush(struct store *store, struct diag *diag)
 {
     enum status status = store->failed ? STATUS_OK : sql_flush_batches(store, diag);
-    return status ? status : store_commit(store, diag);
+    status = status ? status : store_commit(store, diag);
+    store_check(store);
+    return status;
 }
 
 static enum status refuse_row(struct store *store, int64_t run, struct diag *diag)
@@ -478,6 +494,7 @@ static enum status store_check_run(struct store *store, int64_t run, struct diag
 
 static enum status store_begin(struct store *store, struct diag *diag)
 {
+    store_check(store);
     if (store->failed)
         return report_failure(store, diag);
     if (!store->in_transaction && !sql_execute(store, STATEMENT_BEGIN, NULL))

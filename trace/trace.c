@@ -125,6 +125,7 @@ int trace_add_agent(struct trace *trace, int rank, enum trace_agent_kind kind, c
     struct trace_agent agent = {rank, kind, name, position};
     if (!trace_own(trace, &agent.name) || !GROW(trace, agent))
         return -1;
+    assert(rank >= 0);
     trace->agents[trace->agent_count] = agent;
     return (int)trace->agent_count++;
 }

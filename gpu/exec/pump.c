@@ -68,6 +68,7 @@ static enum status open_marks(struct run *run, struct run_thread *worker, struct
 {
     int count = stream_count(run, worker);
     enum status status = STATUS_OK;
+    assert(!worker->pumped.marks && count > 0);
     worker->pumped.marks = calloc((size_t)count, sizeof(struct device_event *));
     if (!worker->pumped.marks)
         return diag_no_memory(diag);
@@ -103,6 +104,7 @@ void pump_begin(struct run *run)
 {
     const struct run_functions *functions = run->config.functions;
     for (struct run_thread *w = worker_after(run, NULL); w; w = worker_after(run, w)) {
+        assert(!w->started && !w->pumped.begun && !w->pumped.in_instance);
         w->loops = true;
         w->pumped.begun = functions->begin_thread(functions->arg, w);
         if (!w->pumped.begun)
@@ -154,6 +156,7 @@ bool pump_rank(struct run *run, int rank)
     while (!run_stopped(run) && pump_take_turns(run, rank))
         moved = true;
     if (moved) {
+        assert(run_now(run) >= begin_ns);
         run->pumped_ns += run_now(run) - begin_ns;
         run->idle_since_ns = 0;
     }

@@ -52,10 +52,36 @@ static void run_wake_thread(struct run_thread *thread)
     run->called = thread;
 }
 
+/* With --enable-checks, under the lock: who is blocked awaits something, who is called is in the list once, and a worker's
+   queue is a ring. */
+static void run_check_threads(const struct run *run)
+{
+#ifdef SWSIM_CHECKS
+    int blocked = 0, called = 0;
+    for (int t = 0; t < run->program->thread_count; t++) {
+        const struct run_thread *thread = &run->threads[t];
+        blocked += thread->awaits != NULL;
+        called += thread->is_called;
+        assert(!thread->is_called || thread->awaits);
+        assert(thread->queue_count >= 0 && thread->queue_count <= thread->queue_cap);
+        assert(thread->queue_first >= 0 && thread->queue_first <= thread->queue_cap);
+    }
+    assert(blocked == run->blocked);
+    for (const struct run_thread *at = run->called; at; at = at->next_called) {
+        assert(at->is_called && at->run == run);
+        called--;
+    }
+    assert(called == 0);
+#else
+    (void)run;
+#endif
+}
+
 /* A thread that is not in the list any more may be woken again at any time: the list is read under the lock. */
 void run_unlock(struct run *run)
 {
     enum { MOST = 16 };
+    run_check_threads(run);
     struct run_thread *called[MOST];
     int count = 0;
     for (; run->called && count < MOST; run->called = run->called->next_called) {
@@ -161,6 +187,7 @@ static bool begin_end(struct run *run, enum status failure, const char *text)
 {
     pthread_mutex_lock(&run->lock);
     bool first = !run->ending;
+    assert(first || !run->failure || run->failure_text[0]); /* the first has said why */
     run->ending = true;
     if (first && failure) {
         run->failure = failure;
@@ -512,6 +539,7 @@ static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t
     int rank = run->threads[thread].rank;
     assert(run_has(run, rank) && run->ranks[rank].handed_out >= 0);
     run->ranks[rank].handed_out++;
+    assert(run->program->threads[thread].kind == THREAD_WORKER && task < run->program->tasks);
     if (!graph_keeps(run, rank, thread, &instance))
         run_give(run, thread, &instance);
 }
@@ -646,6 +674,7 @@ enum status run_start_threads(struct run *run, struct diag *diag)
         if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run_is_driven(run)) ||
             (kind == THREAD_WORKER && run_is_on_caller(run)) || !run_has(run, p->threads[t].rank))
             continue;
+        assert(!run->threads[t].started);
         pthread_mutex_lock(&run->lock);
         failed = quiet_thread_start(&run->threads[t].id, thread_main, &run->threads[t]);
         run->threads[t].started = !failed;

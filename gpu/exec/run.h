@@ -36,6 +36,7 @@
 #ifndef SWSIM_RUN_H
 #define SWSIM_RUN_H
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "machine/policy.h"
@@ -444,6 +445,7 @@ bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t itera
 static inline struct run_in_flight *run_iteration(struct run *run, int rank, int64_t iteration)
 {
     int window = run->program->window;
+    assert(run_has(run, rank) && iteration >= 0);
     return &run->in_flight[rank * window + (int)(iteration % window)];
 }
 
@@ -454,6 +456,7 @@ static inline int run_instance(const struct run *run, const struct op *op, int64
     int slot = op->distance < 0 || program->tasks == 0
                    ? 0
                    : (int)((iteration - op->distance) % run->slots);
+    assert(op->object >= 0 && slot >= 0);
     return op->object * run->slots + slot;
 }
 

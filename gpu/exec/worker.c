@@ -211,6 +211,9 @@ static void worker_pass(struct run_thread *self, const struct op *op)
         run->ranks[self->rank].served++;
         choose_changed(run, self->rank);
     }
+    assert(kind != OPERAND_QUEUE ||
+           (run->queued[op->object] >= 0 &&
+            run->queued[op->object] <= run->program->queue_caps[op->object]));
 }
 
 static bool worker_take_turn(struct run_thread *self, const struct op *op, int64_t iteration)

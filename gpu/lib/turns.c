@@ -70,7 +70,10 @@ static bool ranks_differ(const struct engine *engine)
 static struct feed *feed_of(const struct engine *engine, int rank)
 {
     assert(rank >= engine_first_rank(engine) && rank < engine_end_rank(engine));
-    return &engine->feeds[rank - engine->pipe->first_rank];
+    struct feed *feed = &engine->feeds[rank - engine->pipe->first_rank];
+    assert(feed->begun <= feed->asked && feed->asked - feed->begun <= (int64_t)engine->ahead);
+    assert(!feed->told_end || (feed->ended && feed->asked == feed->begun));
+    return feed;
 }
 
 /* One rank waits for what another one hands out less than a window later, which may wait for a third one so, and so on.
@@ -78,6 +81,7 @@ static struct feed *feed_of(const struct engine *engine, int rank)
 enum status turns_open(struct engine *engine, bool serial, struct diag *diag)
 {
     size_t window = (size_t)engine->program->window, ranks = (size_t)engine->pipe->local_ranks;
+    assert(!engine->feeds && window > 0 && ranks > 0);
     engine->yields = !serial && ranks_differ(engine);
     engine->ahead = window * (engine->yields ? (size_t)engine->pipe->ranks + 1 : 1);
     engine->feeds = calloc(ranks, sizeof *engine->feeds);
@@ -209,17 +213,6 @@ static struct iteration *begin_context(struct engine *engine, int rank, int64_t 
     return iteration;
 }
 
-static void turns_end_data(struct engine *engine, int rank)
-{
-    struct feed *feed = feed_of(engine, rank);
-    assert(!feed->told_end);
-    give_back_rest(engine, rank);
-    feed->ended = feed->told_end = true;
-    drive_end_data(engine_driver(engine, rank));
-    if (engine->pipe->group)
-        group_end_run(engine->pipe->group, feed->begun + (int64_t)engine->ahead);
-}
-
 /* Begin the next iteration's context, if all ranks have data for it. False: the run stopped. */
 static bool fetch_batch(struct engine *engine, int rank, int64_t admitted,
                         const struct swpipe_source *source)
@@ -233,7 +226,12 @@ static bool fetch_batch(struct engine *engine, int rank, int64_t admitted,
     if (engine->pipe->group && !group_hear(engine->pipe->group, &engine->run, admitted, &more))
         return false;
     if (!more) {
-        turns_end_data(engine, rank);
+        assert(!feed->told_end);
+        give_back_rest(engine, rank);
+        feed->ended = feed->told_end = true;
+        drive_end_data(engine_driver(engine, rank));
+        if (engine->pipe->group)
+            group_end_run(engine->pipe->group, feed->begun + (int64_t)engine->ahead);
         return true;
     }
     struct iteration *iteration =

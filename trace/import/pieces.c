@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pieces.c - see pieces.h: pieces in order, and the small ones as part of those in front of them. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "pieces_internal.h"
@@ -90,6 +91,7 @@ static bool add_work_piece(struct piece_search *search, int section, int stream,
     piece->stream = stream;
     piece->first_slot = first;
     piece->slot_count = end - first;
+    assert(first < end && end <= search->slots);
     piece->beside = search->beside[end];
     for (int step = 0; step < search->steps && end - first == 1; step++) {
         const int work = pieces_work_at(search, first, step);
@@ -162,27 +164,18 @@ static bool joins_front(const struct piece_search *search, size_t at)
     return piece->kind == PIECE_HOST || waits_for_front(search, at);
 }
 
-/* `number`: per piece as it was, what it has become. */
-static bool map_works(struct piece_search *search, const int *number)
-{
-    const size_t count = search->rank->work_count;
-    int *of_work = search->out->of_work = pieces_filled(search->arena, count, -1);
-    for (size_t w = 0; of_work && w < count; w++)
-        if (search->slot_of[w] >= 0)
-            of_work[w] = number[search->piece_of[search->slot_of[w]]];
-    return of_work != NULL;
-}
-
 /* Rests and waits become part of the work in front of them, so there are fewer tasks. */
 static bool join_pieces(struct piece_search *search)
 {
     struct pieces *out = search->out;
-    int *number = pieces_filled(search->arena, out->count, -1);
+    int *number =
+        pieces_filled(search->arena, out->count, -1); /* per piece as it was: what it becomes */
     if (!number)
         return false;
     int kept = 0;
     for (size_t i = 0; i < out->count; i++) {
         const bool joined = joins_front(search, i);
+        assert(!joined || i > 0);
         number[i] = joined ? number[i - 1] : kept++;
         if (joined) {
             const struct piece *piece = &out->items[i];
@@ -199,17 +192,24 @@ static bool join_pieces(struct piece_search *search)
     for (size_t i = 0; i < out->count; i++)
         if (i == 0 || number[i] != number[i - 1])
             out->items[number[i]] = out->items[i];
+    const size_t before = out->count;
     out->count = (size_t)kept;
     size_t deps = 0;
     for (size_t i = 0; i < out->dep_count; i++) {
         struct piece_dep dep = out->deps[i];
+        assert((size_t)dep.task < before && (size_t)dep.on < before && dep.distance >= 0);
         dep.task = number[dep.task];
         dep.on = number[dep.on];
         if (dep.task != dep.on || dep.distance > 0)
             out->deps[deps++] = dep;
     }
     out->dep_count = deps;
-    return map_works(search, number);
+    const size_t count = search->rank->work_count;
+    int *of_work = search->out->of_work = pieces_filled(search->arena, count, -1);
+    for (size_t w = 0; of_work && w < count; w++)
+        if (search->slot_of[w] >= 0)
+            of_work[w] = number[search->piece_of[search->slot_of[w]]];
+    return of_work != NULL;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* sections.c - see sections.h: the sequence of most steps, and the table of its sections. */
 #include "sections.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "steps.h"
@@ -78,6 +79,7 @@ static bool add_section(const struct step_search *search, struct sections *out, 
                         int64_t number, size_t k, bool behind)
 {
     struct section *section = &out->items[out->count];
+    assert(out->count < 2 * out->annotation_count + 1); /* the room of sections_build */
     *section = (struct section){unique_name(out, name, search->arena), number};
     size_t kept = 0;
     for (size_t i = 0; i < search->step_count; i++) {
@@ -122,6 +124,7 @@ static void sections_measure(const struct step_search *search, struct sections *
         for (size_t k = 0; k < step->count; k++)
             annotated += step->ranges[k]->end_ns - step->ranges[k]->start_ns;
     }
+    assert(out->step_count > 0 && whole > 0);
     out->period_ns = whole / (int64_t)out->step_count;
     out->annotated = (int)((double)annotated / (double)whole * 1e6);
 }
@@ -253,5 +256,6 @@ bool sections_at(const struct sections *sections, int64_t time_ns, int *step, in
     }
     *step = (int)first;
     *section = low;
+    assert(begin[low] <= time_ns && time_ns < begin[low + 1]);
     return true;
 }

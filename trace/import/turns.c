@@ -2,6 +2,7 @@
 /* turns.c - see turns.h. Copies of all lists, one rank behind the other; indices and times are displaced. */
 #include "turns.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,7 @@ static void copy_works(struct merger *merger, size_t r)
     for (size_t i = 0; i < from->work_count; i++) {
         works[i] = from->works[i];
         works[i].stream = base->stream[works[i].stream];
+        assert(works[i].stream >= 0 && (size_t)works[i].stream < merger->out->rank.stream_count);
         works[i].call += works[i].call >= 0 ? base->call : 0;
         works[i].start_ns += base->later_ns;
         works[i].end_ns += base->later_ns;
@@ -156,6 +158,7 @@ static void copy_orders(struct merger *merger, size_t r, int *filled)
         for (int i = 0; i < from->streams[s].count; i++)
             all->by_stream[all->streams[to].first + filled[to]++] =
                 base->work + from->by_stream[from->streams[s].first + i];
+        assert(filled[to] <= all->streams[to].count);
     }
 }
 
@@ -185,6 +188,7 @@ static void copy_evidence(struct merger *merger, size_t r)
     }
     for (size_t s = 0; s < rank->stream_count; s++)
         ledger_add(&out->streams[base->stream[s]], &from->streams[s]);
+    assert(out->edge_count <= out->edge_cap);
     ledger_add(&out->total, &from->total);
     out->latency_ns += from->latency_ns / (int64_t)merger->job->rank_count;
 }
