@@ -57,12 +57,14 @@ static bool teams_are_apart(const struct program *p, int *flags, int *queues)
     return true;
 }
 
-/* Work that needs more residency slots than there are never starts, nor a wait for a flag that nobody sets. */
+/* Work that needs more residency slots than there are never starts, nor a wait for a flag that nobody sets; what
+   a plan aborts itself does not end as else. */
 static bool work_starts(const struct program *p)
 {
     int slots = p->plan->machine.sm_slots;
     for (size_t i = 0; i < p->op_count; i++)
-        if ((slots && p->ops[i].sm > slots) || op_stream_waits(p->ops[i].kind))
+        if ((slots && p->ops[i].sm > slots) || op_stream_waits(p->ops[i].kind) ||
+            p->ops[i].kind == OP_ABORT)
             return false;
     return true;
 }
@@ -79,7 +81,9 @@ enum status faults_proved_by_structure(const struct program *p, bool lives, bool
     bool allocated = flags && queues;
     if (allocated) {
         int teams = team_count(p);
-        bool told = p->plan->on_failure == ON_FAILURE_ABORT || teams == p->ranks;
+        const enum on_failure rule = p->plan->on_failure;
+        bool told = rule == ON_FAILURE_GROUP_ABORT || teams == p->ranks ||
+                    (rule == ON_FAILURE_ABORT && p->abort_is_plain);
         *proved = told && (teams == 1 || lives) && teams_are_apart(p, flags, queues);
     }
     free(flags);

@@ -277,7 +277,7 @@ static enum status predict_one(struct app *app, const struct predict_request *re
     status = cmd_predict_show(app, request, &prediction, value, base);
     if (request->swept)
         warn_of_violations(app, &prediction);
-    if (status == STATUS_OK && prediction.violated)
+    if (status == STATUS_OK && (prediction.violated || prediction.overrun.limit_ns > 0))
         status = STATUS_VIOLATED;
     if (interrupts_seen()) {
         prediction_fini(&prediction); /* after some replications: no other prediction begins */
@@ -310,7 +310,8 @@ static enum status predict_change(struct app *app, const struct predict_request 
     else if (!app->silent)
         report_what_if_line(out, &row, stdout);
     warn_of_violations(app, out);
-    return status == STATUS_OK && out->violated ? STATUS_VIOLATED : status;
+    return status == STATUS_OK && (out->violated || out->overrun.limit_ns > 0) ? STATUS_VIOLATED
+                                                                               : status;
 }
 
 /* The plan as it is, with each change alone, and with all of them, under the same random numbers. */

@@ -407,7 +407,7 @@ void propose_machine(struct proposer *proposer)
     const struct machine_spec *machine = &proposer->plan->machine;
     propose_limits(proposer);
     int rule = (int)proposer->plan->on_failure;
-    while (proposer->suspects->property == PROPERTY_FAULTS && ++rule <= ON_FAILURE_ABORT)
+    while (proposer->suspects->property == PROPERTY_FAULTS && ++rule <= ON_FAILURE_GROUP_ABORT)
         propose(proposer, (struct edit){.kind = EDIT_ON_FAILURE, .to = rule}, 0, rule);
     propose_eager(proposer);
     if (machine->sm_slots > 0 && !machine->launch_order_implicit)

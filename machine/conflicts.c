@@ -42,6 +42,12 @@
  *     AT_STREAM, and residency slots (uses_of_start). It is not free where it conflicts: a write, whose
  *     start sets a flag, conflicts with every signal and every write of that flag on another stream, and a
  *     wait for a flag starts no sooner than it is set, so its start conflicts with no step.
+ *   - A thread that aborts a communicator conflicts with all that starts on it, on whatever rank, and with the
+ *     completion of its collectives: it makes one impossible and drops what waits for a partner. That a stream finishes an
+ *     operation of a communicator conflicts with no abort: it finishes in the same way matched or aborted, and what is matched
+ *     is not dropped.
+ *   - Starts that take residency slots conflict with each other. A finish gives slots to greedy kernels that run, and what
+ *     is left to those that wait: it leaves no fewer free, and the kernels have the same at last in any order of finishes.
  *   - Finishing device work only enables others. So whatever a pushed operation gives or takes, it does
  *     so at its start.
  *
@@ -203,6 +209,8 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
     const struct agent *desc = &p->agents[agent];
     if (desc->kind == AGENT_STREAM && !stream_cells(p, q.c, desc->index)[STREAM_RUNNING])
         uses_of_start(p, desc->index, head_op(p, q.c, desc->index), add_conflicting, &q);
+    if (desc->kind == AGENT_COMM)
+        uses_of_completion(p, desc->index, add_conflicting, &q);
     if (desc->kind != AGENT_THREAD)
         return;
     const struct op *op = machine_thread_op(p, q.c, desc->index);

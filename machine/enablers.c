@@ -16,6 +16,7 @@
  */
 #include "conflicts.h"
 #include "driver.h"
+#include "failure.h"
 #include "snapshot.h"
 #include "uses.h"
 
@@ -53,6 +54,13 @@ static void enablers_add_comm(const struct enablers_query *q, int comm)
     agent_set_add(q->set, program_comm_agent(q->p, comm));
 }
 
+/* An abort ends what a stream has started on a communicator. */
+static void add_aborters(const struct enablers_query *q, int comm)
+{
+    if (q->p->has_aborts)
+        add_users(q, OBJECT_COMM, comm, WAY_WRITE);
+}
+
 /* ---- a stream must move ---------------------------------------------------------------------- */
 
 static void add_movers(const struct enablers_query *q, int stream)
@@ -68,8 +76,10 @@ static void add_movers(const struct enablers_query *q, int stream)
         int queue = p->streams[stream].hw_queue;
         const int32_t *item = item_cells(p, q->c, stream, 0);
         int awaited = op->kind == OP_WAIT && !wait_is_over(p, q->c, item) ? item[ITEM_A] : -1;
-        if (state[STREAM_RUNNING] && op->kind == OP_COLLECTIVE) {
+        if (state[STREAM_RUNNING] && op->kind == OP_COLLECTIVE &&
+            !failure_is_aborted(p, q->c, op->comm, op->member)) {
             enablers_add_comm(q, op->comm);
+            add_aborters(q, op->comm);
             return;
         }
         if (!state[STREAM_RUNNING] && queue >= 0 && q->c[p->at.hw_queues[queue] + 1] != stream)
@@ -120,6 +130,8 @@ static void group_enablers(const struct enablers_query *q, const struct op *op)
 
 static void running_enablers(const struct enablers_query *q, const struct op *op)
 {
+    if (op->comm >= 0)
+        add_aborters(q, op->comm);
     if (op->kind == OP_COLLECTIVE)
         enablers_add_comm(q, op->comm);
     else if (op->kind == OP_CALLBACK)

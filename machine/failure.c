@@ -42,6 +42,14 @@ static bool rank_can_die(const struct program *p, int32_t *c, int rank)
     return false;
 }
 
+/* An operation of the member has been called and is not over. */
+static bool time_can_run_out(const struct program *p, int32_t *c, int comm, int rank)
+{
+    const int member = p->comms[comm].first_member + program_member(p, comm, rank);
+    const int32_t *cells = c + p->at.members + member * MEMBER_CELLS;
+    return cells[MEMBER_ISSUED] != cells[MEMBER_FINISHED];
+}
+
 bool failure_can_happen(const struct program *p, int32_t *c, const struct fault *fault)
 {
     if (failure_happened(p, c))
@@ -50,6 +58,7 @@ bool failure_can_happen(const struct program *p, int32_t *c, const struct fault 
     case FAULT_TASK: return task_can_fail(p, c, fault->index);
     case FAULT_DATA: return data_can_end(p, c, fault->index);
     case FAULT_RANK: return rank_can_die(p, c, fault->index);
+    case FAULT_TIME: return time_can_run_out(p, c, fault->index, fault->rank);
     }
     return false;
 }
@@ -137,6 +146,16 @@ static void failure_end_data(struct work_state *w, int rank)
     driver_settle(w->p, w->c, rank);
 }
 
+/* Its watchdog ends the process, or what it does at any failure begins with this communicator. */
+static void run_out_of_time(struct work_state *w, int comm, int rank)
+{
+    const enum on_failure rule = w->p->plan->on_failure;
+    if (rule == ON_FAILURE_NONE || rule == ON_FAILURE_WAKE)
+        kill_rank(w, rank);
+    else
+        failure_abort(w, comm, rank);
+}
+
 void failure_happens(struct work_state *w, const struct fault *fault)
 {
     w->c[w->p->at.faults] = (int32_t)(fault - w->p->faults) + 1;
@@ -144,6 +163,7 @@ void failure_happens(struct work_state *w, const struct fault *fault)
     case FAULT_TASK: fail_task(w, fault->index); break;
     case FAULT_DATA: failure_end_data(w, fault->index); break;
     case FAULT_RANK: kill_rank(w, fault->index); break;
+    case FAULT_TIME: run_out_of_time(w, fault->index, fault->rank); break;
     }
 }
 
@@ -170,19 +190,60 @@ static bool is_missing(const struct program *p, int32_t *c, int rank)
            (fault->kind == FAULT_DATA && fault->index == rank);
 }
 
-bool failure_can_abort(const struct program *p, int32_t *c, int comm)
+int failure_abort_waits(const struct program *p, int32_t *c, int rank)
 {
-    if (!failure_happened(p, c) || failure_is_aborted(p, c, comm))
-        return false;
-    for (int m = 0; m < p->comms[comm].count; m++)
-        if (is_missing(p, c, p->comms[comm].members[m]))
-            return true;
-    return false;
+    bool waits =
+        p->options.faults && !failure_is_dead(p, c, rank) && !machine_device_idle(p, c, rank);
+    return waits ? *aborting_cell(p, c, rank) - 1 : -1;
 }
 
-void failure_abort(struct work_state *w, int comm)
+bool failure_can_abort(const struct program *p, int32_t *c, int comm, int rank)
 {
-    *aborted_cell(w->p, w->c, comm) = 1;
-    for (int m = 0; m < w->p->comms[comm].count; m++)
-        stop_rank(w, w->p->comms[comm].members[m]);
+    const struct comm_desc *desc = &p->comms[comm];
+    bool missing = false, left = false;
+    if (!failure_happened(p, c) ||
+        (rank >= 0 && (failure_is_dead(p, c, rank) || failure_abort_waits(p, c, rank) >= 0)))
+        return false;
+    for (int m = 0; m < desc->count; m++) {
+        missing |= is_missing(p, c, desc->members[m]);
+        left |= (rank < 0 || desc->members[m] == rank) && !failure_is_aborted(p, c, comm, m);
+    }
+    return missing && left;
+}
+
+void failure_abort(struct work_state *w, int comm, int rank)
+{
+    const struct comm_desc *desc = &w->p->comms[comm];
+    for (int m = 0; m < desc->count; m++)
+        if (rank < 0 || desc->members[m] == rank) {
+            failure_abort_member(w, comm, m);
+            stop_rank(w, desc->members[m]);
+        }
+    if (rank >= 0)
+        *aborting_cell(w->p, w->c, rank) = comm + 1;
+}
+
+/* ---- aborts ---------------------------------------------------------------------------------- */
+
+/* Its sends or receives in a channel that have not met a partner. */
+static void drop_posts(struct work_state *w, int channel)
+{
+    int32_t *cells = w->c + w->p->at.channels[channel];
+    const int count = cells[0] < 0 ? -cells[0] : cells[0];
+    for (int k = 0; k < count; k++)
+        hb_clear(w, w->p->at.row_channels[channel] + k);
+    memset(cells, 0, (size_t)(1 + count * MESSAGE_CELLS) * sizeof *cells);
+}
+
+void failure_abort_member(struct work_state *w, int comm, int member)
+{
+    const struct program *p = w->p;
+    const int rank = p->comms[comm].members[member];
+    *aborted_cell(p, w->c, comm, member) = 1;
+    for (int i = 0; i < p->channel_count; i++) {
+        const int posted = w->c[p->at.channels[i]];
+        if (p->channels[i].comm == comm && ((p->channels[i].from == rank && posted > 0) ||
+                                            (p->channels[i].to == rank && posted < 0)))
+            drop_posts(w, i);
+    }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * failure.h - faults and their consequences (doc/semantics.md, section 4, "Failures");
- * private to the machine.
+ * failure.h - faults and their consequences (doc/semantics.md, section 4, "Failures"), and communicators that are
+ * aborted; private to the machine.
  *
  * Programs built with `faults` have an agent for each possible fault, and at most one of these steps
  * in a run: a task fails, the data of one rank end early, a rank dies. The consequence depends on the
@@ -10,17 +10,20 @@
  *     none     the failing thread is gone; no other agent is told
  *     wake     its rank stops: nothing more is handed out, and threads at a wait for another thread
  *              give up. The device finishes its queued work
- *     abort    wake, and a watchdog for each communicator: once a member is stopped, dead or out of
+ *     group_abort  wake, and a watchdog for each communicator: once a member is stopped, dead or out of
  *              data, it ends all operations of the communicator with an error and stops the other
  *              members
+ *     abort    the same on each rank by itself: a watchdog for each member. One that has aborted its communicator
+ *              waits for the device of its rank to be idle before another of that rank can act
  *
  *     cells, behind all others          +-----------------------+
- *                                       | fault + 1, 0: none    |   program->faults
+ *       where something can abort       | aborted: each member  |
+ *       with options.faults             | fault + 1, 0: none    |   program->faults
  *                                       | fate of each rank     |   enum fate
- *                                       | aborted: each comm    |
+ *                                       | last abort of a rank  |   `abort`
  *                                       +-----------------------+
  *
- * Without `faults` these cells and agents do not exist, and every question below is answered no.
+ * Without `faults` the last three and the agents do not exist, and every question about them is answered no.
  */
 #ifndef SWSIM_FAILURE_H
 #define SWSIM_FAILURE_H
@@ -37,9 +40,14 @@ static inline int32_t *fate_cell(const struct program *p, int32_t *c, int rank)
 {
     return c + p->at.faults + 1 + rank;
 }
-static inline int32_t *aborted_cell(const struct program *p, int32_t *c, int comm)
+/* The last communicator, + 1, that a watchdog of the rank has aborted. */
+static inline int32_t *aborting_cell(const struct program *p, int32_t *c, int rank)
 {
-    return c + p->at.faults + 1 + p->ranks + comm;
+    return c + p->at.faults + 1 + p->ranks + rank;
+}
+static inline int32_t *aborted_cell(const struct program *p, int32_t *c, int comm, int member)
+{
+    return c + p->at.aborted + p->comms[comm].first_member + member;
 }
 static inline bool failure_is_dead(const struct program *p, int32_t *c, int rank)
 {
@@ -49,9 +57,9 @@ static inline bool failure_is_stopped(const struct program *p, int32_t *c, int r
 {
     return p->options.faults && *fate_cell(p, c, rank) == FATE_STOPPED;
 }
-static inline bool failure_is_aborted(const struct program *p, int32_t *c, int comm)
+static inline bool failure_is_aborted(const struct program *p, int32_t *c, int comm, int member)
 {
-    return p->options.faults && *aborted_cell(p, c, comm);
+    return p->can_abort && *aborted_cell(p, c, comm, member);
 }
 
 /* May this fault happen now? */
@@ -68,8 +76,12 @@ static inline bool failure_gives_up(const struct program *p, int32_t *c, int thr
 }
 void failure_give_up(struct work_state *w, int thread);
 
-/* Can the watchdog of a communicator abort it: it has a reason, and it has not done so yet? */
-bool failure_can_abort(const struct program *p, int32_t *c, int comm);
-void failure_abort(struct work_state *w, int comm);
+/* The operations of a member that have been or will be issued end with an error; what it has sent or awaits is gone. */
+void failure_abort_member(struct work_state *w, int comm, int member);
+/* Can the watchdog of a communicator abort it, on this rank or (-1) on all: it has a reason, and it has not done so yet? */
+bool failure_can_abort(const struct program *p, int32_t *c, int comm, int rank);
+void failure_abort(struct work_state *w, int comm, int rank);
+/* The communicator whose watchdog on this rank has aborted it and waits for the device; -1: none does. */
+int failure_abort_waits(const struct program *p, int32_t *c, int rank);
 
 #endif

@@ -16,6 +16,7 @@
 #include "failure.h"
 #include "happens_before.h"
 #include "base/large_pages.h"
+#include "base/sort.h"
 #include "refill.h"
 #include "serial.h"
 #include "snapshot.h"
@@ -130,7 +131,7 @@ static void leave_hw_queue(const struct program *p, int32_t *c, int stream)
     cells[1 + cells[0]] = 0;
 }
 
-static bool device_idle(const struct program *p, int32_t *c, int rank)
+bool machine_device_idle(const struct program *p, int32_t *c, int rank)
 {
     for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
         if (stream_cells(p, c, p->rank_streams[k])[STREAM_COUNT] > 0)
@@ -420,7 +421,7 @@ static void machine_check_collective(struct work_state *w, const struct op *op, 
     for (int m = 0; m < comm->count; m++) {
         int active =
             w->c[p->at.members + (comm->first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
-        if (m == op->member || active < 0)
+        if (m == op->member || active < 0 || failure_is_aborted(p, w->c, op->comm, m))
             continue;
         const struct op *other = item_op(p, w->c, active, 0);
         int64_t other_iteration = item_cells(p, w->c, active, 0)[ITEM_ITER];
@@ -448,7 +449,8 @@ static bool machine_same_message(const struct part *a, int64_t iteration_a, cons
                                  int64_t iteration_b)
 {
     return a->tag == b->tag && iteration_a == iteration_b &&
-           (a->bytes == b->bytes || a->bytes == 0 || b->bytes == 0);
+           (a->bytes == b->bytes || a->bytes == 0 || b->bytes == 0) &&
+           (a->element == b->element || !a->element || !b->element);
 }
 
 static int active_stream(const struct program *p, int32_t *c, int comm, int member)
@@ -523,7 +525,7 @@ static void start_comm(struct work_state *w, int stream, const struct op *op, in
     if (p->plan->machine.launch_order_implicit)
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_COMM_STARTED]++;
     hb_copy(w, item_row(p, w->c, stream, 0), at_stream(w, stream));
-    if (failure_is_aborted(p, w->c, op->comm))
+    if (failure_is_aborted(p, w->c, op->comm, op->member))
         return; /* it has no peers any more, and ends with an error */
     if (op->kind == OP_COLLECTIVE)
         machine_check_collective(w, op, iteration);
@@ -565,6 +567,36 @@ static void start_step(struct work_state *w, int stream, const struct op *op, in
         hb_join(w, at_stream(w, stream), w->p->at.row_flags + instance);
 }
 
+/* A greedy kernel takes what is free, up to its most; others what they need. */
+static void take_residency(struct work_state *w, int stream)
+{
+    const struct op *op = item_op(w->p, w->c, stream, 0);
+    int32_t *used = device_sm_used(w->p, w->c, w->p->streams[stream].rank);
+    if (op_is_greedy(op))
+        item_cells(w->p, w->c, stream, 0)[ITEM_B] =
+            min_int(w->p->plan->machine.sm_slots - *used, op->sm_most);
+    *used += slots_held(w->p, w->c, stream);
+}
+
+/* Slots have become free on the device: its greedy kernels that run have them first, in the order of their streams. */
+static void grow_greedy(struct work_state *w, int device_of)
+{
+    const struct program *p = w->p;
+    int32_t *used = device_sm_used(p, w->c, device_of);
+    for (int rank = p->device[device_of]; rank >= 0; rank = p->device_next[rank])
+        for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+            const int stream = p->rank_streams[i];
+            if (!stream_cells(p, w->c, stream)[STREAM_RUNNING] ||
+                !op_is_greedy(item_op(p, w->c, stream, 0)))
+                continue;
+            int32_t *held = &item_cells(p, w->c, stream, 0)[ITEM_B];
+            const int more = min_int(p->plan->machine.sm_slots - *used,
+                                     item_op(p, w->c, stream, 0)->sm_most - *held);
+            *held += more;
+            *used += more;
+        }
+}
+
 static void machine_start(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
@@ -573,7 +605,7 @@ static void machine_start(struct work_state *w, int stream)
     stream_cells(p, w->c, stream)[STREAM_RUNNING] = 1;
     leave_hw_queue(p, w->c, stream);
     if (p->plan->machine.sm_slots)
-        *device_sm_used(p, w->c, p->streams[stream].rank) += op->sm;
+        take_residency(w, stream);
     hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
     hb_access(w, op, iteration, at_stream(w, stream), program_stream_agent(p, stream));
     serial_access(w, op, p->streams[stream].rank, iteration);
@@ -629,7 +661,7 @@ static bool can_finish(const struct program *p, int32_t *c, int stream)
     case ROLE_DEVICE:
     case ROLE_STEP: return true;
     case ROLE_COMM: /* a collective's members finish by one step of the communicator */
-        return failure_is_aborted(p, c, op->comm) ||
+        return failure_is_aborted(p, c, op->comm, op->member) ||
                (op->kind == OP_GROUP && machine_group_matched(p, c, op));
     case ROLE_CALL: return thread_cells(p, c, op->callback)[THREAD_BODY] < 0;
     case ROLE_MARK:
@@ -648,7 +680,7 @@ static void machine_finish(struct work_state *w, int stream)
     w->e->iteration = item_cells(p, w->c, stream, 0)[ITEM_ITER];
     w->e->kind = EFFECT_FINISH;
     if (p->plan->machine.sm_slots)
-        *device_sm_used(p, w->c, p->streams[stream].rank) -= op->sm;
+        *device_sm_used(p, w->c, p->streams[stream].rank) -= slots_held(p, w->c, stream);
     if (op_uses_comm(op->kind)) {
         member_cells(p, w->c, op)[MEMBER_ACTIVE] = 0;
         member_cells(p, w->c, op)[MEMBER_FINISHED]++;
@@ -656,6 +688,8 @@ static void machine_finish(struct work_state *w, int stream)
     if (op->kind == OP_CALLBACK)
         hb_join(w, at_stream(w, stream), at_thread(w, op->callback));
     machine_pop(w, stream);
+    if (p->has_greedy)
+        grow_greedy(w, p->streams[stream].rank);
     machine_settle(w, stream);
 }
 
@@ -678,11 +712,11 @@ static bool machine_can_complete(const struct program *p, int32_t *c, int comm)
 {
     for (int m = 0; m < p->comms[comm].count; m++) {
         int stream = active_stream(p, c, comm, m);
-        if (stream < 0 || item_op(p, c, stream, 0)->kind != OP_COLLECTIVE)
+        if (stream < 0 || item_op(p, c, stream, 0)->kind != OP_COLLECTIVE ||
+            failure_is_aborted(p, c, comm, m))
             return false;
     }
-    return !failure_happened(p, c) ||
-           (!failure_is_aborted(p, c, comm) && machine_members_agree(p, c, comm));
+    return !failure_happened(p, c) || machine_members_agree(p, c, comm);
 }
 
 /* Each member gets the knowledge of all. */
@@ -742,7 +776,7 @@ static bool can_sync(const struct program *p, int32_t *c, int thread, const stru
     case SYNC_STAGED: return true;
     case SYNC_DEVICE: break;
     }
-    return device_idle(p, c, rank);
+    return machine_device_idle(p, c, rank);
 }
 
 static int64_t ticket_of(const struct op *op, const int32_t *thread)
@@ -784,6 +818,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_SERVE:
     case OP_FREE:
     case OP_RECORD_STREAM:
+    case OP_ABORT:
     case OP_COMPLETE:
     case OP_CLEAR:          /* lowered to a signal */
     case OP_BARRIER: break; /* a barrier is lowered to flags */
@@ -1078,6 +1113,7 @@ static void machine_execute(struct work_state *w, int thread, const struct op *o
         break;
     case OP_FREE:
     case OP_RECORD_STREAM: change_buffer(w, op); break;
+    case OP_ABORT: failure_abort_member(w, op->object, op->member); break;
     case OP_COMPLETE: machine_complete(w, thread, op, iteration); break;
     case OP_CLEAR:
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
@@ -1190,7 +1226,7 @@ int machine_agent_enabled(const struct program *p, const struct state *state, in
                (machine_can_start(p, c, desc->index) || can_finish(p, c, desc->index));
     case AGENT_COMM: return machine_can_complete(p, c, desc->index);
     case AGENT_FAULT: return failure_can_happen(p, c, &p->faults[desc->index]);
-    case AGENT_WATCHDOG: return failure_can_abort(p, c, desc->index);
+    case AGENT_WATCHDOG: return failure_can_abort(p, c, desc->index, desc->rank);
     }
     return 0;
 }
@@ -1224,7 +1260,7 @@ void machine_step(const struct program *p, struct state *state, struct transitio
         break;
     case AGENT_COMM: complete_collective(&w, desc->index); break;
     case AGENT_FAULT: failure_happens(&w, &p->faults[desc->index]); break;
-    case AGENT_WATCHDOG: failure_abort(&w, desc->index); break;
+    case AGENT_WATCHDOG: failure_abort(&w, desc->index, desc->rank); break;
     }
     if (p->tasks)
         refill_check(&w);
@@ -1238,7 +1274,7 @@ bool machine_step_free(const struct program *p, const struct state *state, int a
     case AGENT_DATA:
     case AGENT_FAULT:
     case AGENT_WATCHDOG: return false;
-    case AGENT_COMM: return true;
+    case AGENT_COMM: return !p->has_aborts;
     case AGENT_STREAM:
         return stream_cells(p, c, desc->index)[STREAM_RUNNING] ||
                item_op(p, c, desc->index, 0)->starts_free;
@@ -1258,8 +1294,9 @@ bool machine_agent_idle(const struct program *p, const struct state *state, int 
     switch (desc->kind) {
     case AGENT_DATA:
     case AGENT_COMM:
-    case AGENT_FAULT:
-    case AGENT_WATCHDOG: return true;
+    case AGENT_FAULT: return true;
+    case AGENT_WATCHDOG:
+        return desc->rank < 0 || failure_abort_waits(p, c, desc->rank) != desc->index;
     case AGENT_STREAM:
         return stream_cells(p, c, desc->index)[STREAM_COUNT] == 0 ||
                failure_is_dead(p, c, desc->rank);
@@ -1301,11 +1338,11 @@ bool machine_failed(const struct program *p, const struct state *state)
 static int fellows_of(const struct program *p, int agent)
 {
     const struct agent *desc = &p->agents[agent];
-    bool of_comm = desc->kind == AGENT_COMM || desc->kind == AGENT_WATCHDOG;
+    bool of_comm = desc->rank < 0;
     return p->fellows[of_comm ? p->comms[desc->index].members[0] : desc->rank];
 }
 
-/* Can no agent of these ranks step, does none wait for data, and is a thread blocked? */
+/* Can no agent of these ranks step, does none wait for data, and is a thread blocked, or a watchdog in an abort? */
 static bool machine_is_stuck(const struct program *p, const struct state *state, int fellows)
 {
     bool blocked = false;
@@ -1318,7 +1355,7 @@ static bool machine_is_stuck(const struct program *p, const struct state *state,
         if (p->tasks && machine_admits(p, state, agent) &&
             driver_asks_for_data(p, state->cells, desc->rank))
             return false;
-        blocked |= desc->kind == AGENT_THREAD && !machine_agent_idle(p, state, agent);
+        blocked |= desc->kind != AGENT_STREAM && !machine_agent_idle(p, state, agent);
     }
     return blocked;
 }
@@ -1406,6 +1443,11 @@ int machine_current_op(const struct program *p, const struct state *state, int a
 bool machine_stream_running(const struct program *p, const struct state *state, int stream)
 {
     return stream_cells(p, state->cells, stream)[STREAM_RUNNING];
+}
+
+int machine_slots_held(const struct program *p, const struct state *state, int stream)
+{
+    return slots_held(p, state->cells, stream);
 }
 
 int machine_stream_queued(const struct program *p, const struct state *state, int stream)

@@ -196,6 +196,8 @@ void machine_why(const struct program *program, const struct state *state, int a
 /* Where no agent can step: has this one work left, be it of an iteration that its driver has retired? */
 bool machine_hangs(const struct program *program, const struct state *state, int agent);
 
+/* The residency slots that the running operation of a stream has; of a greedy kernel they grow. */
+int machine_slots_held(const struct program *program, const struct state *state, int stream);
 /* The memory of a rank of a host program: buffers it never allocates, and those allocated now. */
 int64_t machine_held_bytes(const struct program *program, const struct state *state, int rank);
 

@@ -73,7 +73,8 @@ enum item_cell {
     ITEM_OP,
     ITEM_ITER,
     ITEM_A, /* wait: stream waited for, -1 none; record: event instance; comm: issue number on it */
-    ITEM_B, /* wait: position waited for; the wait is over when that stream has popped it */
+    ITEM_B, /* wait: position waited for; the wait is over when that stream has popped it. A greedy kernel that runs: the
+               residency slots that it has */
     ITEM_C, /* comm: issue number on any communicator of this rank */
     ITEM_CELLS
 };
@@ -173,6 +174,13 @@ static inline const struct op *head_op(const struct program *p, int32_t *c, int 
     return &p->ops[item_cells(p, c, stream, 0)[ITEM_OP]];
 }
 
+/* The residency slots that the running head of a stream has. */
+static inline int slots_held(const struct program *p, int32_t *c, int stream)
+{
+    const struct op *op = head_op(p, c, stream);
+    return op_is_greedy(op) ? item_cells(p, c, stream, 0)[ITEM_B] : op->sm;
+}
+
 /* The stream of a rank that holds the operation issued as `number` on one of its communicators (or, `comm` -1, on any of
    them); -1: none. */
 static inline int stream_holding(const struct program *p, int32_t *c, int rank, int comm,
@@ -212,6 +220,8 @@ static inline const struct op *machine_thread_op(const struct program *p, int32_
 /* Does the iteration that this operation depends on exist, and is it not skipped? */
 bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,
                         int64_t iteration);
+/* Is nothing queued or running on the device of this rank? */
+bool machine_device_idle(const struct program *p, int32_t *c, int rank);
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);
 /* The operation a part belongs to: parts of one operation are neighbours. */
 const struct op *machine_part_op(const struct program *p, int part);

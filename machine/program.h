@@ -54,6 +54,7 @@ enum { ACCESS_MOST_BUFFERS = 0x3fffffff };
 
 struct part {
     bool send, metadata;
+    enum element element : 8;
     int tag;         /* program->names */
     int channel;     /* program->channels */
     uint32_t listed; /* index + 1 into plan->listed; 0: none */
@@ -96,6 +97,7 @@ struct op {
         int callback;   /* CALLBACK: program->threads */
         int part_first; /* GROUP: program->parts */
         int value;      /* OPERAND_FLAG: that the flag gets, what is added, taken or waited for */
+        int sm_most; /* LAUNCH, greedy: the most residency slots that it takes, of which `sm` are the least; else -1 */
     };
     int part_count;
     int access_first, access_count; /* program->accesses */
@@ -108,6 +110,12 @@ _Static_assert(PLAN_MAX_RANKS <= INT16_MAX && PLAN_MAX_TASKS <= INT16_MAX &&
                    PLAN_MAX_DISTANCE <= INT16_MAX,
                "members, devices, tasks and distances of operations have 16 bits");
 
+/* Does it start with the residency slots that are free, and take more as they become free? */
+static inline bool op_is_greedy(const struct op *op)
+{
+    return op->kind == OP_LAUNCH && op->sm_most > 0;
+}
+
 /* May a thread go past the sync behind this operation? */
 static inline bool op_may_sync(const struct op *op)
 {
@@ -119,7 +127,8 @@ static inline bool op_same_collective(const struct op *a, const struct op *b)
 {
     const struct given *x = a->given, *y = b->given;
     return a->name == b->name && x->bytes == y->bytes &&
-           x->work->collective == y->work->collective && x->root_count == y->root_count &&
+           x->work->collective == y->work->collective && x->work->element == y->work->element &&
+           x->root_count == y->root_count &&
            (x->root_count == 0 ||
             memcmp(x->roots, y->roots, (size_t)x->root_count * sizeof *x->roots) == 0);
 }
@@ -155,8 +164,10 @@ struct comm_desc {
     const int *members; /* ranks */
     int count;
     int first_member; /* base of this communicator's members in program-wide member numbering */
+    bool used;        /* some operation is on it */
     int eager_messages;
     int64_t eager_bytes;
+    int64_t time_limit_ns; /* of an operation, from its call on; 0: none */
 };
 
 /* A directed pair of members: messages from one rank to another through one communicator. */
@@ -190,17 +201,20 @@ struct agent {
         AGENT_THREAD,
         AGENT_STREAM,
         AGENT_COMM,
-        AGENT_FAULT,   /* only with options.faults */
-        AGENT_WATCHDOG /* only with options.faults: one a communicator of several ranks */
+        AGENT_FAULT, /* only with options.faults */
+        AGENT_WATCHDOG /* only with options.faults: of a communicator of several ranks, one for all of them or, where
+                          each waits for its device, one for each */
     } kind;
     int index; /* into threads, streams, comms (watchdogs as well) or faults */
-    int rank;  /* -1: none (data, comms, faults, watchdogs) */
+    int rank;  /* -1: none (data, comms, faults, the watchdog of all ranks) */
 };
 
 /* A possible fault; at most one happens in a run (failure.h). */
 struct fault {
-    enum fault_kind { FAULT_TASK, FAULT_DATA, FAULT_RANK } kind;
-    int index; /* TASK: the thread that fails; DATA: the rank whose data end; RANK: the one that dies */
+    enum fault_kind { FAULT_TASK, FAULT_DATA, FAULT_RANK, FAULT_TIME } kind;
+    int index; /* TASK: the thread that fails; DATA: the rank whose data end; RANK: the one that dies; TIME: the
+                  communicator of which an operation exceeds its time limit */
+    int rank; /* TIME: on which; else 0 */
 };
 
 /* Tasks that are fired or awaited by a task. */
@@ -223,6 +237,7 @@ struct awaited {
 };
 
 struct layout {
+    int aborted; /* per member of a communicator, only where one can be aborted */
     int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers, awaited;
     int *threads, *streams, *channels, *hw_queues;
     int faults; /* only with options.faults */
@@ -304,6 +319,11 @@ struct program {
     struct complete_lists *lists; /* options.keep_lists and rank programs; else NULL */
     bool fits;                    /* states of it can be made */
     bool has_lifetimes;           /* host programs that free buffers */
+    bool has_greedy;              /* some kernel is greedy */
+    bool has_aborts;              /* host programs that abort communicators */
+    bool can_abort;               /* these, and programs with options.faults */
+    bool
+        abort_is_plain; /* operations are on every communicator of several ranks, and no rank is in two of these */
     bool
         is_crossed; /* a thread drives devices of several ranks, or a device uses another's events or
                            buffers */

@@ -29,7 +29,10 @@ const char *program_agent_name(const struct program *program, int agent, char *b
         break;
     case AGENT_COMM: snprintf(buf, cap, "communicator %s", program->comms[desc->index].name); break;
     case AGENT_FAULT: snprintf(buf, cap, "fault"); break;
-    case AGENT_WATCHDOG: snprintf(buf, cap, "watchdog"); break;
+    case AGENT_WATCHDOG:
+        snprintf(buf, cap, "%swatchdog%s%s", rank, desc->rank < 0 ? "" : " of ",
+                 desc->rank < 0 ? "" : program->comms[desc->index].name);
+        break;
     }
     return buf;
 }
@@ -44,6 +47,7 @@ const char *program_object_name(const struct program *program, const struct op *
     case OPERAND_QUEUE: return program->queue_names[op->object];
     case OPERAND_LOCK: return program->lock_names[op->object];
     case OPERAND_BUFFER: return program->buffers[op->object].name;
+    case OPERAND_COMM: return program->comms[op->object].name;
     case OPERAND_BARRIER: /* lowered to flags */
     case OPERAND_TURN:
     case OPERAND_SUBMISSION:

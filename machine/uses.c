@@ -23,6 +23,8 @@ const struct operand_row operand_table[OPERAND_COUNT] = {
     [OPERAND_TURN] = {OBJECT_TICKET, .of_rank = true, .way = {WAY_CHANGE, WAY_ASK}},
     /* A stream that allocates looks for accesses that are queued, or done and not known: one of the two in any order. */
     [OPERAND_BUFFER] = {OBJECT_MEMORY, .of_rank = true, .way = {[USE_LOOKS] = WAY_NOTHING}},
+    /* An abort disables what starts on the communicator, or completes. */
+    [OPERAND_COMM] = {OBJECT_COMM, .is_far = true, .way = {[USE_SETS] = WAY_WRITE}},
     [OPERAND_SUBMISSION] = {OBJECT_RETIRED,
                             .of_rank = true}, /* use_submission: more than one object */
 };
@@ -188,6 +190,7 @@ static enum way way_of_use(const struct program *p, const struct op *op, enum us
     case OPERAND_QUEUE:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER:
+    case OPERAND_COMM:
     case OPERAND_SUBMISSION: break;
     }
     return operand_table[op_operand(op->kind)].way[use];
@@ -340,7 +343,16 @@ void uses_of_start(const struct program *program, int stream, const struct op *o
     const struct visitor v = {program, visit, arg};
     if (program->plan->machine.sm_slots && op->sm > 0)
         uses_use(&v, OBJECT_RESIDENCY, program->device[program->streams[stream].rank], WAY_PUT);
+    if (program->has_aborts && op->comm >= 0)
+        uses_use(&v, OBJECT_COMM, op->comm, WAY_READ);
     use_operand(&v, op, program->streams[stream].rank, AT_STREAM);
+}
+
+void uses_of_completion(const struct program *program, int comm, use_visit *visit, void *arg)
+{
+    const struct visitor v = {program, visit, arg};
+    if (program->has_aborts)
+        uses_use(&v, OBJECT_COMM, comm, WAY_READ);
 }
 
 /* ---- the table of uses ----------------------------------------------------------------------- */
@@ -475,6 +487,10 @@ static void enter_all(struct program *program, struct uses_memo *memo)
         if (program->threads[t].kind == THREAD_WORKER)
             uses_of_take(program, t, uses_enter, &entry);
     }
+    for (int c = 0; c < program->comm_count; c++) {
+        struct uses_entry entry = {program, program_comm_agent(program, c), INT_MAX};
+        uses_of_completion(program, c, uses_enter, &entry);
+    }
     for (size_t b = 0; b < program->body_count; b++)
         enter_body(program, &program->bodies[b], memo);
 }
@@ -496,7 +512,8 @@ static bool uses_allocate(struct program *program)
                                [OBJECT_RETIRED] = program->ranks,
                                [OBJECT_NUMBER] = program->ranks,
                                [OBJECT_INBOX] = program->thread_count,
-                               [OBJECT_RESIDENCY] = program->ranks};
+                               [OBJECT_RESIDENCY] = program->ranks,
+                               [OBJECT_COMM] = program->has_aborts ? program->comm_count : 0};
     struct use_table *uses = program->uses = ARENA_ARRAY(&program->arena, 1, struct use_table);
     if (!uses)
         return false;

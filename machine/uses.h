@@ -41,6 +41,7 @@ enum object_kind {
     OBJECT_NUMBER,    /* per rank: the next ticket to hand out */
     OBJECT_INBOX,     /* per thread: a worker's queue */
     OBJECT_RESIDENCY, /* per device: residency slots */
+    OBJECT_COMM,      /* a communicator that may be aborted */
     OBJECT_KINDS
 };
 
@@ -142,5 +143,7 @@ void uses_of_admit(const struct program *program, int rank, use_visit *visit, vo
 void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg);
 void uses_of_start(const struct program *program, int stream, const struct op *op, use_visit *visit,
                    void *arg);
+/* Of the step that completes a collective on all members of a communicator. */
+void uses_of_completion(const struct program *program, int comm, use_visit *visit, void *arg);
 
 #endif

@@ -35,6 +35,11 @@ static void append_bytes(char *buf, size_t cap, int64_t ours, int64_t theirs)
         violation_words_append(buf, cap, ", bytes (%s, %s)", a, b);
 }
 
+static void append_elements(char *buf, size_t cap, enum element ours, enum element theirs)
+{
+    violation_words_append(buf, cap, ", dtype (%s, %s)", element_key(ours), element_key(theirs));
+}
+
 static void append_tags(const struct program *p, int ours, int theirs, char *buf, size_t cap)
 {
     violation_words_append(buf, cap, ", tag (%s, %s)", ours >= 0 ? p->names.items[ours] : "none",
@@ -60,6 +65,8 @@ static void differing_collectives(const struct program *p, const struct op *ours
         violation_words_append(buf, cap, ", root (%d, %d)", root_of(p, ours), root_of(p, theirs));
     if (ours->given->bytes != theirs->given->bytes)
         append_bytes(buf, cap, ours->given->bytes, theirs->given->bytes);
+    if (ours->given->work->element != theirs->given->work->element)
+        append_elements(buf, cap, ours->given->work->element, theirs->given->work->element);
 }
 
 static void differing_messages(const struct program *p, const struct part *ours,
@@ -69,6 +76,8 @@ static void differing_messages(const struct program *p, const struct part *ours,
         append_tags(p, ours->tag, theirs->tag, buf, cap);
     if (ours->bytes != theirs->bytes && ours->bytes && theirs->bytes)
         append_bytes(buf, cap, ours->bytes, theirs->bytes);
+    if (ours->element != theirs->element && ours->element && theirs->element)
+        append_elements(buf, cap, ours->element, theirs->element);
 }
 
 /* "receive x from rank 0", a message of a group; of a task its name and iteration. */

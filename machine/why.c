@@ -101,6 +101,15 @@ static void why_await(const struct program *p, int32_t *c, int thread, const str
             first_helper(p, c, op, program_thread_agent(p, thread), op_awaited(p, op, thread));
 }
 
+/* The first stream of the device that has work. */
+static int busy_stream_agent(const struct program *p, int32_t *c, int rank)
+{
+    for (int s = 0; s < p->stream_count; s++)
+        if (p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_COUNT] > 0)
+            return program_stream_agent(p, s);
+    return -1;
+}
+
 static void why_sync(const struct program *p, int32_t *c, int thread, const struct op *op,
                      int64_t iteration, struct wait *wait)
 {
@@ -114,9 +123,7 @@ static void why_sync(const struct program *p, int32_t *c, int thread, const stru
         wait->agent =
             program_stream_agent(p, event_cells(p, c, instance_of(p, op, iteration))[EVENT_STREAM]);
     else
-        for (int s = p->stream_count - 1; s >= 0; s--)
-            if (p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_COUNT] > 0)
-                wait->agent = program_stream_agent(p, s);
+        wait->agent = busy_stream_agent(p, c, rank);
 }
 
 /* The workers of a rank stand behind its driver; a host program has neither. */
@@ -195,6 +202,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
     case OPERAND_NONE:
     case OPERAND_SUBMISSION:
     case OPERAND_BARRIER:
+    case OPERAND_COMM:
     case OPERAND_BUFFER: assert(0 && "an operation that never waits"); break;
     }
 }
@@ -328,9 +336,9 @@ static int slot_holder(const struct program *p, int32_t *c, int device_of)
     for (int rank = p->device[device_of]; rank >= 0; rank = p->device_next[rank])
         for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
             int s = p->rank_streams[i];
-            if (!stream_cells(p, c, s)[STREAM_RUNNING] || head_op(p, c, s)->sm < most)
+            if (!stream_cells(p, c, s)[STREAM_RUNNING] || slots_held(p, c, s) < most)
                 continue;
-            most = head_op(p, c, s)->sm;
+            most = slots_held(p, c, s);
             holder = s;
         }
     return holder;
@@ -412,4 +420,9 @@ void machine_why(const struct program *p, const struct state *state, int agent, 
         why_driver(p, state->cells, desc->rank, wait);
     else if (desc->kind == AGENT_THREAD)
         why_thread(p, state->cells, desc->index, wait);
+    else if (desc->kind == AGENT_WATCHDOG && !machine_agent_idle(p, state, agent))
+        *wait = (struct wait){.cause = CAUSE_DEPENDENCE,
+                              .agent = busy_stream_agent(p, state->cells, desc->rank),
+                              .task = -1,
+                              .object = -1};
 }

@@ -107,6 +107,11 @@ static void words_describe_fault(const struct program *p, int32_t *c, const stru
         snprintf(buf, cap, "rank %d dies", fault->index);
         return;
     }
+    if (fault->kind == FAULT_TIME) {
+        snprintf(buf, cap, "an operation of communicator %s on rank %d exceeds its time limit",
+                 p->comms[fault->index].name, fault->rank);
+        return;
+    }
     if (fault->kind == FAULT_DATA) {
         snprintf(buf, cap, "rank %d runs out of data before iteration %d", fault->index,
                  rank_cells(p, c, fault->index)[RANK_ADMITTED]);
@@ -128,7 +133,7 @@ static bool ends_with_error(const struct program *p, int32_t *c, int stream)
 {
     const struct op *op = head_op(p, c, stream);
     return stream_cells(p, c, stream)[STREAM_RUNNING] && op->comm >= 0 &&
-           failure_is_aborted(p, c, op->comm);
+           failure_is_aborted(p, c, op->comm, op->member);
 }
 
 /* The next step of a thread; on a stopped rank it gives up instead of waiting. */
@@ -196,7 +201,8 @@ const char *machine_describe_action(const struct program *p, const struct state 
     }
     case AGENT_FAULT: words_describe_fault(p, c, &p->faults[desc->index], buf, cap); break;
     case AGENT_WATCHDOG:
-        snprintf(buf, cap, "aborts communicator %s: its ranks stop", p->comms[desc->index].name);
+        snprintf(buf, cap, "aborts communicator %s: %s", p->comms[desc->index].name,
+                 desc->rank < 0 ? "its ranks stop" : "the rank stops");
         break;
     }
     return buf;
@@ -291,6 +297,7 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
     case OPERAND_NONE:
     case OPERAND_SUBMISSION:
     case OPERAND_BARRIER:
+    case OPERAND_COMM:
     case OPERAND_BUFFER: assert(0 && "an operation that never waits"); break;
     }
 }
@@ -410,7 +417,11 @@ const char *machine_describe_wait(const struct program *p, const struct state *s
         snprintf(buf, cap, machine_agent_idle(p, state, agent) ? "is at its end" : "can go on");
     else if (wait.cause == CAUSE_EMPTY)
         snprintf(buf, cap, "has nothing queued");
-    else if (desc->kind == AGENT_STREAM)
+    else if (desc->kind == AGENT_WATCHDOG) {
+        char busy[NAME];
+        snprintf(buf, cap, "has aborted it, waits for the device: %s",
+                 program_agent_name(p, wait.agent, busy, sizeof busy));
+    } else if (desc->kind == AGENT_STREAM)
         describe_stream_wait(p, state->cells, desc->index, &wait, buf, cap);
     else if (p->threads[desc->index].kind == THREAD_DRIVER)
         describe_driver_wait(p, &wait, buf, cap);

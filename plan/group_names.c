@@ -22,7 +22,8 @@ const char *group_add_collective(struct arena *arena, const char *name, const st
         units_print_bytes(part->bytes, size);
     if (part->root >= 0)
         snprintf(root, sizeof root, " from %d", part->root);
-    return arena_printf(arena, "%s%s%s%s%s%s%s%s", name, *name ? " + " : "", part->tag,
+    return arena_printf(arena, "%s%s%s%s%s%s%s%s%s%s", name, *name ? " + " : "", part->tag,
                         usual ? "" : " ", usual ? "" : collective_key(part->collective), root,
-                        part->bytes ? " " : "", size);
+                        part->bytes ? " " : "", size, part->element ? " " : "",
+                        part->element ? element_key(part->element) : "");
 }

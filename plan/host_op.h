@@ -28,6 +28,8 @@ struct p2p_part {
     int numbered;                    /* as of a host_op, for `tag` */
     int device;                      /* 1 + a rank; 0: the group's */
     int64_t bytes;
+    int64_t elements; /* as `count` says; 0: not given */
+    enum element element;
     struct index_list reads, writes; /* plan->buffers */
     struct mark mark;
 };
@@ -97,11 +99,14 @@ struct host_op {
     struct time_list *times, *host_times; /* that the two are from; NULL: given as one time */
     struct dist jitter;
     int sm;
+    bool
+        greedy; /* LAUNCH: it takes up to `sm` slots, as many as are free, and more as they become free */
     struct shares shares;
     struct work work;                    /* LAUNCH: for a real run; WORK_NONE spins for time_ns */
     struct index_list reads, writes;     /* plan->buffers */
     struct p2p_part *parts;              /* GROUP: all on one stream a communicator */
     struct process_group *process_group; /* COLLECTIVE, GROUP: called through one; else NULL */
+    struct index_list *aborted;          /* ABORT: plan->comms, in one group; else NULL */
     size_t part_count;
     struct host_op
         *body; /* CALLBACK: host operations that touch no device; LAUNCH: steps of the kernel */

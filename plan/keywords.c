@@ -10,6 +10,7 @@
 const char *const keywords_direction[] = {DIRECTION_LIST(WORD) NULL};
 const char *const keywords_collective[] = {COLLECTIVE_LIST(WORD) NULL};
 const char *const keywords_dtype[] = {DTYPE_LIST(WORD_SIZED) NULL};
+const char *const keywords_element[] = {ELEMENT_LIST(WORD_SIZED) NULL};
 const char *const keywords_host_sync[] = {HOST_SYNC_LIST(WORD) NULL};
 const char *const keywords_scope[] = {SCOPE_LIST(WORD) NULL};
 const char *const keywords_order[] = {ORDER_LIST(WORD) NULL};

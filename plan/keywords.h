@@ -11,6 +11,7 @@
 extern const char *const keywords_direction[];
 extern const char *const keywords_collective[];
 extern const char *const keywords_dtype[];
+extern const char *const keywords_element[];
 extern const char *const keywords_host_sync[];
 extern const char *const keywords_scope[];
 extern const char *const keywords_order[];

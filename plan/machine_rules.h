@@ -19,7 +19,8 @@ struct comm {
     size_t member_count;
     int eager_messages; /* machine: {eager_messages: {A: 1}}; 0: rendezvous */
     int64_t eager_bytes;
-    bool declared; /* named under `comms:`, not only where it is used */
+    int64_t time_limit_ns; /* machine: {timeout: {A: 10min}}; 0: none */
+    bool declared;         /* named under `comms:`, not only where it is used */
     struct mark mark;
 };
 
@@ -31,6 +32,7 @@ struct queue {
 
 struct machine_spec {
     int sm_slots;      /* residency slots of a device; 0: unlimited */
+    bool no_greed;     /* of a real run: greedy kernels wait for all their slots */
     int *share_device; /* per rank the first rank on its device; NULL: each has its own */
     struct mark share_device_mark;
     int hw_queues;             /* in-order hardware queues a rank; 0: one a stream */
@@ -74,8 +76,10 @@ static inline bool machine_has_memory(const struct machine_spec *machine)
 }
 
 /* The effect of a failed task (doc/semantics.md, section 4): only its thread ends; its rank is woken and
-   stops; a watchdog stops the ranks it communicates with, too. */
-#define ON_FAILURE_LIST(X) X(NONE, "none") X(WAKE, "wake") X(ABORT, "abort")
+   stops; watchdogs stop the ranks it communicates with, too, and abort the communicators of each rank one after the
+   other, or all together. */
+#define ON_FAILURE_LIST(X)                                                                         \
+    X(NONE, "none") X(WAKE, "wake") X(ABORT, "abort") X(GROUP_ABORT, "group_abort")
 enum on_failure {
 #define X(name, key) ON_FAILURE_##name,
     ON_FAILURE_LIST(X)

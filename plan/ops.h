@@ -34,6 +34,7 @@ enum op_operand {
     OPERAND_BARRIER,
     OPERAND_TURN, /* the turns of a rank: a ticket's number, no object */
     OPERAND_BUFFER,
+    OPERAND_COMM,      /* of the rank on whose device it is done; in a plan it may name several */
     OPERAND_SUBMISSION /* of the task's instance to which the operation belongs, no object */
 };
 enum { OPERAND_COUNT = OPERAND_SUBMISSION + 1 };
@@ -87,7 +88,8 @@ enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
     X(ALLOC, "alloc", MARK, BUFFER, SETS, LOOKS, NEVER, "allocates %o on stream %s", "%o")         \
     X(FREE, "free", CONTROL, BUFFER, SETS, KEEPS, NEVER, "frees %o", NULL)                         \
     X(RECORD_STREAM, "record_stream", CONTROL, BUFFER, SETS, KEEPS, NEVER,                         \
-      "marks %o as used by stream %s", NULL)
+      "marks %o as used by stream %s", NULL)                                                       \
+    X(ABORT, "abort", CONTROL, COMM, SETS, KEEPS, NEVER, "aborts communicator %o", NULL)
 
 #define DRIVER_OP_LIST(X)                                                                          \
     X(COMPLETE, "complete", CONTROL, SUBMISSION, GIVES, KEEPS, NEVER, "has submitted %n", NULL)

@@ -32,6 +32,8 @@ struct task {
     int64_t host_after_ns; /* the same behind it */
     struct dist jitter;    /* of the device part, relative to time_ns */
     struct dist host_jitter;
+    bool
+        greedy; /* a kernel: it takes up to `sm` slots, as many as are free, and more as they become free */
     int sm; /* residency slots the device part holds, 0: none */
     struct shares shares;
     struct work work;

@@ -98,14 +98,15 @@ static bool same_list(const struct index_list *a, const struct index_list *b)
 static bool plan_same_work(const struct work *a, const struct work *b)
 {
     return a->kind == b->kind && a->collective == b->collective &&
-           (a->kind != WORK_COLLECTIVE || (a->bytes == b->bytes && a->root == b->root)) &&
+           (a->kind != WORK_COLLECTIVE ||
+            (a->bytes == b->bytes && a->root == b->root && a->element == b->element)) &&
            a->pageable == b->pageable;
 }
 
 bool plan_same_task(const struct task *a, const struct task *b)
 {
     return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
-           a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
+           a->globally_ordered == b->globally_ordered && a->sm == b->sm && a->greedy == b->greedy &&
            a->host_sync == b->host_sync && a->sync_after == b->sync_after &&
            plan_same_work(&a->work, &b->work) && same_list(&a->holds, &b->holds) &&
            same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);
@@ -246,6 +247,7 @@ const char *plan_object_name(const struct plan *plan, const struct host_op *op)
     case OPERAND_LOCK: return plan->locks.items[op->object];
     case OPERAND_BARRIER: return plan->barriers.items[op->object];
     case OPERAND_BUFFER: return plan->buffers[op->object].name;
+    case OPERAND_COMM: /* one or several: op->aborted */
     case OPERAND_TURN:
     case OPERAND_SUBMISSION:
     case OPERAND_NONE: break;
@@ -258,6 +260,21 @@ bool host_op_has_stream(const struct host_op *op)
     return op_pushes(op->kind) || op->kind == OP_RECORD_STREAM ||
            (op->kind == OP_SYNC && op->sync == SYNC_STREAM) ||
            (op->kind == OP_FREE && op->stream >= 0); /* cudaFreeAsync */
+}
+
+const char *element_key(enum element element)
+{
+    return keywords_element[element];
+}
+
+int64_t element_bytes(enum element element)
+{
+    static const int64_t bytes[] = {
+#define X(name, key, size) size,
+        ELEMENT_LIST(X)
+#undef X
+    };
+    return bytes[element];
 }
 
 const char *work_key(enum work_kind kind)

@@ -40,6 +40,7 @@ bool plan_strip_device_rules(struct plan *plan, struct arena *arena, bool cuda, 
     if (machine->cores > 0)
         strip_device_rules_note(
             diag, "machine.cores is for predictions: a run has the cores of its machine");
+    machine->no_greed = true; /* as it is on the host device; a GPU has its own rule */
     machine->hw_queues = 0;
     machine->launch_order_implicit = false;
     if (cuda && machine->sm_slots > 0)

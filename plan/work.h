@@ -60,6 +60,21 @@ enum dtype {
 #undef X
 };
 
+/* Types of the elements of messages and collectives: what NCCL and torch.distributed move. */
+#define ELEMENT_LIST(X)                                                                            \
+    X(NONE, "none", 1)                                                                             \
+    X(BOOL, "bool", 1)                                                                             \
+    X(I8, "i8", 1) X(U8, "u8", 1) X(I16, "i16", 2) X(I32, "i32", 4) X(U32, "u32", 4)               \
+        X(I64, "i64", 8) X(U64, "u64", 8) X(F8E4M3, "f8e4m3", 1) X(F8E5M2, "f8e5m2", 1)            \
+            X(F16, "f16", 2) X(BF16, "bf16", 2) X(F32, "f32", 4) X(F64, "f64", 8)
+enum element {
+#define X(name, key, bytes) ELEMENT_##name,
+    ELEMENT_LIST(X)
+#undef X
+};
+const char *element_key(enum element element);
+int64_t element_bytes(enum element element);
+
 struct work {
     enum work_kind kind;
     enum direction direction;        /* COPY */
@@ -72,9 +87,10 @@ struct work {
     int64_t bytes;                   /* COPY, COLLECTIVE, SEND, RECV */
     int64_t m, n, k;                 /* GEMM */
     int64_t rows, dim;               /* GATHER */
-    int64_t elements;                /* AXPY */
-    enum dtype dtype;                /* GEMM, GATHER */
-    int64_t time_ns;                 /* SPIN, HOST */
+    int64_t elements;     /* AXPY; COLLECTIVE, SEND, RECV: as `count` says, 0: not given */
+    enum element element; /* COLLECTIVE, SEND, RECV */
+    enum dtype dtype;     /* GEMM, GATHER */
+    int64_t time_ns;      /* SPIN, HOST */
 };
 
 /* ---- the shares of the device that work takes ------------------------------------------------ */

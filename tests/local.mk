@@ -111,6 +111,7 @@ tests_in_sh = \
     tests/gpu/t_mpi.sh \
     tests/gpu/t_nvtx.sh \
     tests/base/t_output.sh \
+    tests/sim/t_greedy.sh \
     tests/sim/t_predict.sh \
     tests/plan/t_malformed.sh \
     tests/check/t_proof.sh \
@@ -138,6 +139,7 @@ tests_in_sh = \
     tests/cmd/t_schema.sh \
     tests/check/t_search.sh \
     tests/sim/t_sharing.sh \
+    tests/sim/t_timeouts.sh \
     tests/whole/t_signals.sh \
     tests/cmd/t_libraries.sh \
     tests/gpu/t_swpipe_lib.sh \

@@ -458,7 +458,7 @@ static int write_host_machine(struct random *random, int ranks)
     if (!rarely(random, 2))
         return 0;
     fputs("machine: {", random->out);
-    switch (below(random, 10)) {
+    switch (below(random, 11)) {
     case 0: write_slots(random, ranks); break;
     case 1:
         hw_queues = 1 + below(random, 2);
@@ -474,6 +474,7 @@ static int write_host_machine(struct random *random, int ranks)
     case 6: fputs("eager_bytes: {A: 1KiB}", random->out); break;
     case 7: fputs("launch_blocking: true", random->out); break;
     case 8: fputs("alloc_may_sync: true", random->out); break;
+    case 9: fputs("timeout: {A: 1us}", random->out); break;
     default: fputs("lazy_load: true", random->out); break;
     }
     fputs("}\n", random->out);
@@ -700,6 +701,48 @@ char *random_values(char *text, uint64_t seed, int share)
         } else {
             fprintf(random.out, "%.*s", (int)(next - line), line);
         }
+    }
+    if (fclose(random.out) != 0) {
+        free(out);
+        return text;
+    }
+    free(text);
+    return out;
+}
+
+/* Behind a call of communicators by a thread of their members: one of them is aborted, or all in one group. */
+static void write_abort(struct random *random, const char *line, const char *next)
+{
+    static const char *const names[] = {"comm: A", "comm: B"};
+    bool called[2];
+    for (int i = 0; i < 2; i++) {
+        const char *at = strstr(line, names[i]);
+        called[i] = at && at < next;
+    }
+    if (called[0] && called[1])
+        fprintf(random->out, "    - {abort: %s}\n", below(random, 2) ? "[A, B]" : "B");
+    else
+        fprintf(random->out, "    - {abort: %s}\n",
+                called[0] ? below(random, 2) ? "[A]" : "A" : "B");
+}
+
+char *random_aborts(char *text, uint64_t seed)
+{
+    struct random random = {hash_mix(seed ^ UINT64_C(0xab047)), 0, NULL};
+    const char *threads = text ? strstr(text, "\nthreads:\n") : NULL;
+    char *out = NULL;
+    size_t length = 0;
+    random.out = threads && rarely(&random, 2) ? open_memstream(&out, &length) : NULL;
+    if (!random.out)
+        return text;
+    for (const char *line = text, *next; *line; line = next) {
+        next = strchr(line, '\n');
+        next = next ? next + 1 : line + strlen(line);
+        fprintf(random.out, "%.*s", (int)(next - line), line);
+        const char *comm = strstr(line, "comm: "), *device = strstr(line, "device: ");
+        bool calls = line > threads && strncmp(line, "    - {", 7) == 0 && comm && comm < next;
+        if (calls && !(device && device < next) && rarely(&random, 4))
+            write_abort(&random, line, next);
     }
     if (fclose(random.out) != 0) {
         free(out);

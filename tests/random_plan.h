@@ -30,6 +30,8 @@ char *random_steps(char *text, uint64_t seed, int share);
 /* Half of these host programs with values: one in `share` of the uses of flags by a thread or a stream sets, adds, clears, or
    waits for a value. Takes `text`, and gives a text that the caller frees. */
 char *random_values(char *text, uint64_t seed, int share);
+/* Now and then the same host program with aborts of communicators behind calls of them. Frees `text`. */
+char *random_aborts(char *text, uint64_t seed);
 /* Now and then the same host programs with what each thread does in a repeat. Takes `text`, and gives a text that the
    caller frees. */
 char *random_repeat(char *text, uint64_t seed);

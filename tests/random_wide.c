@@ -77,6 +77,7 @@ static void write_machine(struct random *random, int often, int ranks, const cha
     if (link) {
         KNOB("eager_messages: {%s: %d}", link, 1 + below(random, 2));
         KNOB("eager_bytes: {%s: %dKiB}", link, 1 + below(random, 2));
+        KNOB("timeout: {%s: 2us}", link);
     }
 #undef KNOB
     fputs("}\n", random->out);
@@ -113,7 +114,7 @@ static const char *collective(struct random *random, int ranks)
 /* The plan's keys for a failure; without one they make no difference. */
 static void write_on_failure(struct random *random)
 {
-    static const char *const ways[] = {"none", "wake", "abort"};
+    static const char *const ways[] = {"none", "wake", "abort", "group_abort"};
     if (rarely(random, 4))
         fprintf(random->out, "on_failure: %s\n", ONE_OF(random, ways));
 }
@@ -892,6 +893,7 @@ char *random_wide_plan(uint64_t seed, enum random_form form)
         return NULL;
     }
     if (form == RANDOM_THREADS)
-        return random_repeat(random_values(random_steps(text, ~seed, 8), ~seed, 3), ~seed);
+        return random_aborts(
+            random_repeat(random_values(random_steps(text, ~seed, 8), ~seed, 3), ~seed), ~seed);
     return text;
 }

@@ -26,7 +26,7 @@ static bool ops_are_good(const struct program *p, int *user)
             const struct op *op = &p->ops[p->bodies[b].first + i];
             int team = p->team[p->threads[p->bodies[b].thread].rank];
             int object = shared_object(p, op);
-            if ((slots > 0 && op->sm > slots) || op_stream_waits(op->kind))
+            if ((slots > 0 && op->sm > slots) || op_stream_waits(op->kind) || op->kind == OP_ABORT)
                 return false;
             if (object >= 0 && user[object] && user[object] != team + 1)
                 return false;
@@ -46,8 +46,11 @@ static bool proof_teams_judge(const struct program *p, struct certificate *c, in
     if (told == ON_FAILURE_NONE || p->plan->machine.share_device || p->is_crossed)
         return certificate_refuse(c,
                                   "ranks of this plan are not told of a failure, or share devices");
-    if (told != ON_FAILURE_ABORT && teams != p->ranks)
+    if (told == ON_FAILURE_WAKE && teams != p->ranks)
         return certificate_refuse(c, "a failure is not told to the other ranks of a communicator");
+    if (told == ON_FAILURE_ABORT && !p->abort_is_plain)
+        return certificate_refuse(c, "an abort of a rank waits for another communicator of it, or "
+                                     "a communicator without operations is not watched");
     if (teams > 1 && (c->before & life) != life)
         return certificate_refuse(c, "no certificate in front of it proves that nothing hangs");
     return ops_are_good(p, user) ||

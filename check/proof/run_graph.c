@@ -41,6 +41,7 @@ static bool is_plain(const struct op *op)
     case OPERAND_QUEUE:
     case OPERAND_LOCK: return !op_pushes(op->kind);
     case OPERAND_BARRIER:
+    case OPERAND_COMM:
     case OPERAND_TURN:
     case OPERAND_SUBMISSION: break;
     }

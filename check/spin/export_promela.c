@@ -157,6 +157,11 @@ static enum status check_messages(const struct model *m, struct diag *diag)
                             CHANNEL_MAX);
     for (size_t i = 0; i < p->part_count; i++) {
         const struct channel *channel = &p->channels[p->parts[i].channel];
+        if (p->parts[i].element != ELEMENT_NONE)
+            return diag_error(diag, STATUS_INPUT,
+                              "%s: found a message with a \"dtype\", expected none: a Promela "
+                              "model compares bytes alone",
+                              p->plan->file);
         int64_t summed = p->comms[channel->comm].eager_bytes ? channel->cap : 1;
         if (p->parts[i].bytes / m->byte_unit > INT32_MAX / summed)
             return too_many(m, diag, p->parts[i].bytes / m->byte_unit, "units of a message's size",
@@ -182,6 +187,15 @@ static enum status check_iterations(const struct model *m, struct diag *diag)
 static enum status export_promela_check_size(const struct model *m, struct diag *diag)
 {
     const struct program *p = m->p;
+    if (p->has_greedy)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: found \"greedy\", expected none: a Promela model has kernels with "
+                          "fixed slots",
+                          p->plan->file);
+    if (p->has_aborts)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: found \"abort\", expected none: a Promela model has no aborts",
+                          p->plan->file);
     enum status status = check_iterations(m, diag);
     if (status == STATUS_OK && p->op_count > COUNT_MAX)
         status = too_many(m, diag, (int64_t)p->op_count, "operations", COUNT_MAX);

@@ -377,6 +377,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_COMPUTE:
     case OP_FREE:
     case OP_RECORD_STREAM: promela_put(m, "skip"); break;
+    case OP_ABORT: assert(0 && "a program that is not exported"); break;
     case OP_CLEAR:
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }

@@ -475,14 +475,19 @@ static enum status tell_forced(const struct program *p, struct gate *gate,
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* On a CUDA device host functions run one at a time, so a kernel that waits for another cannot be one. */
+/* On a CUDA device host functions run one at a time, so a kernel that waits for another cannot be one. A run aborts all its
+   communicators together, when it fails. */
 static enum status runtime_check_kernels(const struct plan *plan,
                                          const struct runtime_options *options, struct diag *diag)
 {
-    for (size_t t = 0; options->device == DEVICE_KIND_CUDA && t < plan->thread_count; t++)
+    for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             const struct host_op *op = &plan->threads[t].ops[i];
-            if (op->kind == OP_LAUNCH && op->body_count > 0)
+            if (op->kind == OP_ABORT)
+                return plan_error_at(plan, diag, op->mark,
+                                     "found \"abort\", expected none: a run aborts its "
+                                     "communicators when it fails");
+            if (options->device == DEVICE_KIND_CUDA && op->kind == OP_LAUNCH && op->body_count > 0)
                 return plan_error_at(plan, diag, op->mark,
                                      "found a kernel with a body, which only the host device can "
                                      "run, expected a launch without one");

@@ -399,6 +399,7 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_SERVE: return worker_take_turn(self, op, iteration);
     case OP_COMPLETE: return worker_complete(self, op, iteration);
     case OP_CLEAR:
+    case OP_ABORT: /* refused: runtime.c */
     case OP_BARRIER: break;
     }
     assert(0 && "an operation that is lowered to others");

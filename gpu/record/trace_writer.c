@@ -271,6 +271,7 @@ static const char *trace_writer_cause_of(const struct program *p, const struct o
     case OPERAND_TURN: return "its turn";
     case OPERAND_NONE:
     case OPERAND_SUBMISSION:
+    case OPERAND_COMM:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER: break;
     }

@@ -394,29 +394,35 @@ static bool shares_comm(const struct program *program, int rank)
 }
 
 /* Any thread but a driver may fail. The data of a rank end early only if it has peers, and a rank
-   dies, with those in its process, only if there are others. */
+   dies, with those in its process, only if there are others. An operation takes too long where it may wait for peers. */
 static enum status list_faults(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     if (!program->options.faults)
         return STATUS_OK;
-    size_t most = (size_t)program->thread_count + 2 * (size_t)program->ranks;
+    size_t most =
+        (size_t)program->thread_count + 2 * (size_t)program->ranks + (size_t)program->member_count;
     program->faults = ARENA_ARRAY(&program->arena, most, struct fault);
     if (!program->faults)
         return diag_no_memory(lowering->diag);
     struct fault *next = program->faults;
     for (int t = 0; t < program->thread_count; t++)
         if (program->threads[t].kind != THREAD_DRIVER)
-            *next++ = (struct fault){FAULT_TASK, t};
+            *next++ = (struct fault){.kind = FAULT_TASK, .index = t};
     for (int rank = 0; program->tasks && rank < program->ranks; rank++)
         if (shares_comm(program, rank))
-            *next++ = (struct fault){FAULT_DATA, rank};
+            *next++ = (struct fault){.kind = FAULT_DATA, .index = rank};
     bool others = false;
     for (int rank = 1; rank < program->ranks; rank++)
         others |= !program_same_process(program, 0, rank);
     for (int rank = 0; others && rank < program->ranks; rank++)
         if (!program->process || program->process[rank] == rank)
-            *next++ = (struct fault){FAULT_RANK, rank};
+            *next++ = (struct fault){.kind = FAULT_RANK, .index = rank};
+    for (int c = 0; c < program->comm_count; c++) {
+        const struct comm_desc *comm = &program->comms[c];
+        for (int m = 0; comm->time_limit_ns > 0 && comm->count > 1 && m < comm->count; m++)
+            *next++ = (struct fault){FAULT_TIME, c, comm->members[m]};
+    }
     program->fault_count = (int)(next - program->faults);
     return STATUS_OK;
 }
@@ -522,12 +528,50 @@ static enum status list_waiters(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* Which communicators are in use, is one aborted, and is a kernel greedy? `taken`: zeros, for each rank. */
+static void find_aborts(struct program *program, bool *taken)
+{
+    for (size_t i = 0; i < program->op_count; i++) {
+        program->has_aborts |= program->ops[i].kind == OP_ABORT;
+        program->has_greedy |= op_is_greedy(&program->ops[i]);
+        if (program->ops[i].comm >= 0)
+            program->comms[program->ops[i].comm].used = true;
+    }
+    program->can_abort = program->has_aborts || program->options.faults;
+    program->abort_is_plain = true;
+    for (int c = 0; c < program->comm_count; c++) {
+        const struct comm_desc *comm = &program->comms[c];
+        program->abort_is_plain &= comm->used || comm->count == 1;
+        for (int m = 0; comm->count > 1 && m < comm->count; m++) {
+            program->abort_is_plain &= !taken[comm->members[m]];
+            taken[comm->members[m]] = true;
+        }
+    }
+}
+
+static struct agent *list_watchdogs(const struct program *program, struct agent *next)
+{
+    const enum on_failure rule = program->plan->on_failure;
+    for (int c = 0; program->options.faults && c < program->comm_count; c++) {
+        const struct comm_desc *comm = &program->comms[c];
+        if (comm->count > 1 && rule == ON_FAILURE_GROUP_ABORT)
+            *next++ = (struct agent){AGENT_WATCHDOG, c, -1};
+        for (int m = 0; m < comm->count && rule == ON_FAILURE_ABORT; m++)
+            if (comm->count > 1 && comm->used)
+                *next++ = (struct agent){AGENT_WATCHDOG, c, comm->members[m]};
+    }
+    return next;
+}
+
 static enum status list_agents(struct lowering *lowering)
 {
     struct program *program = lowering->program;
-    bool watched = program->options.faults && program->plan->on_failure == ON_FAILURE_ABORT;
-    int most = 1 + program->thread_count + program->stream_count + 2 * program->comm_count +
-               program->fault_count;
+    bool *taken = ARENA_ARRAY(&program->arena, (size_t)program->ranks + 1, bool);
+    if (!taken)
+        return diag_no_memory(lowering->diag);
+    find_aborts(program, taken);
+    int most = 1 + program->thread_count + program->stream_count + program->comm_count +
+               program->fault_count + max_int(program->comm_count, program->member_count);
     program->agents = ARENA_ARRAY(&program->arena, (size_t)most, struct agent);
     if (!program->agents)
         return diag_no_memory(lowering->diag);
@@ -541,9 +585,7 @@ static enum status list_agents(struct lowering *lowering)
         *next++ = (struct agent){AGENT_COMM, c, -1};
     for (int f = 0; f < program->fault_count; f++)
         *next++ = (struct agent){AGENT_FAULT, f, -1};
-    for (int c = 0; watched && c < program->comm_count; c++)
-        if (program->comms[c].count > 1)
-            *next++ = (struct agent){AGENT_WATCHDOG, c, -1};
+    next = list_watchdogs(program, next);
     program->agent_count = (int)(next - program->agents);
     return STATUS_OK;
 }

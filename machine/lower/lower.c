@@ -123,7 +123,8 @@ enum status lower_comms(struct lowering *lowering)
                                  .count = from->members ? (int)from->member_count : program->ranks,
                                  .first_member = program->member_count,
                                  .eager_messages = from->eager_messages,
-                                 .eager_bytes = from->eager_bytes};
+                                 .eager_bytes = from->eager_bytes,
+                                 .time_limit_ns = from->time_limit_ns};
         program->member_count += to->count;
         if (from->members && from->members[from->member_count - 1] >= program->ranks)
             return plan_error_at(plan, lowering->diag, from->mark,
@@ -319,6 +320,18 @@ void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
         add_access(lowering, op, listed_buffer(lowering->plan, rank, reads, i), false);
     for (size_t i = 0; i < writes->count; i++)
         add_access(lowering, op, listed_buffer(lowering->plan, rank, writes, i), true);
+}
+
+void lower_slots(struct lowering *lowering, struct op *op, int sm, bool greedy)
+{
+    const struct machine_spec *machine = &lowering->plan->machine;
+    op->sm = sm;
+    if (!greedy || machine->sm_slots == 0)
+        return;
+    assert(op->kind == OP_LAUNCH && sm > 0);
+    const int most = min_int(sm, machine->sm_slots);
+    op->sm = machine->no_greed ? most : 1;
+    op->sm_most = machine->no_greed ? -1 : most;
 }
 
 /* Flags stay set, so only the first use can block. */

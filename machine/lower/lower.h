@@ -68,6 +68,8 @@ int lower_op_name(struct lowering *lowering, const struct host_op *op);
 void lower_give(struct lowering *lowering, struct op *op, struct given given);
 /* The same of a host operation, in memory that lives as long as the program. */
 void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from);
+/* The residency slots of an operation: a greedy kernel needs one, and takes at most `sm`. */
+void lower_slots(struct lowering *lowering, struct op *op, int sm, bool greedy);
 int lower_flag(struct lowering *lowering, const char *name);
 void lower_accesses(struct lowering *lowering, struct op *op, int rank,
                     const struct index_list *reads, const struct index_list *writes);

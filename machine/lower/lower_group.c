@@ -146,8 +146,11 @@ static enum status lower_group_add_message(struct lowering *lowering, struct op 
                                            const struct p2p_part *in)
 {
     struct program *program = lowering->program;
-    struct part part = {
-        .send = in->send, .metadata = in->metadata, .listed = in->listed, .bytes = in->bytes};
+    struct part part = {.send = in->send,
+                        .metadata = in->metadata,
+                        .element = in->element,
+                        .listed = in->listed,
+                        .bytes = in->bytes};
     part.tag = in->numbered ? in->numbered - 1 : lower_name(lowering, in->tag);
     part.channel =
         lower_channel(lowering, op->comm, in->send ? rank : in->peer, in->send ? in->peer : rank);
@@ -202,7 +205,8 @@ static void list_roots(struct lowering *lowering, struct op *op, const struct po
     }
 }
 
-/* Several are one with the bytes of all and the kind of the first; one is what it is. */
+/* Several are one with the bytes of all, the kind of the first, and the type of elements that all have; one is what
+   it is. */
 static enum status list_collectives(struct lowering *lowering, struct op *op,
                                     const struct portion *portion)
 {
@@ -217,8 +221,12 @@ static enum status list_collectives(struct lowering *lowering, struct op *op,
         const struct p2p_part *part = &portion->group->parts[i];
         if (!is_of(portion, part))
             continue;
-        if (work->kind == WORK_NONE)
+        if (work->kind == WORK_NONE) {
             work->collective = part->collective;
+            work->element = part->element;
+        } else if (work->element != part->element) {
+            work->element = ELEMENT_NONE;
+        }
         work->kind = WORK_COLLECTIVE;
         work->bytes += part->bytes;
         name = single ? part->tag : group_add_collective(arena, name, part);

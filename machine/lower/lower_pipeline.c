@@ -128,7 +128,7 @@ static void lower_pipeline_add_part(struct lowering *lowering, struct op *op, in
     struct program *program = lowering->program;
     const struct work *work = &task->work;
     bool send = work->kind == WORK_SEND;
-    struct part part = {.send = send, .bytes = work->bytes};
+    struct part part = {.send = send, .element = work->element, .bytes = work->bytes};
     part.tag = lower_name(lowering, work->tag ? work->tag : task->name);
     part.channel =
         lower_channel(lowering, work->comm, send ? rank : work->peer, send ? work->peer : rank);
@@ -190,7 +190,7 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     struct op *op = emit_task_op(lowering, kind, rank, task_index);
     op->stream = stream;
     op->time_ns = task->time_ns ? task->time_ns : task->work.time_ns;
-    op->sm = task->sm;
+    lower_slots(lowering, op, task->sm, task->greedy);
     lower_give(lowering, op,
                (struct given){.jitter = &task->jitter,
                               .shares = &task->shares,

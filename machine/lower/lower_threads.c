@@ -462,6 +462,7 @@ static int first_object(const struct plan *plan, const struct host_op *op, int h
     case OPERAND_QUEUE:
     case OPERAND_BARRIER:
     case OPERAND_TURN:
+    case OPERAND_COMM:
     case OPERAND_SUBMISSION:
     case OPERAND_NONE: break;
     }
@@ -491,7 +492,7 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     if (op_operand(from->kind) == OPERAND_FLAG)
         lower_flag_use(op, from);
     op->time_ns = from->time_ns;
-    op->sm = from->sm;
+    lower_slots(lowering, op, from->sm, from->greedy);
     lower_given(lowering, op, from);
     op->object =
         from->object < 0 ? -1 : first_object(lowering->plan, from, home, rank) + from->object;
@@ -513,6 +514,24 @@ static bool has_body(const struct host_op *op)
     return op->kind == OP_CALLBACK || (op->kind == OP_LAUNCH && op->body_count > 0);
 }
 
+/* First all are aborted; then the thread waits for the device, whose memory it frees. */
+static enum status lower_abort(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    for (size_t i = 0; i < from->aborted->count; i++) {
+        const int comm = from->aborted->items[i], member = lower_member(lowering, comm, rank);
+        if (member < 0)
+            return plan_error_at(lowering->plan, lowering->diag, from->mark,
+                                 "found an abort of communicator %s by rank %d, expected one of "
+                                 "its members",
+                                 lowering->plan->comms[comm].name, rank);
+        struct op *op = lower_emit(lowering, OP_ABORT, from->mark);
+        op->object = comm;
+        op->member = (int16_t)member;
+    }
+    lower_threads_emit_sync(lowering, rank, SYNC_DEVICE, -1, from->mark);
+    return STATUS_OK;
+}
+
 static enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from)
 {
     int rank = host_op_rank(from, home);
@@ -523,6 +542,8 @@ static enum status lower_host_op(struct lowering *lowering, int home, const stru
         return lower_collective(lowering, home, from);
     if (from->kind == OP_GROUP)
         return lower_group(lowering, home, from);
+    if (from->kind == OP_ABORT)
+        return lower_abort(lowering, rank, from);
     int stream = host_op_has_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
     bool loads = from->kind == OP_LAUNCH;
     if (loads)

@@ -82,7 +82,8 @@ static void lay_out_cells(struct program *program, bool *too_big)
         &next, uses_memory(program) ? program->buffer_count * (int64_t)BUFFER_CELLS : 0, too_big);
     at->awaited = program_take(&next, program->awaited_count, too_big);
     bool faults = program->options.faults;
-    at->faults = program_take(&next, faults ? 1 + ranks + program->comm_count : 0, too_big);
+    at->aborted = program_take(&next, program->can_abort ? program->member_count : 0, too_big);
+    at->faults = program_take(&next, faults ? 1 + 2 * ranks : 0, too_big);
     at->made = program_take(&next, program->options.serial ? ranks * program->tasks : 0, too_big);
     at->cells = next;
 }

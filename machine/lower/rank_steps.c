@@ -104,6 +104,7 @@ static bool make_route(struct rank_lowering *lowering, struct route *route, int 
     if (described) {
         comm.eager_messages = described->eager_messages;
         comm.eager_bytes = described->eager_bytes;
+        comm.time_limit_ns = described->time_limit_ns;
         comm.mark = described->mark;
     }
     if (!ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))

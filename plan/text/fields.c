@@ -281,6 +281,24 @@ bool parse_check_jitter(struct parser *parser, const struct node *map, const cha
                of);
 }
 
+bool parse_check_count(struct parser *parser, const struct node *map, enum element element,
+                       int64_t count, int64_t *bytes)
+{
+    const struct node *given = node_find(map, "count");
+    if (!given)
+        return true;
+    const int64_t size = count * element_bytes(element);
+    if (element == ELEMENT_NONE)
+        return parse_error(parser, given->mark, "found \"count\" without \"dtype\", expected both");
+    if (node_find(map, "bytes") && *bytes != size)
+        return parse_error(parser, given->mark,
+                           "found %" PRId64 " elements of %s beside %" PRId64
+                           " bytes, expected %" PRId64 " bytes, or none named",
+                           count, element_key(element), *bytes, size);
+    *bytes = size;
+    return true;
+}
+
 bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
                       int root)
 {
@@ -767,5 +785,6 @@ const struct field_kind kind_text = {field_text, print_text, fields_same_text, s
 const struct field_kind kind_name = {field_name, print_text, fields_same_text, schema_text};
 const struct field_kind kind_dist = {field_dist, print_dist, same_dist, schema_dist};
 const struct field_kind kind_symbol = {field_symbol, print_symbol, same_index, schema_text};
+const struct field_kind kind_count = {field_int64, NULL, NULL, schema_int};
 const struct field_kind kind_symbols = {field_symbols, print_symbols, same_list, schema_texts};
 const struct field_kind kind_map = {field_map, print_map, same_map, schema_map};

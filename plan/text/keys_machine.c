@@ -9,13 +9,17 @@
 #include "base/array.h"
 #include "text_internal.h"
 
-/* eager_messages, eager_bytes: a number for each communicator. */
+/* eager_messages, eager_bytes, timeout: a number for each communicator. */
 static const struct field eager_messages =
     FIELD("eager_messages", struct comm, eager_messages, int, NULL, .max = PLAN_MAX_EAGER);
 static const struct field eager_bytes = FIELD("eager_bytes", struct comm, eager_bytes, bytes, NULL);
 
+static const struct field time_limit = FIELD("timeout", struct comm, time_limit_ns, time, NULL);
+
 static const struct field *eager_limit(const struct field *field)
 {
+    if (strcmp(field->key, time_limit.key) == 0)
+        return &time_limit;
     return strcmp(field->key, eager_bytes.key) == 0 ? &eager_bytes : &eager_messages;
 }
 
@@ -260,6 +264,9 @@ static const struct field machine_fields[] = {
                  "How many messages of a communicator may be sent before they are received."),
     FIELD_OF_ALL("eager_bytes", eager,
                  "How many bytes of a communicator may be sent before they are received."),
+    FIELD_OF_ALL("timeout", eager,
+                 "How long an operation of a communicator may take from its call on, before its "
+                 "watchdog ends it."),
 };
 const struct keys machine_keys =
     KEYS(machine_fields, "\"machine\"", "a mapping of the machine's knobs");

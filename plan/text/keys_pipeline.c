@@ -57,7 +57,13 @@ static const struct field copy_fields[] = {
 #define WORK_COMM                                                                                  \
     FIELD("comm", struct work, comm, symbol, "The communicator.", .required = true,                \
           .table = TABLE_COMMS)
-#define WORK_BYTES FIELD("bytes", struct work, bytes, bytes, "The bytes that are sent.")
+#define WORK_BYTES                                                                                 \
+    FIELD("bytes", struct work, bytes, bytes, "The bytes that are sent."),                         \
+        FIELD("dtype", struct work, element, word,                                                 \
+              "The type of its elements, which its peers must agree in.",                          \
+              .words = keywords_element),                                                          \
+        FIELD("count", struct work, elements, count,                                               \
+              "The number of its elements, in place of bytes.", .max = PARSE_MAX_COUNT)
 static const struct field collective_fields[] = {
     FIELD("collective", struct work, collective, word, "A collective, and its kind.",
           .always = true, .words = keywords_collective),
@@ -128,7 +134,8 @@ static bool field_work(struct parser *parser, const struct node *value, void *me
                            "gather, axpy, spin or host");
     const struct work_syntax *syntax = &work_syntax[work.kind];
     if (!fields_parse(parser, value, syntax->fields, syntax->count, &work, "\"work\"") ||
-        !parse_check_root(parser, value, work.collective, work.root))
+        !parse_check_root(parser, value, work.collective, work.root) ||
+        !parse_check_count(parser, value, work.element, work.elements, &work.bytes))
         return false;
     if (!parse_check_pageable(parser, value, work.direction))
         return false;
@@ -184,6 +191,10 @@ static const struct field task_fields[] = {
     FIELD("host_after", struct task, host_after_ns, time, "The CPU time behind the push."),
     FIELD("jitter", struct task, jitter, dist, "How time varies."),
     FIELD("host_jitter", struct task, host_jitter, dist, "How host_time and host_after vary."),
+    FIELD(
+        "greedy", struct task, greedy, boolean,
+        "Whether its kernel starts with the slots that are free, up to sm, and takes more as they "
+        "become free."),
     FIELD("sm", struct task, sm, slots, "The residency slots that its device part holds.",
           .max = 65536),
     FIELD("shares", struct task, shares, shares, "The shares of the device that it takes."),
@@ -221,6 +232,12 @@ static bool check_keys(struct parser *parser, const struct node *map, const stru
             parser, sm->mark,
             "found \"sm\" beside work \"host\", expected work of the device: the CPU "
             "takes no residency slots");
+    const enum work_kind kind = task->work.kind;
+    if (task->greedy && (task->sm == 0 || kind == WORK_COPY || kind == WORK_COLLECTIVE ||
+                         kind == WORK_SEND || kind == WORK_RECV))
+        return parse_error(parser, node_find(map, "greedy")->mark,
+                           "found \"greedy\" without a kernel and its \"sm\", expected the most "
+                           "slots that it takes");
     static const char *const behind[] = {"host_after", "sync_after"};
     for (size_t i = 0; task->work.kind == WORK_HOST && i < sizeof behind / sizeof *behind; i++)
         if (node_find(map, behind[i]))

@@ -597,7 +597,7 @@ static bool has_ranks(const struct printer *printer)
    what is written in it. */
 static enum on_failure usual_on_failure(const struct plan *plan)
 {
-    return plan->form == FORM_PIPELINE ? ON_FAILURE_ABORT : ON_FAILURE_NONE;
+    return plan->form == FORM_PIPELINE ? ON_FAILURE_GROUP_ABORT : ON_FAILURE_NONE;
 }
 
 static void parse_on_failure(struct parser *parser, const struct node *value)

@@ -5,6 +5,7 @@
  * An operation is one mapping whose first key names it (ops.h); `op_syntax` has the keys each
  * operation takes, its own first. In canonical text an operation is a line.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,6 +330,57 @@ static void schema_parts(struct json *json, const struct field *field);
 static const struct field_kind kind_parts = {field_parts, keys_threads_print_parts, NULL,
                                              schema_parts};
 
+/* One communicator, or several that are aborted in one group. */
+static bool field_aborted(struct parser *parser, const struct node *value, void *member,
+                          const struct field *field)
+{
+    struct index_list *list = ARENA_ARRAY(&parser->plan->arena, 1, struct index_list);
+    ((struct host_op *)member)->aborted = list;
+    if (!list)
+        return parse_no_memory(parser);
+    if (value->kind == NODE_LIST && value->length > 0) {
+        if (!kind_symbols.parse(parser, value, list, field))
+            return false;
+        for (size_t i = 0; i < list->count; i++)
+            for (size_t k = 0; k < i; k++)
+                if (list->items[i] == list->items[k])
+                    return parse_error(parser, value->mark,
+                                       "found communicator %s twice, expected each once",
+                                       parser->plan->comms[list->items[i]].name);
+        return true;
+    }
+    if (value->kind != NODE_SCALAR)
+        return parse_mismatch(parser, value, "a communicator, or a list of them");
+    list->items = ARENA_ARRAY(&parser->plan->arena, 1, int);
+    if (!list->items)
+        return parse_no_memory(parser);
+    list->count = 1;
+    return kind_symbol.parse(parser, value, list->items, field);
+}
+
+static void print_aborted(struct printer *printer, const void *member, const struct field *field)
+{
+    const struct index_list *list = ((const struct host_op *)member)->aborted;
+    if (list->count == 1)
+        kind_symbol.print(printer, list->items, field);
+    else
+        kind_symbols.print(printer, list, field);
+}
+
+static void schema_aborted(struct json *json, const struct field *field)
+{
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    kind_symbol.schema(json, field);
+    json_end_object(json);
+    json_begin_object(json);
+    kind_symbols.schema(json, field);
+    json_end_object(json);
+    json_end_array(json);
+}
+
+static const struct field_kind kind_aborted = {field_aborted, print_aborted, NULL, schema_aborted};
+
 /* ---- the keys of each operation, in the order of the canonical text ------------------------------ */
 
 #define OP_FIELD(key, member, kind, ...) FIELD(key, struct host_op, member, kind, __VA_ARGS__)
@@ -354,10 +406,12 @@ static const struct field_kind kind_parts = {field_parts, keys_threads_print_par
         FIELD_OF_ALL("work", work_event, "The event that its end records.", .table = TABLE_EVENTS)
 #define OP_HOST_TIME                                                                               \
     FIELD_OF_ALL("host_time", op_host_time, "The CPU time of the call, or one for each iteration.")
-#define OP_TIME   FIELD_OF_ALL("time", op_time, "The time that it takes, or one for each iteration.")
-#define OP_JITTER OP_FIELD("jitter", jitter, dist, "How its time varies.")
-#define OP_NAME   OP_FIELD("name", name, name, "A label.")
-#define OP_BYTES  OP_FIELD("bytes", bytes, bytes, "The bytes that it moves.")
+#define OP_TIME     FIELD_OF_ALL("time", op_time, "The time that it takes, or one for each iteration.")
+#define OP_JITTER   OP_FIELD("jitter", jitter, dist, "How its time varies.")
+#define OP_NAME     OP_FIELD("name", name, name, "A label.")
+#define OP_BYTES    OP_FIELD("bytes", bytes, bytes, "The bytes that it moves.")
+#define DTYPE_ABOUT "The type of its elements, which its peers must agree in."
+#define COUNT_ABOUT "The number of its elements, in place of bytes."
 /* Keys of every push of device work. */
 #define OP_WORK                                                                                    \
     OP_TIME, OP_HOST_TIME, OP_JITTER,                                                              \
@@ -381,6 +435,9 @@ static const struct field LAUNCH_fields[] = {
     OP_STREAM,
     OP_FIELD("graph", is_graph, boolean, "Whether it launches a graph of graphs."),
     OP_WORK,
+    OP_FIELD("greedy", greedy, boolean,
+             "Whether it starts with the slots that are free, up to sm, and takes more as they "
+             "become free."),
     OP_FIELD("work", work, work, "What a real run does."),
     FIELD_OF_ALL("body", body, "The steps of a kernel that synchronises on the device."),
 };
@@ -403,6 +460,8 @@ static const struct field COLLECTIVE_fields[] = {
     OP_FIELD("root", work.root, rank, "The rank that sends to all. The default is the lowest.",
              .max = PLAN_MAX_RANKS - 1, .otherwise = -1),
     OP_BYTES,
+    OP_FIELD("dtype", work.element, word, DTYPE_ABOUT, .words = keywords_element),
+    OP_FIELD("count", work.elements, count, COUNT_ABOUT, .max = PARSE_MAX_COUNT),
     OP_WORK,
     OP_PROCESS_GROUP,
 };
@@ -523,6 +582,12 @@ static const struct field RECORD_STREAM_fields[] = {
     OP_STREAM,
 };
 
+static const struct field ABORT_fields[] = {
+    FIELD_OF_ALL("abort", aborted, "A communicator is aborted, or several in one group.",
+                 .always = true, .table = TABLE_COMMS),
+    OP_DEVICE,
+};
+
 /* The keys an operation takes, and what messages call it. */
 static const struct {
     const struct field *fields;
@@ -552,6 +617,7 @@ static bool fits_in_callback(enum op_kind kind)
     case OPERAND_EVENT:
     case OPERAND_BARRIER:
     case OPERAND_SUBMISSION:
+    case OPERAND_COMM:
     case OPERAND_BUFFER: break;
     }
     return false;
@@ -567,6 +633,12 @@ static int find_op(const char *key)
     return -1;
 }
 
+/* A message outside of a group is a group of one. */
+static bool is_message_key(const char *key)
+{
+    return strcmp(key, "send") == 0 || strcmp(key, "recv") == 0;
+}
+
 /* The first key names the operation. */
 static bool keys_threads_parse_kind(struct parser *parser, const struct node *item,
                                     enum op_kind *out)
@@ -574,13 +646,13 @@ static bool keys_threads_parse_kind(struct parser *parser, const struct node *it
     if (item->kind != NODE_MAP || item->length == 0)
         return parse_mismatch(parser, item, "an operation such as {launch: kernel, stream: s}");
     const struct node *first = item->first;
-    int kind = find_op(first->text);
+    int kind = is_message_key(first->text) ? OP_GROUP : find_op(first->text);
     if (kind >= 0) {
         *out = (enum op_kind)kind;
         return true;
     }
     READ_MAP (parser, item, key, value)
-        if (find_op(key->text) >= 0)
+        if (find_op(key->text) >= 0 || is_message_key(key->text))
             return parse_error(parser, first->mark,
                                "found \"%s\" first, expected \"%s\": the first key names the "
                                "operation",
@@ -631,7 +703,11 @@ static bool finish_launch(struct parser *parser, const struct node *item, struct
 {
     if (op->is_graph)
         return finish_graph_launch(parser, item, op);
-    static const char *const of_steps[] = {"reads", "writes", "work", "shares"};
+    static const char *const of_steps[] = {"reads", "writes", "work", "shares", "greedy"};
+    if (op->greedy && op->sm == 0)
+        return parse_error(
+            parser, node_find(item, "greedy")->mark,
+            "found \"greedy\" without \"sm\", expected the most slots that it takes");
     for (size_t i = 0; op->body_count > 0 && i < sizeof of_steps / sizeof *of_steps; i++)
         if (node_find(item, of_steps[i]))
             return parse_error(parser, node_find(item, of_steps[i])->mark,
@@ -800,6 +876,9 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
             parser, node_find(item, "external")->mark,
             "found \"external\" outside of a graph, expected it of a record or a wait "
             "of a graph: other events are the plan's anyway");
+    if (op->kind == OP_COLLECTIVE &&
+        !parse_check_count(parser, item, op->work.element, op->work.elements, &op->bytes))
+        return false;
     fill_work(op);
     if (!parse_check_jitter(parser, item, "jitter", op->kind == OP_HOST ? "host" : "time",
                             op->times ? 1 : op->time_ns))
@@ -823,6 +902,54 @@ static bool check_place(struct parser *parser, const struct node *item,
                                                  : "operations that touch no device");
 }
 
+/* Put a pair behind the others of a mapping. `last`: its last value so far, NULL: it is empty. */
+static bool add_pair(struct parser *parser, struct node *map, struct node **last,
+                     const struct node *key, const struct node *value)
+{
+    struct node *pair = ARENA_ARRAY(&parser->scratch, 2, struct node);
+    if (!pair)
+        return parse_no_memory(parser);
+    pair[0] = *key;
+    pair[1] = *value;
+    pair[0].next = &pair[1];
+    pair[1].next = NULL;
+    *(*last ? &(*last)->next : &map->first) = pair;
+    *last = &pair[1];
+    map->length++;
+    return true;
+}
+
+/*
+ * A message outside of a group, as the group that it is:
+ *
+ *     {send: x, peer: 1, bytes: 8B, comm: c, stream: s}  -->  {group: [{send: x, peer: 1, bytes: 8B}], comm: c, stream: s}
+ */
+static const struct node *group_of_message(struct parser *parser, const struct node *item)
+{
+    static const char *const own[] = {"send", "recv", "peer", "bytes", "dtype", "count"};
+    struct node *made = ARENA_ARRAY(&parser->scratch, 4, struct node);
+    if (!made) {
+        parse_no_memory(parser);
+        return NULL;
+    }
+    struct node *part = &made[0], *list = &made[1], *group = &made[2], *key_of_list = &made[3];
+    struct node *part_last = NULL, *group_last = NULL;
+    *part = *group = *list = (struct node){.kind = NODE_MAP, .mark = item->mark};
+    *list = (struct node){.kind = NODE_LIST, .mark = item->mark, .length = 1, .first = part};
+    *key_of_list = *item->first;
+    key_of_list->text = "group";
+    key_of_list->length = strlen("group");
+    bool good = add_pair(parser, group, &group_last, key_of_list, list);
+    MAP_EACH (item, key, value) {
+        bool is_own = false;
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            is_own |= strcmp(key->text, own[i]) == 0;
+        good = good && (is_own ? add_pair(parser, part, &part_last, key, value)
+                               : add_pair(parser, group, &group_last, key, value));
+    }
+    return good ? group : NULL;
+}
+
 bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
               struct host_op *op)
 {
@@ -834,7 +961,10 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
         return false;
     if (!check_place(parser, item, around, op->kind))
         return false;
-    return fields_parse(parser, item, op_syntax[op->kind].fields, op_syntax[op->kind].count, op,
+    if (is_message_key(item->first->text))
+        item = group_of_message(parser, item);
+    return item &&
+           fields_parse(parser, item, op_syntax[op->kind].fields, op_syntax[op->kind].count, op,
                         op_syntax[op->kind].what) &&
            finish_op(parser, item, op);
 }
@@ -886,6 +1016,8 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
         PART_FIELD("device", device, device, "The rank on whose device it is done.",               \
                    .max = PLAN_MAX_RANKS - 1, .otherwise = -1),                                    \
         PART_FIELD("bytes", bytes, bytes, "The bytes that it moves."),                             \
+        PART_FIELD("dtype", element, word, DTYPE_ABOUT, .words = keywords_element),                \
+        PART_FIELD("count", elements, count, COUNT_ABOUT, .max = PARSE_MAX_COUNT),                 \
         PART_FIELD("reads", reads, buffers, "The buffers that it reads.", .table = TABLE_BUFFERS), \
         PART_FIELD("writes", writes, buffers, "The buffers that it writes.",                       \
                    .table = TABLE_BUFFERS)
@@ -929,9 +1061,11 @@ static bool keys_threads_parse_part(struct parser *parser, const struct node *it
     if (collective)
         return fields_parse(parser, item, collective_part_fields,
                             FIELD_COUNT(collective_part_fields), part, "a collective") &&
-               parse_check_root(parser, item, part->collective, part->root);
+               parse_check_root(parser, item, part->collective, part->root) &&
+               parse_check_count(parser, item, part->element, part->elements, &part->bytes);
     return fields_parse(parser, item, send ? send_part_fields : recv_part_fields,
-                        FIELD_COUNT(send_part_fields), part, send ? "a send" : "a recv");
+                        FIELD_COUNT(send_part_fields), part, send ? "a send" : "a recv") &&
+           parse_check_count(parser, item, part->element, part->elements, &part->bytes);
 }
 
 static bool field_parts(struct parser *parser, const struct node *value, void *member,
@@ -1073,6 +1207,25 @@ void print_graphs(struct printer *printer)
     close_map(printer);
 }
 
+/* A message outside of a group has the keys of a part and of a group. */
+static void schema_message(struct json *json, const struct field *part, size_t count,
+                           const char *key)
+{
+    struct field all[FIELD_COUNT(send_part_fields) + FIELD_COUNT(GROUP_fields)];
+    assert(count <= FIELD_COUNT(send_part_fields));
+    memcpy(all, part, count * sizeof *all);
+    for (size_t i = 0; i < FIELD_COUNT(GROUP_fields); i++) {
+        bool known = strcmp(GROUP_fields[i].key, "group") == 0;
+        for (size_t k = 0; k < count; k++)
+            known |= strcmp(GROUP_fields[i].key, all[k].key) == 0;
+        if (!known)
+            all[count++] = GROUP_fields[i];
+    }
+    json_begin_object(json);
+    schema_keys_with(json, all, count, key);
+    json_end_object(json);
+}
+
 void schema_operation(struct json *json)
 {
     json_begin_array_at(json, "anyOf");
@@ -1082,6 +1235,8 @@ void schema_operation(struct json *json)
                          op_key((enum op_kind)kind));
         json_end_object(json);
     }
+    schema_message(json, send_part_fields, FIELD_COUNT(send_part_fields), "send");
+    schema_message(json, recv_part_fields, FIELD_COUNT(recv_part_fields), "recv");
     json_end_array(json);
 }
 

@@ -231,6 +231,7 @@ extern const struct field_kind kind_text;        /* const char * */
 extern const struct field_kind kind_name;        /* const char * */
 extern const struct field_kind kind_dist;        /* struct dist */
 extern const struct field_kind kind_symbol;      /* int: the index of a name */
+extern const struct field_kind kind_count;       /* int64_t, from which others follow */
 extern const struct field_kind kind_symbols;     /* struct index_list */
 extern const struct field_kind kind_map;         /* the struct that its keys fill */
 extern const struct field_kind kind_work;        /* struct work; keys_pipeline.c */
@@ -280,6 +281,10 @@ bool parse_check_pageable(struct parser *parser, const struct node *map, enum di
 bool parse_check_jitter(struct parser *parser, const struct node *map, const char *key,
                         const char *of, int64_t ns);
 /* May a collective of this kind have the root (a rank, -1: none given) that `map` names? */
+/* The number of elements of a message or collective says its bytes, if `count` is there. */
+bool parse_check_count(struct parser *parser, const struct node *map, enum element element,
+                       int64_t count, int64_t *bytes);
+#define PARSE_MAX_COUNT (INT64_C(1) << 56)
 bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
                       int root);
 

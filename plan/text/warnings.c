@@ -119,7 +119,8 @@ static void note_object(struct book *book, const struct host_op *op)
                       op_takes(op->kind));
         break;
     case OPERAND_NONE:
-    case OPERAND_QUEUE: /* must be declared */
+    case OPERAND_QUEUE: /* these must be declared */
+    case OPERAND_COMM:
     case OPERAND_SUBMISSION:
     case OPERAND_TURN: break;
     }

@@ -48,6 +48,11 @@ static enum status check_times(const struct program *p, const struct timing *tim
 
 enum status simulate_check(const struct program *p, const struct timing *timing, struct diag *diag)
 {
+    for (size_t i = 0; p->has_aborts && i < p->op_count; i++)
+        if (p->ops[i].kind == OP_ABORT)
+            return plan_error_at(p->plan, diag, p->ops[i].mark,
+                                 "found \"abort\", expected none: nothing goes wrong in a "
+                                 "prediction");
     int64_t *pushes = calloc((size_t)p->stream_count + 1, sizeof *pushes);
     if (!pushes)
         return diag_no_memory(diag);

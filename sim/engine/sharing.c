@@ -47,6 +47,7 @@ struct leg {
     int op;
     int at; /* among the active ones of its rank */
     int wants[SLOT_COUNT];
+    int held, most;                  /* residency slots of a greedy kernel; most 0: another */
     int64_t lost_ns[RESOURCE_COUNT]; /* by the work that ended last */
 };
 
@@ -211,6 +212,8 @@ static int64_t most_of_threads(const struct program *p)
 
 const char *sharing_why(const struct program *p, struct arena *scratch)
 {
+    if (p->has_greedy)
+        return resource_words(RESOURCE_SM);
     const int64_t *most = most_wanted(p, scratch);
     int64_t *sums = ARENA_ARRAY(scratch, (size_t)place_count(p) * SLOT_COUNT, int64_t);
     for (int s = 0; most && sums && s < p->stream_count; s++)
@@ -423,6 +426,14 @@ static int64_t *pool_of(const struct sharing *sharing, int rank, int slot)
     return &sharing->pools[sharing_place_of(sharing->program, rank, slot) * SLOT_COUNT + slot];
 }
 
+/* Rates in this place may be others. */
+static void change_place(struct sharing *sharing, int place)
+{
+    if (!sharing->changed[place])
+        sharing->changed_places[sharing->changed_count++] = place;
+    sharing->changed[place] = true;
+}
+
 /* The leg's demand is added to the pools of its rank, or, by sign, taken away again. */
 static void change_pools(struct sharing *sharing, int seat, int sign)
 {
@@ -433,10 +444,7 @@ static void change_pools(struct sharing *sharing, int seat, int sign)
             continue;
         *pool_of(sharing, rank, slot) += by;
         assert(*pool_of(sharing, rank, slot) >= 0);
-        const int place = sharing_place_of(sharing->program, rank, slot);
-        if (!sharing->changed[place])
-            sharing->changed_places[sharing->changed_count++] = place;
-        sharing->changed[place] = true;
+        change_place(sharing, sharing_place_of(sharing->program, rank, slot));
     }
 }
 
@@ -492,7 +500,8 @@ static int64_t due(const struct shared_item *item)
     return item->since_ns + (int64_t)sharing_divide(time, (wide)1 << FRACTION_BITS);
 }
 
-/* That of the pool that is shortest for the item, of equal ones the first; full_rate: none is short. */
+/* That of the pool that is shortest for the item, of equal ones the first; of a greedy kernel the part of its slots that it
+   has, if that is less. full_rate: none is short. */
 static struct ratio find_rate(const struct sharing *sharing, const struct shared_item *item,
                               int *scarce)
 {
@@ -511,6 +520,14 @@ static struct ratio find_rate(const struct sharing *sharing, const struct shared
             rate = here;
             *scarce = slot;
         }
+    for (int seat = item->leg; seat != NONE; seat = sharing->legs[seat].next) {
+        const struct leg *leg = &sharing->legs[seat];
+        const struct ratio has = {leg->held, leg->most};
+        if (leg->most == 0 || !is_slower(has, rate))
+            continue;
+        rate = has;
+        *scarce = SLOT_SM;
+    }
     return is_slowed(rate) ? rate : full_rate;
 }
 
@@ -601,12 +618,23 @@ void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, 
     leg->next = item->leg;
     leg->op = op;
     item->leg = seat;
+    leg->most = op_is_greedy(started) ? started->sm_most : 0;
+    leg->held = leg->most;
     find_wants(p, rank_of_seat(p, seat), started, leg->wants);
     change_pools(sharing, seat, 1);
     int rank = rank_of_seat(sharing->program, seat);
     int at = sharing->active_count[rank]++;
     sharing->legs[seat].at = at;
     sharing->active[sharing->active_first[rank] + at] = seat;
+}
+
+void sharing_slots(struct sharing *sharing, int stream, int held)
+{
+    struct leg *leg = &sharing->legs[stream];
+    assert(leg->item != NONE && held > 0 && held <= leg->most);
+    if (leg->held != held)
+        change_place(sharing, sharing->program->streams[stream].rank);
+    leg->held = held;
 }
 
 /* The losses, in whole nanoseconds that add up to how much longer it took. */

@@ -19,7 +19,8 @@
  * each member, which goes as fast as its slowest leg. Its demand is fixed while it runs, also
  * where another resource slows it. A collective or group that has started and waits for its peers
  * wants its SMs, where its kernel spins, but not the link, and no core, as its thread sleeps. A
- * callback wants nothing but what its body does. The CPU parts of tasks and of host programs want a core and nothing else.
+ * callback wants nothing but what its body does. A greedy kernel goes at the share of its most residency slots that it has
+ * (sharing_slots), whatever others want. The CPU parts of tasks and of host programs want a core and nothing else.
  *
  * Demand is counted in millionths and time in nanoseconds. The work left is kept to 2^-32 ns
  * and changes only when the rate does, so work that is never slowed ends to the nanosecond when it
@@ -83,6 +84,9 @@ void sharing_hold(struct sharing *sharing, int op);
 /* From now on `agent` takes work_ns, if nothing slows it; called for each leg, one operation each, of a thread for its
    CPU part. Its event has been put already, due in that case. */
 void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns);
+
+/* The greedy kernel that runs on a stream has so many residency slots from now on. */
+void sharing_slots(struct sharing *sharing, int stream, int held);
 
 /* Its time is over. Nothing happens to an agent that has not started. */
 void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns);

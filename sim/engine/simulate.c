@@ -509,6 +509,24 @@ static int *member_stream(struct simulation *sim, const struct op *op)
     return &sim->clocks.member_streams[sim->program->comms[op->comm].first_member + op->member];
 }
 
+/* Slots were taken or given back on the device of this rank: its greedy kernels go as fast as what they have now. */
+static void tell_slots(struct simulation *sim, int device_of)
+{
+    const struct program *p = sim->program;
+    for (int rank = p->has_greedy ? p->device[device_of] : -1; rank >= 0;
+         rank = p->device_next[rank])
+        for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+            const int stream = p->rank_streams[i], agent = program_stream_agent(p, stream);
+            int64_t iteration;
+            if (sim->clocks.timers[agent] != TIMER_RUNNING)
+                continue;
+            const int op = machine_current_op(p, sim->state, agent, &iteration);
+            if (op_is_greedy(&p->ops[op]))
+                sharing_slots(sim->clocks.sharing, stream,
+                              machine_slots_held(p, sim->state, stream));
+        }
+}
+
 static void stream_starts(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
@@ -537,8 +555,10 @@ static void stream_starts(struct simulation *sim, int agent)
         mark_all_threads(sim);
         mark_waiting_streams(sim, op_stream_gives(p, op));
     }
-    if (op->sm > 0)
+    if (op->sm > 0) {
         touch_device(sim, p->streams[stream].rank);
+        tell_slots(sim, p->streams[stream].rank);
+    }
     if (p->streams[stream].hw_queue >= 0 || p->plan->machine.launch_order_implicit)
         mark_rank(sim, p->streams[stream].rank);
 }
@@ -556,6 +576,7 @@ static void stream_finishes(struct simulation *sim, int agent)
     if (op->comm >= 0 && sim->marks.selective)
         mark_rank(sim, sim->program->agents[agent].rank);
     mark_beyond(sim, stream); /* not selective: the whole rank */
+    tell_slots(sim, sim->program->streams[stream].rank);
 }
 
 /* ---- collectives ----------------------------------------------------------------------------- */
@@ -601,6 +622,7 @@ static void comm_completes(struct simulation *sim, int agent)
         touch(sim, p->streams[*stream].rank);
         mark_rank(sim, p->streams[*stream].rank);
         mark_beyond(sim, *stream);
+        tell_slots(sim, p->streams[*stream].rank);
         if (p->tasks)
             note_finished(sim, p->streams[*stream].rank);
         *stream = -1;
@@ -771,7 +793,8 @@ static void simulate_own_run(struct simulation *sim)
 {
     struct event event;
     simulation_instant(sim);
-    if (!sim->options->forgetful && sim->clocks.launches.latency_ns == 0)
+    if (!sim->options->forgetful && sim->clocks.launches.latency_ns == 0 &&
+        !sim->program->has_greedy)
         memo_run(sim);
     while (sim->status == STATUS_OK && events_next(&sim->clocks.events, &event)) {
         sim->now_ns = event.time_ns;

@@ -578,6 +578,7 @@ static void walk_op(struct graph_builder *b, const struct op *op, const struct w
     case OP_WRITE:
     case OP_WAIT_FLAG:
     case OP_FREE:
+    case OP_ABORT:
     case OP_RECORD_STREAM: assert(0 && "an operation that no event graph has"); break;
     }
 }

@@ -22,4 +22,5 @@ libsim_a_SOURCES += \
     sim/predict/report_pipeline.c \
     sim/predict/report_streams.c \
     sim/predict/result_wire.c sim/predict/result_wire.h \
-    sim/predict/span_words.h
+    sim/predict/span_words.h \
+    sim/predict/time_limits.c sim/predict/time_limits.h

@@ -749,6 +749,11 @@ static enum status predict_into(struct prediction *prediction, const struct plan
                                 &prediction->steady, diag);
     if (status == STATUS_OK)
         give_up_steady(prediction);
+    if (status == STATUS_OK)
+        status = time_limits_find(
+            prediction->program, &prediction->timing,
+            &(struct simulate_options){.seed = options->seed, .interrupted = options->interrupted},
+            &prediction->overrun, diag);
     if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
         status = slack_find(prediction->program, &prediction->timing, &prediction->steady,
                             &prediction->slack_ns, diag);

@@ -14,6 +14,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/maxplus/steady.h"
 #include "sim/maxplus/slack.h"
+#include "time_limits.h"
 #include "result_wire.h"
 
 enum {
@@ -88,6 +89,8 @@ struct prediction {
     struct blocked *blocked;             /* of the first replication that came to a deadlock */
     size_t blocked_count;
     int blocked_replication; /* its number; -1: none */
+    struct time_overrun
+        overrun; /* of the first replication; limit_ns 0: nothing exceeds a time limit */
 };
 
 /* A deadlock is a result: STATUS_OK, see `blocked`. Failures as for program_build and simulate_run.

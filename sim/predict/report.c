@@ -238,6 +238,24 @@ static void report_print_blocked(const struct prediction *prediction, FILE *out)
     fputs("\n", out);
 }
 
+static void print_overrun(const struct prediction *prediction, FILE *out)
+{
+    const struct program *p = prediction->program;
+    const struct time_overrun *overrun = &prediction->overrun;
+    char name[NAME], taken[UNITS_TEXT], limit[UNITS_TEXT], at[UNITS_TEXT];
+    if (overrun->limit_ns == 0)
+        return;
+    const struct op *op = &p->ops[overrun->op];
+    fprintf(out, "  TIMEOUT     %s of communicator %s takes ",
+            program_op_subject(p, op, overrun->iteration, name, sizeof name),
+            p->comms[op->comm].name);
+    fprintf(out, overrun->taken_ns < 0 ? "for ever" : "%s",
+            report_show((double)overrun->taken_ns, taken));
+    fprintf(out, " on rank %d, its watchdog ends the job after %s, at %s\n", overrun->rank,
+            report_show((double)overrun->limit_ns, limit),
+            report_show((double)(overrun->called_ns + overrun->limit_ns), at));
+}
+
 static void print_violations(const struct prediction *prediction, FILE *out)
 {
     const unsigned broken = prediction->violated & ~(1u << PROPERTY_DEADLOCK);
@@ -259,6 +277,7 @@ enum status report_print(const struct prediction *prediction, bool quiet, bool c
     enum status status = STATUS_OK;
     report_print_head(prediction, out);
     print_violations(prediction, out);
+    print_overrun(prediction, out);
     report_print_blocked(prediction, out);
     if (!isnan(prediction->iteration.mean))
         print_iteration(prediction, out);

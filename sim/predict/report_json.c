@@ -237,6 +237,27 @@ static void report_json_write_blocked(const struct prediction *prediction, struc
     json_end_array(json);
 }
 
+/* The operation that exceeds the time limit of its communicator first. */
+static void report_json_write_overrun(const struct prediction *prediction, struct json *json)
+{
+    const struct program *p = prediction->program;
+    const struct time_overrun *overrun = &prediction->overrun;
+    char name[NAME];
+    if (overrun->limit_ns == 0)
+        return;
+    const struct op *op = &p->ops[overrun->op];
+    json_key(json, "timeout");
+    json_begin_object(json);
+    json_put_int(json, "rank", overrun->rank);
+    json_put_string(json, "comm", p->comms[op->comm].name);
+    json_put_string(json, "operation",
+                    program_op_subject(p, op, overrun->iteration, name, sizeof name));
+    json_put_int(json, "called_ns", overrun->called_ns);
+    json_put_int(json, "taken_ns", overrun->taken_ns);
+    json_put_int(json, "limit_ns", overrun->limit_ns);
+    json_end_object(json);
+}
+
 static void report_json_write_part(const struct prediction *prediction,
                                    const struct steady_part *part, struct json *json)
 {
@@ -375,6 +396,7 @@ static void report_json_write_body(const struct prediction *prediction,
     json_put_double(json, "in_flight_mean", prediction->in_flight_mean);
     report_json_write_violations(prediction, json);
     report_json_write_blocked(prediction, json);
+    report_json_write_overrun(prediction, json);
 }
 
 /* By how much longer than the base an iteration is with the same random numbers. */

@@ -44,9 +44,9 @@ check "a limit leaves it undecided" says "limit reached: states" \
 sed 's/^on_failure: .*/on_failure: panic/' "$broken" >"$dir/bad.yaml"
 echo 'on_failure: panic' >>"$dir/bad.yaml"
 check "a rule that is none is refused" exits 3 "$SWSIM" verify "$dir/bad.yaml"
-check "and the words there are are named" says "none, wake or abort" "$SWSIM" verify "$dir/bad.yaml"
+check "and the words there are are named" says "none, wake, abort or group_abort" "$SWSIM" verify "$dir/bad.yaml"
 check "the rule is printed where it is not the default" \
     says "on_failure: wake" "$SWSIM" export "$plans/faults/lock_fixed.yaml"
 check "and only there" \
-    sh -c "! \"$SWSIM\" export '$plans/faults/peer_abort.yaml' | grep -q on_failure"
+    sh -c "! \"$SWSIM\" export '$plans/examples/hello.yaml' | grep -q on_failure"
 done_testing

@@ -37,6 +37,7 @@ for form in host pipeline; do
         skip "enough that ends: only with the test's own seed"
     else
         check "... most of them come to their end" more $((SWSIM_PLANS / 2)) $form ended
+        [ $form = pipeline ] || check "... some exceed a time limit" more 1 $form timeouts
         check "... with much work" more $((4 * SWSIM_PLANS)) $form "pieces of work"
     fi
     for what in "the whole time" "work" "CPU work"; do

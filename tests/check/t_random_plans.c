@@ -70,7 +70,7 @@ struct bench {
 static const char *const keys[] = {
     /* every form */
     "scope: iteration", "on_failure: none", "on_failure: wake", "on_failure: abort",
-    "scope: shared", "comm: half", "comm: C",
+    "on_failure: group_abort", "{abort: ", "scope: shared", "comm: half", "comm: C",
     /* the machine */
     "sm_slots:", "hw_queues:", "launch_queue:", "launch_latency:", "launch_lock:",
     "first_use_blocks:", "launch_order_implicit:", "lazy_load:", "launch_blocking:",
@@ -567,6 +567,8 @@ static void count_keys(struct bench *bench)
 static void check_plan(struct bench *bench, enum random_form form, bool wide)
 {
     char *text = (wide ? random_wide_plan : random_plan)(bench->seed, form);
+    if (!wide && form == RANDOM_THREADS)
+        text = random_aborts(text, bench->seed);
     bench->text = text;
     bench->draws = 0;
     bench->compared_this = false;

@@ -329,6 +329,8 @@ static void check_plan(struct bench *bench, enum random_form form)
 {
     struct plan plan;
     char *text = (bench->seed % WIDE_EVERY ? random_plan : random_wide_plan)(bench->seed, form);
+    if (form == RANDOM_THREADS && bench->seed % WIDE_EVERY)
+        text = random_aborts(text, bench->seed);
     bench->text = text;
     bench->draws = 0;
     if (text && plan_of_text(text, &plan)) {

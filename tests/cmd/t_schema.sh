@@ -81,6 +81,7 @@ objects "one in the command line" 2 errors "$SWSIM" verify --json --bogus "$hell
 
 objects "a prediction" 0 prediction "$SWSIM" predict --json --db="$dir/runs.db" -n 50 "$hello"
 objects "of two ranks, with a path" 0 prediction "$SWSIM" predict --json --critical-path -n 50 "$plans/torchrec/sparse_dist.yaml"
+objects "a time limit that is exceeded" 1 prediction "$SWSIM" predict --json "$plans/reality/timeout_broken.yaml"
 objects "of rank programs" 0 prediction "$SWSIM" predict --json "$dir/ranks.yaml"
 objects "a sweep" 0 prediction "$SWSIM" predict --json -n 50 --driver=dataflow --sweep=max_depth=1..2 "$hello"
 objects "a sweep of cores" 0 prediction "$SWSIM" predict --json -n 50 --driver=clock --sweep=cores=1..2 "$hello"

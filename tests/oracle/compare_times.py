@@ -73,6 +73,27 @@ def different_phases(answer, run):
             yield f"{key}: {answer[key]}, expected {ours}"
 
 
+def different_timeout(answer, plan, machine, run):
+    """Of the operations that exceed the limit of their communicator the one whose limit is over first."""
+    limits = plan.get("machine", {}).get("timeout", {})
+    exceed = set()
+    for number, (called, end) in run.calls.items():
+        operation = machine.program.operations[number]
+        name = list(plan["comms"])[operation.comm]
+        limit = duration(limits.get(name))
+        taken = -1 if end is None else end - called
+        if limit and not 0 <= taken <= limit:
+            rank = machine.program.streams[operation.stream][0]
+            exceed.add((called + limit, rank, name, called, taken, limit))
+    first = {one[1:] for one in exceed if one[0] == min(exceed)[0]}
+    said = answer.get("timeout")
+    keys = ("rank", "comm", "called_ns", "taken_ns", "limit_ns")
+    said = said and tuple(said[key] for key in keys)
+    if (said or None) not in (first or {None}):
+        return [f"timeout: {said}, expected one of {sorted(first)}"]
+    return []
+
+
 def first_difference(what, theirs, ours, until):
     """A sentence that says where two lists of spans differ; only of those that end by then."""
     theirs, ours = (
@@ -113,6 +134,9 @@ class Comparison:
             found.append("no mismatch, expected one")
         if not run.mismatch:
             found += different_ends(answer, run)
+        if not run.mismatch and "threads" in plan:
+            found += different_timeout(answer, plan, machine, run)
+            self.counts["timeouts"] += "timeout" in answer
         until = run.end if run.mismatch else None
         found += first_difference("work", device, run.device, until)
         host = [(rank, *times) for rank, _, *times in host]
@@ -151,7 +175,7 @@ class Comparison:
 
     def summary(self):
         ends = ("compared", "ended", "stuck", "mismatch", "not read")
-        for what in (*ends, "iterations", "pieces of work", "disagree"):
+        for what in (*ends, "iterations", "pieces of work", "timeouts", "disagree"):
             print(f"{what}: {self.counts[what]}")
         return 1 if self.counts["disagree"] else 0
 

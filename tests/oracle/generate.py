@@ -14,10 +14,18 @@ import sys
 HOST_FEATURES = tuple("""
     repeat barrier queue lock ticket callback body alloc sm share_device hw_queues
     launch_queue launch_lock launch_order_implicit eager group collective bytes pageable
-    sync flags stream_flags values events inputs memory launch_blocking host first_use_blocks
+    sync flags stream_flags values events inputs memory launch_blocking host first_use_blocks abort
+    greedy
     """.split())
 # Pieces of a program in which one rule decides the verdict, which single random steps hardly make.
 HOST_SCENES = (*["freed_memory", "handshake", "links"] * 2, "relay", "crossed", "credit")
+# The first two have as many bytes, the first and third as many elements; the last says no number.
+ELEMENTS = (
+    {"dtype": "f32", "count": 8},
+    {"dtype": "i64", "count": 4},
+    {"dtype": "i64", "count": 8},
+    {"dtype": "bf16"},
+)
 STREAMS, FLAGS, EVENTS, LOCKS = ("s", "t", "u"), ("f", "h"), ("e", "g"), ("l", "m")
 
 
@@ -129,13 +137,17 @@ class HostPlan(RandomPlan):
         kinds += ["memory"] * 3 if top and self.has("alloc") else []
         kinds += ["collective"] if self.has("collective") else []
         kinds += ["group"] if self.has("group") else []
+        kinds += ["abort"] * 2 if top and self.comms and self.has("abort") else []
         return kinds
 
     def steps(self, rank, top=True, flags=FLAGS):
         return getattr(self, "make_" + self.one_of(self.kinds(top)))(rank, flags)
 
     def make_launch(self, rank, flags):
-        return [{"launch": self.new_name(), **self.stream(), **self.slots(), **self.accesses()}]
+        slots = self.slots()
+        if slots and self.has("greedy") and self.chance(0.5):
+            slots["greedy"] = True
+        return [{"launch": self.new_name(), **self.stream(), **slots, **self.accesses()}]
 
     def make_copy(self, rank, flags):
         pageable = {"pageable": True} if self.chance(0.6) else {}
@@ -265,8 +277,18 @@ class HostPlan(RandomPlan):
             **self.slots(),
         }
         if self.has("bytes") and self.chance(0.5):
-            step["bytes"] = self.one_of(["1MiB", "2MiB"])
+            step |= self.one_of([{"bytes": "1MiB"}, {"bytes": "2MiB"}, *ELEMENTS])
         return [{**step, **self.accesses()}]
+
+    def make_abort(self, rank, flags):
+        """Communicators of the rank, one by one or together."""
+        mine = [name for name, members in self.comms.items() if rank in members]
+        if not mine:
+            return self.make_launch(rank, flags)
+        mine = self.random.sample(mine, self.random.randint(1, len(mine)))
+        if self.chance(0.5):
+            return [{"abort": name} for name in mine]
+        return [{"abort": mine if len(mine) > 1 or self.chance(0.3) else mine[0]}]
 
     def make_group(self, rank, flags):
         comm = self.comm_of(rank)
@@ -280,6 +302,8 @@ class HostPlan(RandomPlan):
             }
             if self.has("bytes") and self.chance(0.6):
                 part["bytes"] = self.one_of(["1MiB", "2MiB", "0B"])
+            elif self.has("bytes"):
+                part |= self.one_of(ELEMENTS)
             parts.append(part)
         return [{"group": parts, "comm": comm, **self.stream(), **self.accesses()}]
 
@@ -320,8 +344,11 @@ class HostPlan(RandomPlan):
             sends.append({"recv": "t9", "peer": receiver})
             receives.append({"send": "t9", "peer": sender})
         if self.has("bytes"):
+            elements = self.chance(0.5)
             for part in sends + receives:
-                part["bytes"] = "1MiB" if self.chance(0.9) else "2MiB"
+                usual = self.chance(0.9)
+                part |= self.one_of(ELEMENTS[: 1 if usual else 4]) if elements else {}
+                part |= {"bytes": "1MiB" if usual else "2MiB"} if not elements else {}
         for rank, parts in ((sender, sends), (receiver, receives)):
             self.thread_of(rank).append(
                 {"group": parts, "comm": comm, **self.stream(), **self.accesses()}
@@ -651,6 +678,7 @@ class TimedHostPlan(HostPlan):
 
     def __init__(self, seed):
         super().__init__(f"timed {seed}")
+        self.features = [name for name in self.features if name != "abort"]  # refused
         self.exact = self.chance(0.6)  # else many things happen at one instant
 
     def times(self, repeated):
@@ -676,6 +704,9 @@ class TimedHostPlan(HostPlan):
         plan, features = super().made()
         for steps in plan["threads"].values():
             self.add_times(steps)
+        if self.comms and self.chance(0.5):
+            limit = {self.one_of(list(self.comms)): self.time()}
+            plan.setdefault("machine", {})["timeout"] = limit
         self.add_latency()
         return plan, features
 

@@ -19,7 +19,7 @@ KEYS = set(
 )
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_lock launch_order_implicit
-    launch_blocking first_use_blocks eager_messages eager_bytes memory launch_latency
+    launch_blocking first_use_blocks timeout eager_messages eager_bytes memory launch_latency
     """.split())
 PUSHED_UNDER_LOCK = {
     "launch",
@@ -34,6 +34,7 @@ PUSHED_UNDER_LOCK = {
 }  # not `alloc`
 PUSHED = PUSHED_UNDER_LOCK | {"alloc"}
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+ELEMENTS = {"f32": 4, "i64": 8, "bf16": 2}
 TIMES = {"ns": 1, "us": 1000, "ms": 1000000}
 
 
@@ -43,6 +44,13 @@ def size(text):
         return 0
     number, unit = re.fullmatch(r"(\d+)(B|KiB|MiB)", text).groups()
     return int(number) * UNITS[unit]
+
+
+def moved(step):
+    """Bytes of a message or collective, by its bytes or its elements."""
+    if "count" in step:
+        return step["count"] * ELEMENTS[step["dtype"]]
+    return size(step.get("bytes"))
 
 
 def duration(text, iteration=None):
@@ -189,10 +197,12 @@ class HostProgram:
         if "body" in step:
             self.lower_callback(step)
         else:
+            slots, greedy = step.get("sm", 0), step.get("greedy")
             self.emit(
                 "kernel",
                 stream=self.stream,
-                slots=step.get("sm", 0),
+                slots=1 if greedy else slots,
+                most=slots if greedy else 0,
                 accesses=self.accesses(step),
                 time=self.time(step),
             )
@@ -244,7 +254,7 @@ class HostProgram:
             root=root,
             comm=self.comm_names.index(step["comm"]),
             accesses=self.accesses(step),
-            match=(step["collective"], kind, root, size(step.get("bytes"))),
+            match=(step["collective"], kind, root, moved(step), step.get("dtype")),
             time=self.time(step),
         )
 
@@ -253,7 +263,7 @@ class HostProgram:
         for part in step["group"]:
             send = "send" in part
             tag = part["send" if send else "recv"]
-            parts.append(Part(send, part["peer"], tag, size(part.get("bytes"))))
+            parts.append(Part(send, part["peer"], tag, moved(part), part.get("dtype")))
             ends = (self.rank, part["peer"]) if send else (part["peer"], self.rank)
             self.messages[step["comm"], ends, tag] += 1 if send else -1
         self.emit(
@@ -368,6 +378,13 @@ class HostProgram:
         for thread, flag in flags.items():
             if thread != self.thread:
                 self.emit("await", object=flag)
+
+    def lower_abort(self, step):
+        """All of them, and then the device is waited for."""
+        names = step["abort"] if isinstance(step["abort"], list) else [step["abort"]]
+        for name in names:
+            self.emit("abort", object=(self.comm_names.index(name), self.rank))
+        self.lower_sync({"sync": "device"})
 
     def buffer(self, name):
         return Program.number(self.program.buffers, (self.rank, name))

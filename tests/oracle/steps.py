@@ -28,13 +28,14 @@ class Operation:
     kind: str
     stream: int = None
     slots: int = 0
+    most: int = 0  # of a greedy kernel: the most slots that it takes; it needs one
     comm: int = None
     match: tuple = ()  # of a collective: what all members must agree in
     root: int = None  # of a broadcast
     parts: tuple = ()  # of a group
     accesses: list = field(default_factory=list)
     body: tuple = ()  # of a callback
-    object: int = None  # an event, flag, lock, queue, buffer, rank or number of a turn
+    object: int = None  # an event, flag, lock, queue, buffer, rank, member or number of a turn
     rule: str = None  # of a flag: the key that says what is done with it, and the value
     value: int = 1
     others: bool = False  # of a sync: other threads push to what it waits for, so it is two steps
@@ -52,6 +53,7 @@ class Part:
     peer: int
     tag: tuple
     bytes: int
+    dtype: str = None
 
 
 @dataclass
@@ -171,6 +173,7 @@ class Machine:
             state["carries", stream] = 0
             state["body", stream] = 0
             state["freed in", stream] = ()
+            state["has", stream] = 0
         for event in range(len(program.events)):
             state["record", event] = None
         for flag in range(len(program.flags)):
@@ -192,6 +195,7 @@ class Machine:
             for rank in comm.members:
                 state["issued", number, rank] = ()
                 state["collective", number, rank] = None
+                state["aborted", number, rank] = False
                 for peer in comm.members:
                     state["channel", number, rank, peer] = ((), ())
         for buffer in range(len(program.buffers)):
@@ -410,6 +414,17 @@ class Machine:
         value = state["flag", operation.object][0]
         return value == operation.value if operation.rule == "equals" else value >= operation.value
 
+    def do_abort(self, state, number, row):
+        """The member (communicator, rank) ends with an error; what has not met a partner is gone."""
+        comm, rank = self.program.operations[number].object
+        state["aborted", comm, rank] = True
+        for peer in self.program.comms[comm].members:
+            sends, receives = state["channel", comm, rank, peer]
+            state["channel", comm, rank, peer] = (sends[: len(receives)], receives)
+            sends, receives = state["channel", comm, peer, rank]
+            state["channel", comm, peer, rank] = (sends, receives[: len(sends)])
+        return DONE
+
     def do_signal(self, state, number, row):
         self.change_flag(state, self.program.operations[number], state[row])
         return DONE
@@ -562,7 +577,12 @@ class Machine:
         state["running", stream] = True
         state["body", stream] = 0
         state["carries", stream] |= known
-        state["slots", self.program.device[rank]] += self.slots_of(number)
+        device = self.program.device[rank]
+        state["has", stream] = self.slots_of(number)
+        if operation.most and self.program.sm_slots:
+            free = self.program.sm_slots - state["slots", device]
+            state["has", stream] = min(free, operation.most)
+        state["slots", device] += state["has", stream]
         self.leave_front(state, stream)
         if operation.comm is not None:
             left = state["not started", rank]
@@ -572,22 +592,44 @@ class Machine:
             self.change_flag(state, operation, state["carries", stream])
         if operation.kind == "wait_flag":
             state["carries", stream] |= state["flag", operation.object][1]
+        if self.is_aborted(state, operation, rank):
+            return False
         if operation.kind == "collective":
             return self.join_collective(state, number, rank)
         if operation.kind == "group":
             return self.join_channels(state, number, rank, state["carries", stream])
         return False
 
+    def is_aborted(self, state, operation, rank):
+        return operation.comm is not None and state["aborted", operation.comm, rank]
+
     def finish(self, state, stream):
         """The running head of a stream is over."""
         number = state["items", stream][0][0]
         rank = self.program.streams[stream][0]
         comm = self.program.operations[number].comm
-        state["slots", self.program.device[rank]] -= self.slots_of(number)
+        state["slots", self.program.device[rank]] -= state["has", stream]
+        state["has", stream] = 0
         if comm is not None:
             state["issued", comm, rank] = state["issued", comm, rank][1:]
         state["items", stream] = state["items", stream][1:]
         state["running", stream] = False
+        self.grow(state, self.program.device[rank])
+
+    def grow(self, state, device):
+        """Greedy kernels that run have first what has become free, in the order of the streams."""
+        program = self.program
+        for rank in range(program.ranks):
+            for stream, name in enumerate(program.streams):
+                if name[0] != rank or program.device[rank] != device:
+                    continue
+                if not state["running", stream]:
+                    continue
+                most = program.operations[state["items", stream][0][0]].most
+                more = min(program.sm_slots - state["slots", device], most - state["has", stream])
+                if most and program.sm_slots and more > 0:
+                    state["has", stream] += more
+                    state["slots", device] += more
 
     # ---- section 3: collectives and groups -----------------------------------------------------
 
@@ -596,7 +638,9 @@ class Machine:
         state["collective", operation.comm, rank] = number
         for member in self.program.comms[operation.comm].members:
             other = state["collective", operation.comm, member]
-            if other is not None and self.program.operations[other].match != operation.match:
+            if other is None or state["aborted", operation.comm, member]:
+                continue
+            if self.program.operations[other].match != operation.match:
                 return True
         return False
 
@@ -635,8 +679,9 @@ class Machine:
                 opposite = self.program.operations[sides[others][place][0]]
                 peer = opposite.parts[sides[others][place][1]]
                 sizes = part.bytes and peer.bytes and part.bytes != peer.bytes
+                types = part.dtype and peer.dtype and part.dtype != peer.dtype
                 same = part.tag == peer.tag and operation.iteration == opposite.iteration
-                mismatch = mismatch or not same or bool(sizes)
+                mismatch = mismatch or not same or bool(sizes or types)
         return mismatch
 
     def place(self, state, number, index, rank):
@@ -733,7 +778,11 @@ class Machine:
                 return False
             return "mismatch" if self.begin(state, stream) else True
         number = state["items", stream][0][0]
-        operation = self.program.operations[number]
+        operation, rank = self.program.operations[number], self.program.streams[stream][0]
+        if self.is_aborted(state, operation, rank):
+            state["collective", operation.comm, rank] = None
+            self.finish(state, stream)
+            return True
         if operation.kind == "collective":
             return False
         if operation.kind == "group":
@@ -750,7 +799,10 @@ class Machine:
 
     def step_comm(self, state, comm):
         members = self.program.comms[comm].members
-        if any(state["collective", comm, member] is None for member in members):
+        if any(
+            state["collective", comm, member] is None or state["aborted", comm, member]
+            for member in members
+        ):
             return False
         self.complete_collective(state, comm)
         return True

@@ -10,6 +10,8 @@ device.
 """
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
 
 from steps import IMMEDIATE, MARK
 
@@ -27,6 +29,7 @@ class Run:
     device: list = field(default_factory=list)  # (rank, stream, start, end) of work
     host: list = field(default_factory=list)  # (rank, start, end) of CPU parts of threads
     iterations: dict = field(default_factory=dict)  # (rank, iteration): [admitted, over]
+    calls: dict = field(default_factory=dict)  # operation of a communicator: (its call, its end or None)
 
 
 class Clock:
@@ -41,6 +44,7 @@ class Clock:
         self.over = set()  # what has taken its time, and not ended yet
         self.starts = {}  # stream: the start of the work at its head
         self.pushed = {}  # operation: when
+        self.greedy = {}  # stream: the slots of its greedy kernel, the work left, since when
         self.run = Run()
         calls = [op.stream for op in self.program.operations if op.kind == "callback"]
         self.agents = [("thread", thread) for thread in machine.thread_order()]
@@ -86,6 +90,8 @@ class Clock:
         if taken and operation:
             self.note_cpu_part(agent, self.program.threads[thread][0], operation)
             self.pushed.setdefault(number, self.now)
+            if operation.comm is not None:
+                self.run.calls[number] = (self.now, None)
         return taken
 
     def body_left(self, stream):
@@ -138,13 +144,40 @@ class Clock:
             self.starts[stream] = self.now
             if self.program.operations[number].kind in ("kernel", "callback", "write", "wait_flag"):
                 self.begin(("stream", stream), self.program.operations[number].time)
+                self.begin_greedy(stream, self.program.operations[number])
         return taken
+
+    def begin_greedy(self, stream, operation):
+        if operation.most and self.program.sm_slots:
+            most = min(operation.most, self.program.sm_slots)
+            self.greedy[stream] = (most, Fraction(operation.time), self.now)
+
+    def retime_greedy(self):
+        """A greedy kernel does its work at the part of its slots that it has."""
+        for stream, (had, left, since) in self.greedy.items():
+            has, what = self.state["has", stream], ("stream", stream)
+            if has == had or what not in self.timers:
+                continue
+            operation = self.program.operations[self.state["items", stream][0][0]]
+            most = min(operation.most, self.program.sm_slots)
+            left -= Fraction((self.now - since) * had, most)
+            end = self.now + floor(left * most / has + Fraction(1, 2))
+            self.timers[what] = (end, *self.timers[what][1:])
+            self.greedy[stream] = (has, left, self.now)
 
     def note_work(self, stream, operation):
         self.over.discard(("stream", stream))
+        self.greedy.pop(stream, None)
+        self.ends(operation)
         group = operation.kind == "group"
         start = self.now - operation.time if group else self.starts[stream]
         self.run.device.append((*self.program.streams[stream], start, self.now))
+
+    def ends(self, operation):
+        """Notes when an operation of a communicator that a thread has called ends."""
+        for number, (called, _) in self.run.calls.items():
+            if self.program.operations[number] is operation:
+                self.run.calls[number] = (called, self.now)
 
     def step_comm(self, after, comm):
         members = self.program.comms[comm].members
@@ -158,6 +191,7 @@ class Clock:
         self.over.discard(("comm", comm))
         self.machine.step_comm(after, comm)
         for operation in operations:
+            self.ends(operation)
             where = self.program.streams[operation.stream]
             self.run.device.append((*where, self.now - time, self.now))
         return True
@@ -176,6 +210,7 @@ class Clock:
         self.machine.check_bound(after)
         self.machine.note_iterations(self.state, after, self.now, self.run.iterations)
         self.state = after
+        self.retime_greedy()
         self.run.end = self.now
         return True
 

@@ -23,6 +23,7 @@ observe()
     faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
     expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
     predict) "$SWSIM" predict --json $(sed -n 's/^schedule:.*/-n 20/p' "$2") "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
+    exit) "$SWSIM" predict -q "$2" >/dev/null; echo $? ;;
     held) "$SWSIM" predict --json "$2" | grep -oE '"most_bytes":[0-9]+' ;;
     moved) # longer than a small copy takes, the shortest of three runs
         for run in 1 2 3; do "$SWRUN" --no-check --stats --json "$2" | grep -oE '"device_ns":[0-9]+'; done |
@@ -195,6 +196,9 @@ row shares.link predict "schedule: {A: {time: 1ms, stream: s, shares: {@}}, B: {
 # ---- work ----------------------------------------------------------------------------------------
 
 works='schedule: {A: {time: 1us, work: {@}}}'
+row task.greedy predict 'schedule: {A: {sm: 1, stream: a, time: 1ms}, B: {sm: 2, stream: b, time: 9ms@}}
+batches: [1]
+machine: {sm_slots: 2}' '' ', greedy: true'
 row copy.copy predict 'schedule: {A: {time: 1ms, work: {copy: @, bytes: 1KiB}}, B: {stream: s, time: 2ms, work: {copy: h2d, bytes: 1KiB}}}
 machine: {copy_engines: 2}' h2d d2h
 row copy.bytes moved 'batches: [1]
@@ -210,6 +214,18 @@ rank_overrides: {1: {schedule: {A: {work: {collective: broadcast, comm: c, root:
 row collective.bytes verdict 'ranks: 2
 schedule: {A: {work: {collective: all_reduce, comm: c, @}}}
 rank_overrides: {1: {schedule: {A: {work: {collective: all_reduce, comm: c, bytes: 1MiB}}}}}' '' 'bytes: 1MiB'
+typed='ranks: 2
+schedule: {A: {work: {collective: all_reduce, comm: c, @}}}
+rank_overrides: {1: {schedule: {A: {work: {collective: all_reduce, comm: c, dtype: f32, bytes: 32B}}}}}'
+row collective.dtype verdict "$typed" 'bytes: 32B' 'bytes: 32B, dtype: f32'
+row collective.count verdict "$typed" 'dtype: f32, count: 8' 'dtype: f32, count: 9'
+for way in send recv; do
+    typed="ranks: 2
+schedule: {A: {work: {$way: x, peer: 1, comm: c, @}}}
+rank_overrides: {1: {schedule: {A: {work: {$([ $way = send ] && echo recv || echo send): x, peer: 0, comm: c, dtype: f32, bytes: 32B}}}}}"
+    row $way.dtype verdict "$typed" 'dtype: f32' 'dtype: i32'
+    row $way.count verdict "$typed" 'dtype: f32, count: 8' 'dtype: f32, count: 9'
+done
 pair='ranks: 3
 schedule: {A: {work: {send: x, peer: 1, comm: c, bytes: 1KiB}}, B: {stream: s}}
 rank_overrides: {1: {schedule: {A: {work: {recv: x, peer: 0, comm: c, bytes: 1KiB}}}}, 2: {schedule: {A: {work: {spin: 1us}}}}}'
@@ -289,6 +305,9 @@ threads: {r0.main: [{group: [{send: x, peer: 1, bytes: 1KiB}], comm: c}, {group:
           r1.main: [{group: [{send: y, peer: 0, bytes: 1KiB}], comm: c}, {group: [{recv: x, peer: 0, bytes: 1KiB}], comm: c}]}
 machine: {@}'
 row machine.eager_messages verdict "$eager" '' 'eager_messages: {c: 1}'
+row machine.timeout exit 'comms: {c: [0, 1]}
+threads: {r0.main: [{host: 2ms}, {collective: x, comm: c}], r1.main: [{collective: x, comm: c}]}
+machine: {timeout: {c: @}}' 1ms 3ms
 row machine.eager_bytes verdict "$eager" '' 'eager_bytes: {c: 1KiB}'
 kinds='ranks: 2
 comms: {c: [0, 1]}
@@ -564,6 +583,7 @@ pushes()
 }
 op LAUNCH.launch lower '{launch: a}' '{launch: b}'
 pushes LAUNCH 'launch: a' 'launch: a'
+op LAUNCH.greedy predict '{launch: a, sm: 2, time: 9ms}' '{launch: a, sm: 2, time: 9ms, greedy: true}'
 op LAUNCH.work run '{launch: a}' '{launch: a, work: {axpy: {elements: 8388608}}}'
 op LAUNCH.body lower '{launch: a}' '{launch: a, body: [{compute: b}]}'
 op LAUNCH.graph lower '{launch: g}' '{launch: g, graph: true}'
@@ -587,6 +607,9 @@ meets COLLECTIVE.op verdict '{collective: x, comm: c}' '{collective: x, comm: c,
 meets COLLECTIVE.root verdict '{collective: x, comm: c, op: broadcast}' '{collective: x, comm: c, op: broadcast, root: 1}' \
     '{collective: x, comm: c, op: broadcast}'
 meets COLLECTIVE.bytes verdict '{collective: x, comm: c}' '{collective: x, comm: c, bytes: 1KiB}' '{collective: x, comm: c}'
+meets COLLECTIVE.dtype verdict '{collective: x, comm: c}' '{collective: x, comm: c, dtype: f32}' '{collective: x, comm: c}'
+meets COLLECTIVE.count verdict '{collective: x, comm: c, dtype: f32, count: 8}' '{collective: x, comm: c, dtype: f32, count: 9}' \
+    '{collective: x, comm: c, dtype: f32, bytes: 32B}'
 op COLLECTIVE.async lower '{collective: x, comm: c}' '{collective: x, comm: c, async: true}'
 op COLLECTIVE.work lower '{collective: x, comm: c, async: true}' '{collective: x, comm: c, async: true, work: w}'
 pushes COLLECTIVE 'collective: x, comm: own' 'collective: x, comm: c'
@@ -602,6 +625,10 @@ part()
     other="{group: [{$3}], comm: c}"
     meets "$1.bytes" verdict "{group: [{$2, bytes: 1KiB}], comm: c}" "{group: [{$2, bytes: 2KiB}], comm: c}" \
         "{group: [{$3, bytes: 1KiB}], comm: c}"
+    meets "$1.dtype" verdict "{group: [{$2, dtype: f32}], comm: c}" "{group: [{$2, dtype: i32}], comm: c}" \
+        "{group: [{$3, dtype: i32}], comm: c}"
+    meets "$1.count" verdict "{group: [{$2, dtype: f32, count: 8}], comm: c}" "{group: [{$2, dtype: f32, count: 9}], comm: c}" \
+        "{group: [{$3, dtype: f32, bytes: 32B}], comm: c}"
     meets "$1.comm" verdict "{group: [{$2}], comm: c}" "{group: [{$2, comm: d}], comm: c}" "$other"
     meets "$1.stream" lower "{group: [{$2}], comm: c}" "{group: [{$2, stream: t}], comm: c}" "$other"
     meets "$1.device" lower "{group: [{$2}], comm: c}" "{group: [{$2, device: 1}], comm: c}" "$other"
@@ -680,6 +707,8 @@ op FREE.free lower '{alloc: a}, {alloc: b}, {free: a}' '{alloc: a}, {alloc: b}, 
 op FREE.stream lower '{alloc: a}, {free: a}' '{alloc: a}, {free: a, stream: s}'
 op RECORD_STREAM.record_stream lower '{alloc: a}, {alloc: b}, {record_stream: a}' '{alloc: a}, {alloc: b}, {record_stream: b}'
 op FREE.device lower '{alloc: a}, {free: a}' '{alloc: a}, {free: a, device: 1}'
+op ABORT.abort lower '{abort: c}' '{abort: [c, d]}'
+op ABORT.device lower '{abort: c}' '{abort: c, device: 1}'
 op RECORD_STREAM.device lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, device: 1}'
 op RECORD_STREAM.stream lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, stream: s}'
 

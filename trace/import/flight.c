@@ -198,6 +198,7 @@ static bool set_parts(struct flight *flight, struct host_op *op, const struct fl
         part->peer = from->is_message ? plan_rank(flight, from->peer) : -1;
         part->collective = from->kind;
         part->bytes = from->bytes;
+        part->element = from->element;
         if (part->is_collective)
             part->tag = plain_name(&flight->plan->arena, "", from->name);
         if (!part->tag)

@@ -214,18 +214,29 @@ static int flight_calls_group_of(struct flight_job *job, struct flight_rank *ran
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-static int64_t element_bytes(const char *dtype)
+/* By PyTorch's name of the type. ELEMENT_NONE, of one byte: another type, or none is told. */
+static enum element flight_calls_element(const char *dtype)
 {
     static const struct {
         const char *name;
-        int64_t bytes;
-    } sizes[] = {{"Float8", 1}, {"Float", 4}, {"Half", 2}, {"BFloat16", 2},
-                 {"Double", 8}, {"Long", 8},  {"Int", 4},  {"Short", 2},
-                 {"Byte", 1},   {"Char", 1},  {"Bool", 1}};
-    for (size_t i = 0; dtype && i < sizeof sizes / sizeof *sizes; i++)
-        if (strncmp(dtype, sizes[i].name, strlen(sizes[i].name)) == 0)
-            return sizes[i].bytes;
-    return 1;
+        enum element element;
+    } types[] = {{"Float8_e4m3", ELEMENT_F8E4M3},
+                 {"Float8_e5m2", ELEMENT_F8E5M2},
+                 {"Float8", ELEMENT_NONE},
+                 {"Float", ELEMENT_F32},
+                 {"Half", ELEMENT_F16},
+                 {"BFloat16", ELEMENT_BF16},
+                 {"Double", ELEMENT_F64},
+                 {"Long", ELEMENT_I64},
+                 {"Int", ELEMENT_I32},
+                 {"Short", ELEMENT_I16},
+                 {"Byte", ELEMENT_U8},
+                 {"Char", ELEMENT_I8},
+                 {"Bool", ELEMENT_BOOL}};
+    for (size_t i = 0; dtype && i < sizeof types / sizeof *types; i++)
+        if (strncmp(dtype, types[i].name, strlen(types[i].name)) == 0)
+            return types[i].element;
+    return ELEMENT_NONE;
 }
 
 /* Of all tensors of a list of shapes; 0 where they would be more than can be. */
@@ -235,7 +246,7 @@ static int64_t flight_calls_tensor_bytes(const struct value *shapes, const struc
     for (size_t i = 0; i < value_count(shapes); i++) {
         const struct value *shape = shapes->items[i];
         const char *dtype = i < value_count(dtypes) ? value_text(dtypes->items[i]) : NULL;
-        int64_t bytes = element_bytes(dtype);
+        int64_t bytes = element_bytes(flight_calls_element(dtype));
         for (size_t k = 0; k < value_count(shape); k++) {
             const int64_t extent = value_int(shape->items[k], 0);
             if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
@@ -324,7 +335,10 @@ static struct flight_part read_part(const struct flight_group *group, const stru
     if (part.is_message) {
         part.send = strncmp(part.name, "send", 4) == 0;
         part.peer = flight_calls_peer_of(group, part.name);
+        const struct value *types = value_get(entry, part.send ? "input_dtypes" : "output_dtypes");
         part.bytes = entry_bytes(entry, part.send ? "input" : "output");
+        if (value_count(types) == 1)
+            part.element = flight_calls_element(value_text(types->items[0]));
         return part;
     }
     const struct kind_word *word = flight_calls_kind_of(part.name);

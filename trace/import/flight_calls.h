@@ -28,6 +28,7 @@ struct flight_part {
     int64_t peer;              /* a message: a rank of the job; -1: not known */
     enum collective_kind kind; /* a collective */
     int64_t bytes;             /* that the members must agree in; 0: they need not */
+    enum element element;      /* of a message's tensor */
     const char *dtype; /* of a collective's tensors, which they must agree in; NULL: not told */
 };
 

@@ -70,7 +70,7 @@ static enum status pipeline_form_write_plan(struct pipeline_form_writer *writer,
     struct pipeline *pipeline = &plan->pipeline;
     plan->form = FORM_PIPELINE;
     plan->ranks = (int)writer->turns->count;
-    plan->on_failure = ON_FAILURE_ABORT;
+    plan->on_failure = ON_FAILURE_GROUP_ABORT;
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->about =
         pipeline_form_about(writer->job, writer->sections, writer->turns->count, &plan->arena);
