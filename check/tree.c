@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "difference.h"
 
 enum { RANK_LEVELS = 3 };
@@ -158,6 +159,12 @@ static size_t state_bytes(const struct tree *tree)
     return tree->leaf_count * TREE_LEAF_BYTES;
 }
 
+/* With room for machine_canonical. */
+static size_t work_bytes(const struct tree *tree)
+{
+    return max_size(state_bytes(tree), tree->program->at.block);
+}
+
 /* Words for so many bits. */
 static size_t bit_words(size_t bits)
 {
@@ -170,7 +177,7 @@ enum status cursor_open(struct cursor *cursor, struct tree *tree)
     *cursor = (struct cursor){.tree = tree};
     enum status status = budget_alloc(budget, state_bytes(tree), &cursor->node.cells);
     if (status == STATUS_OK)
-        status = budget_alloc(budget, state_bytes(tree), &cursor->work.cells);
+        status = budget_alloc(budget, work_bytes(tree), &cursor->work.cells);
     if (status == STATUS_OK)
         status = budget_alloc(budget, tree->node_count * TREE_FANOUT * sizeof *cursor->numbers,
                               &cursor->numbers);
@@ -192,7 +199,7 @@ void cursor_close(struct cursor *cursor)
     if (!tree)
         return;
     budget_free(tree->budget, cursor->node.cells, state_bytes(tree));
-    budget_free(tree->budget, cursor->work.cells, state_bytes(tree));
+    budget_free(tree->budget, cursor->work.cells, work_bytes(tree));
     budget_free(tree->budget, cursor->numbers,
                 tree->node_count * TREE_FANOUT * sizeof *cursor->numbers);
     budget_free(tree->budget, cursor->differs,

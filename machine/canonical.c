@@ -5,11 +5,12 @@
  * Two kinds of numbers make equal situations differ: iteration numbers, which only grow, and counters
  * of finished work. Iterations are shifted so that the oldest iteration of all ranks is never above
  * program->history (the rules treat all iterations before it alike). Arrays indexed by iteration
- * mod n are rotated by the same shift. Counters are reduced to count from the first open item, and the
+ * mod n are rotated by the same shift. Ticks of accesses are numbered anew (happens_before.c). Counters are reduced to count from the first open item, and the
  * rings of the streams are rotated to begin with their heads.
  */
 #include <string.h>
 
+#include "happens_before.h"
 #include "machine_internal.h"
 
 enum { PIECE = 256 };
@@ -56,31 +57,12 @@ static void rotate_rows(const struct program *p, int32_t *c, int first, int fami
                          (size_t)p->at.row_words * sizeof(uint64_t), by);
 }
 
-/* Within every row, the bits of iteration i's buffers move to those of iteration i - by. */
-static void rotate_bits(const struct program *p, int32_t *c, int by)
+/* The last accesses to iteration i's buffers move to those of iteration i - by. */
+static void rotate_last(const struct program *p, int32_t *c, int by)
 {
-    int period = p->period_records, base = p->shared_records, total = period * p->window;
-    if (p->at.row_words == 0 || period == 0)
-        return;
-    int shift = by % p->window * period;
-    for (int r = 0; r < p->at.rows; r++) {
-        uint64_t *bits = row(p, c, r);
-        bool any = false;
-        for (int i = 0; i < p->at.row_words; i++)
-            any |= bits[i] != 0;
-        if (!any)
-            continue;
-        uint64_t turned[p->at.row_words];
-        memset(turned, 0, sizeof turned);
-        for (int i = 0; i < base; i++)
-            turned[i / 64] |= bits[i / 64] & UINT64_C(1) << (i % 64);
-        for (int i = 0; i < total; i++) {
-            int from = base + i, to = base + (i - shift + total) % total;
-            if (bits[from / 64] >> (from % 64) & 1)
-                turned[to / 64] |= UINT64_C(1) << (to % 64);
-        }
-        memcpy(bits, turned, sizeof turned);
-    }
+    if (p->at.row_words && p->period_records)
+        canonical_rotate((char *)last_ticks(p, c) + p->shared_records * p->at.tick_bytes, p->window,
+                         (size_t)p->period_records * (size_t)p->at.tick_bytes, by);
 }
 
 static void shift_rank(const struct program *p, int32_t *c, int rank, int by)
@@ -196,7 +178,7 @@ static void shift(const struct program *p, int32_t *c)
             shift_thread(p, c, t, by);
     shift_slots(p, c, by);
     shift_items(p, c, by);
-    rotate_bits(p, c, by);
+    rotate_last(p, c, by);
 }
 
 /* `count` elements of `size` bytes in a ring of `cap`, the first one at `first`, move to its beginning.
@@ -319,4 +301,6 @@ void machine_canonical(const struct program *p, struct state *state)
             unwind_entries(p, state->cells, thread);
     if (!is_renumbered(p, state->cells))
         renumber(p, state->cells);
+    if (p->at.row_words)
+        hb_renumber(p, state->cells);
 }

@@ -11,32 +11,110 @@ static inline size_t row_bytes(const struct work_state *w)
     return (size_t)w->p->at.row_words * sizeof(uint64_t);
 }
 
+/* Ticks of one, two or four bytes: functions that are given their size as a constant are made for each. */
+#define FOR_SIZE_OF_TICKS(p, call)                                                                 \
+    switch ((p)->at.tick_bytes) {                                                                  \
+    case 1: call(1); break;                                                                        \
+    case 2: call(2); break;                                                                        \
+    default: call(4); break;                                                                       \
+    }
+#define MADE_FOR_SIZE static inline __attribute__((always_inline))
+
+MADE_FOR_SIZE int32_t tick_at(const void *ticks, size_t i, int bytes)
+{
+    return bytes == 1   ? ((const int8_t *)ticks)[i]
+           : bytes == 2 ? ((const int16_t *)ticks)[i]
+                        : ((const int32_t *)ticks)[i];
+}
+
+MADE_FOR_SIZE void put_tick(void *ticks, size_t i, int bytes, int32_t tick)
+{
+    if (bytes == 1)
+        ((int8_t *)ticks)[i] = (int8_t)tick;
+    else if (bytes == 2)
+        ((int16_t *)ticks)[i] = (int16_t)tick;
+    else
+        ((int32_t *)ticks)[i] = tick;
+}
+
+static int32_t row_tick(const struct work_state *w, int index, int column)
+{
+    return tick_at(row(w->p, w->c, index), (size_t)column, w->p->at.tick_bytes);
+}
+
+static void put_row_tick(struct work_state *w, int index, int column, int32_t tick)
+{
+    put_tick(row(w->p, w->c, index), (size_t)column, w->p->at.tick_bytes, tick);
+}
+
+/* At a place of `last`. */
+static int32_t last_tick(const struct work_state *w, int place)
+{
+    return tick_at(last_ticks(w->p, w->c), (size_t)place, w->p->at.tick_bytes);
+}
+
+static void put_last_tick(struct work_state *w, int place, int32_t tick)
+{
+    put_tick(last_ticks(w->p, w->c), (size_t)place, w->p->at.tick_bytes, tick);
+}
+
+/* A row has lost ticks, if any: others may now be numbered alike. */
+static inline void note_lost(struct work_state *w, bool any)
+{
+    if (any)
+        w->c[w->p->at.loose] = 1;
+}
+
+MADE_FOR_SIZE void join_ticks(struct work_state *w, void *to, const void *from, int bytes)
+{
+    const size_t count = row_bytes(w) / (size_t)bytes;
+    int32_t lost = 0;
+    for (size_t i = 0; i < count; i++) {
+        int32_t a = tick_at(to, i, bytes), b = tick_at(from, i, bytes);
+        lost |= a < b ? a : 0;
+        put_tick(to, i, bytes, a < b ? b : a);
+    }
+    note_lost(w, lost);
+}
+
 void hb_join(struct work_state *w, int to, int from)
 {
     if (w->clocks) {
         clocks_join(w->clocks, to, from);
         return;
     }
-    uint64_t *a = row(w->p, w->c, to);
-    const uint64_t *b = row(w->p, w->c, from);
-    for (int i = 0; i < w->p->at.row_words; i++)
-        a[i] |= b[i];
+#define JOIN(bytes) join_ticks(w, row(w->p, w->c, to), row(w->p, w->c, from), bytes)
+    FOR_SIZE_OF_TICKS(w->p, JOIN)
+#undef JOIN
 }
 
 void hb_copy(struct work_state *w, int to, int from)
 {
-    if (w->clocks)
+    if (w->clocks) {
         clocks_copy(w->clocks, to, from);
-    else if (w->p->at.row_words)
-        memcpy(row(w->p, w->c, to), row(w->p, w->c, from), row_bytes(w));
+        return;
+    }
+    uint64_t *a = row(w->p, w->c, to), lost = 0;
+    const uint64_t *b = row(w->p, w->c, from);
+    for (int i = 0; i < w->p->at.row_words; i++) {
+        lost |= a[i] != b[i] ? a[i] : 0;
+        a[i] = b[i];
+    }
+    note_lost(w, lost);
 }
 
 void hb_clear(struct work_state *w, int index)
 {
-    if (w->clocks)
+    if (w->clocks) {
         clocks_clear(w->clocks, index);
-    else if (w->p->at.row_words)
-        memset(row(w->p, w->c, index), 0, row_bytes(w));
+        return;
+    }
+    uint64_t *words = row(w->p, w->c, index), lost = 0;
+    for (int i = 0; i < w->p->at.row_words; i++) {
+        lost |= words[i];
+        words[i] = 0;
+    }
+    note_lost(w, lost);
 }
 
 void hb_shift(struct work_state *w, int first, int count)
@@ -45,37 +123,169 @@ void hb_shift(struct work_state *w, int first, int count)
         clocks_shift(w->clocks, first, count);
     if (!w->p->at.row_words || count == 0)
         return;
+    hb_clear(w, first);
     memmove(row(w->p, w->c, first), row(w->p, w->c, first + 1), (size_t)(count - 1) * row_bytes(w));
-    hb_clear(w, first + count - 1);
+    memset(row(w->p, w->c, first + count - 1), 0, row_bytes(w));
 }
 
-static inline bool test(const uint64_t *bits, int bit)
+/* ---- ticks numbered anew ---------------------------------------------------------------------- */
+
+/*
+ * Of an agent's live accesses a row knows those up to a tick. So the rows are a chain of sets; the state can tell apart
+ * only the sets that some row has. The new tick of a row is the place of its set in this chain, that of an access the place
+ * of the first set that has it. Two states are the same afterwards exactly if the same rows know the same live accesses.
+ */
+
+enum { IS_LIVE = 1, IS_KNOWN = 2 };
+
+static int column_of_record(const struct program *p, int record)
 {
-    return bits[bit / 64] >> (bit % 64) & 1;
+    return p->at.column[p->records[record].agent];
 }
 
-static inline void happens_before_set(uint64_t *bits, int bit)
+/* Most rows are empty, the places in streams first of all. */
+static bool is_empty_piece(const uint64_t *words)
 {
-    bits[bit / 64] |= UINT64_C(1) << (bit % 64);
+    return (words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] |
+            words[7]) == 0;
 }
 
-/* The first bit of a buffer's instance. */
-static int first_bit(const struct program *p, const struct buffer_desc *buffer, int64_t iteration)
+/* The next word of the rows that is not zero, from `at`; `count`: there is none. */
+static size_t next_word(const uint64_t *words, size_t at, size_t count)
+{
+    for (; at + 8 <= count && is_empty_piece(words + at);)
+        at += 8;
+    while (at < count && words[at] == 0)
+        at++;
+    return at;
+}
+
+/* `room`: what to note of, or to put instead of, each tick of each column. */
+typedef void tick_visit(void *ticks, size_t i, int bytes, int32_t *room);
+
+MADE_FOR_SIZE void note_live(void *ticks, size_t i, int bytes, int32_t *room)
+{
+    room[tick_at(ticks, i, bytes)] |= IS_LIVE;
+}
+
+MADE_FOR_SIZE void note_known(void *ticks, size_t i, int bytes, int32_t *room)
+{
+    room[tick_at(ticks, i, bytes)] |= IS_KNOWN;
+}
+
+MADE_FOR_SIZE void take_new(void *ticks, size_t i, int bytes, int32_t *room)
+{
+    put_tick(ticks, i, bytes, room[tick_at(ticks, i, bytes)]);
+}
+
+/* All ticks of accesses but 0. */
+MADE_FOR_SIZE void visit_last(const struct program *p, int32_t *c, int bytes, int32_t *room,
+                              tick_visit *visit)
+{
+    void *last = last_ticks(p, c);
+    size_t place = 0;
+    for (int i = 0; i < p->shared_records; i++, place++)
+        if (tick_at(last, place, bytes))
+            visit(last, place, bytes, room + p->at.column_ticks[column_of_record(p, i)]);
+    for (int instance = 0; instance < p->window && p->period_records; instance++)
+        for (int i = p->shared_records; i < p->record_count; i++, place++)
+            if (tick_at(last, place, bytes))
+                visit(last, place, bytes, room + p->at.column_ticks[column_of_record(p, i)]);
+}
+
+/* All ticks of rows but 0 and marks. */
+MADE_FOR_SIZE void visit_rows(const struct program *p, int32_t *c, int bytes, int32_t *room,
+                              tick_visit *visit)
+{
+    const size_t width = (size_t)p->at.row_words, in_word = sizeof(uint64_t) / (size_t)bytes;
+    const size_t count = (size_t)p->at.row_marked * width;
+    uint64_t *words = row(p, c, 0);
+    for (size_t at = 0; (at = next_word(words, at, count)) < count; at++) {
+        const int *first = p->at.column_ticks + at % width * in_word;
+        for (size_t i = 0; i < in_word; i++)
+            if (tick_at(words + at, i, bytes))
+                visit(words + at, i, bytes, room + first[i]);
+    }
+}
+
+/* In the room of a column, whose agent has made `now` accesses: the new ticks instead. True if one is another one. */
+static bool number_ticks(int32_t *room, int now)
+{
+    int sets = 0;
+    bool grows = false, changes = false;
+    for (int tick = 1; tick <= now; tick++) {
+        bool known = room[tick] & IS_KNOWN;
+        grows |= room[tick] & IS_LIVE;
+        room[tick] = sets + grows;
+        changes |= room[tick] != tick;
+        if (known && grows) {
+            sets++;
+            grows = false;
+        }
+    }
+    assert(!grows); /* its own row knows them all */
+    return changes;
+}
+
+MADE_FOR_SIZE void renumber_ticks(const struct program *p, int32_t *c, int bytes)
+{
+    const struct layout *at = &p->at;
+    int32_t *room = (int32_t *)(void *)((char *)c + at->room_at);
+    bool changes = false;
+    visit_last(p, c, bytes, room, note_live);
+    visit_rows(p, c, bytes, room, note_known);
+    for (int column = 0; column < at->columns; column++)
+        changes |= number_ticks(room + at->column_ticks[column],
+                                tick_at(row(p, c, at->column_row[column]), (size_t)column, bytes));
+    if (changes) {
+        visit_last(p, c, bytes, room, take_new);
+        visit_rows(p, c, bytes, room, take_new);
+    }
+    memset(room, 0, (size_t)at->column_ticks[at->columns] * sizeof *room);
+}
+
+void hb_renumber(const struct program *p, int32_t *c)
+{
+    if (!c[p->at.loose])
+        return;
+    c[p->at.loose] = 0;
+#define RENUMBER(bytes) renumber_ticks(p, c, bytes)
+    FOR_SIZE_OF_TICKS(p, RENUMBER)
+#undef RENUMBER
+}
+
+/* ---- accesses -------------------------------------------------------------------------------- */
+
+/* The next tick of an agent, which its own row knows. */
+static int32_t next_tick(struct work_state *w, int column, int self)
+{
+    const struct layout *at = &w->p->at;
+    assert(self == at->column_row[column]);
+    if (row_tick(w, self, column) + 1 == at->column_ticks[column + 1] - at->column_ticks[column])
+        hb_renumber(w->p, w->c);
+    int32_t now = row_tick(w, self, column) + 1;
+    put_row_tick(w, self, column, now);
+    w->c[at->loose] = 1;
+    return now;
+}
+
+/* The first of a buffer's instance in `last`. */
+static int first_of(const struct program *p, const struct buffer_desc *buffer, int64_t iteration)
 {
     if (buffer->record_first < p->shared_records)
         return buffer->record_first;
     return buffer->record_first + (int)(iteration % p->window) * p->period_records;
 }
 
-/* Clear a dead access in every row, so that equal knowledge is equal memory. The marks of buffers (the
-   last rows) are no knowledge and stay. */
-static void happens_before_forget(struct work_state *w, int bit)
+/* Is an access at this tick, which a row knows up to `known`, live and known, or live and not? */
+static bool is_known(int32_t tick, int32_t known)
 {
-    const struct layout *at = &w->p->at;
-    uint64_t *bits = row(w->p, w->c, 0) + bit / 64;
-    uint64_t mask = ~(UINT64_C(1) << (bit % 64));
-    for (int r = 0; r < at->row_marked; r++)
-        bits[(ptrdiff_t)r * at->row_words] &= mask;
+    return tick > 0 && tick <= known;
+}
+
+static bool is_unknown(int32_t tick, int32_t known)
+{
+    return tick > known;
 }
 
 static void report_race(struct work_state *w, int buffer, const struct record *other)
@@ -113,35 +323,34 @@ static void access_once(struct work_state *w, const struct access *access, int64
 {
     const struct program *p = w->p;
     const struct buffer_desc *buffer = &p->buffers[access->buffer];
-    int base = first_bit(p, buffer, iteration);
-    uint64_t *live = row(p, w->c, p->at.row_live), *known = row(p, w->c, self);
-    int own = -1;
+    const struct record *records = p->records + buffer->record_first;
+    int base = first_of(p, buffer, iteration), own = -1;
     bool written = access->write || buffer->initialised; /* the last write is live */
     for (int k = 0; k < buffer->record_count; k++) {
-        const struct record *record = &p->records[buffer->record_first + k];
-        int bit = base + k;
+        const struct record *record = &records[k];
+        int32_t last = last_tick(w, base + k);
+        int32_t knows = row_tick(w, self, p->at.column[record->agent]);
         if (record->alloc) {
-            check_allocation(w, access->buffer, record, test(live, bit) && test(known, bit));
+            check_allocation(w, access->buffer, record, is_known(last, knows));
             continue;
         }
         if (record->agent == agent && record->write == access->write)
-            own = bit;
-        if (!test(live, bit) || !(record->write || access->write))
+            own = k;
+        if (!last || !(record->write || access->write))
             continue;
         written |= record->write;
-        if (!test(known, bit))
+        if (is_unknown(last, knows))
             report_race(w, access->buffer, record); /* the other access stays live: either order
                                                        leads to the same state */
         else if (access->write)
-            happens_before_forget(
-                w, bit); /* an access ordered after this write is ordered after that one */
+            put_last_tick(w, base + k,
+                          0); /* an access ordered after this write is ordered after that one */
     }
     assert(own >= 0);
     if (!written)
         report_unwritten(w, access->buffer);
-    happens_before_forget(w, own);
-    happens_before_set(live, own);
-    happens_before_set(known, own);
+    put_last_tick(w, base + own, 0);
+    put_last_tick(w, base + own, next_tick(w, p->at.column[agent], self));
 }
 
 /* The access in a run with clocks. */
@@ -186,31 +395,28 @@ void hb_allocated(struct work_state *w, int buffer, int self)
     const struct program *p = w->p;
     const struct buffer_desc *desc = &p->buffers[buffer];
     for (int k = 0; hb_is_kept(w) && k < desc->record_count; k++) {
-        int bit = desc->record_first + k;
-        if (!p->records[bit].alloc)
+        int record = desc->record_first + k;
+        if (!p->records[record].alloc)
             continue;
-        if (w->clocks) {
-            clocks_allocate(w->clocks, bit, self);
-            continue;
-        }
-        happens_before_set(row(p, w->c, p->at.row_live), bit);
-        happens_before_set(row(p, w->c, self), bit);
+        if (w->clocks)
+            clocks_allocate(w->clocks, record, self);
+        else
+            put_last_tick(w, record, next_tick(w, column_of_record(p, record), self));
     }
 }
 
 void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration)
 {
     const struct program *p = w->p;
-    if (!p->at.row_words || !p->period_records)
-        return;
-    for (int b = 0; b < p->buffer_count; b++) {
+    int count = p->period_records ? (int)p->plan->buffer_count : 0, first = rank * count;
+    for (int b = first; p->at.row_words && b < first + count; b++) {
         const struct buffer_desc *buffer = &p->buffers[b];
-        if (buffer->rank != rank || buffer->record_first < p->shared_records)
+        assert(buffer->rank == rank);
+        if (buffer->record_first < p->shared_records)
             continue;
-        int base = first_bit(p, buffer, iteration);
+        w->c[p->at.loose] = 1;
         for (int k = 0; k < buffer->record_count; k++)
-            if (test(row(p, w->c, p->at.row_live), base + k))
-                happens_before_forget(w, base + k);
+            put_last_tick(w, first_of(p, buffer, iteration) + k, 0);
     }
 }
 
@@ -224,38 +430,48 @@ bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, i
         *other = unknown >= 0 ? p->records[unknown].agent : *other;
         return unknown >= 0;
     }
-    for (int k = 0; k < desc->record_count; k++) {
-        int bit = desc->record_first + k;
-        if (!p->records[bit].alloc && test(row(p, w->c, p->at.row_live), bit) &&
-            !test(row(p, w->c, self), bit) && !test(row(p, w->c, except), bit) &&
-            p->records[bit].agent != agent) {
-            *other = p->records[bit].agent;
+    for (int i = desc->record_first; i < desc->record_first + desc->record_count; i++) {
+        int column = column_of_record(p, i);
+        int32_t tick = last_tick(w, i);
+        if (!p->records[i].alloc && p->records[i].agent != agent &&
+            is_unknown(tick, row_tick(w, self, column)) &&
+            is_unknown(tick, row_tick(w, except, column))) {
+            *other = p->records[i].agent;
             return true;
         }
     }
     return false;
 }
 
+/* Behind all others. */
+static int32_t tick_marked(const struct work_state *w)
+{
+    return (int32_t)(UINT32_MAX >> (33 - 8 * w->p->at.tick_bytes));
+}
+
+/* The column of `agent`, if it accesses or allocates the buffer; -1. */
+static int column_at(const struct program *p, int buffer, int agent)
+{
+    const struct buffer_desc *desc = &p->buffers[buffer];
+    for (int i = desc->record_first; i < desc->record_first + desc->record_count; i++)
+        if (p->records[i].agent == agent)
+            return p->at.column[agent];
+    return -1;
+}
+
 void hb_mark(struct work_state *w, int index, int buffer, int agent)
 {
-    const struct buffer_desc *desc = &w->p->buffers[buffer];
-    if (w->clocks) {
+    int column = w->clocks ? -1 : column_at(w->p, buffer, agent);
+    if (w->clocks)
         clocks_mark(w->clocks, index, agent);
-        return;
-    }
-    for (int k = 0; k < desc->record_count; k++)
-        if (w->p->records[desc->record_first + k].agent == agent)
-            happens_before_set(row(w->p, w->c, index), desc->record_first + k);
+    else if (column >= 0)
+        put_row_tick(w, index, column, tick_marked(w));
 }
 
 bool hb_is_marked(struct work_state *w, int index, int buffer, int agent)
 {
-    const struct buffer_desc *desc = &w->p->buffers[buffer];
     if (w->clocks)
         return clocks_is_marked(w->clocks, index, agent);
-    for (int k = 0; k < desc->record_count; k++)
-        if (w->p->records[desc->record_first + k].agent == agent &&
-            test(row(w->p, w->c, index), desc->record_first + k))
-            return true;
-    return false;
+    int column = column_at(w->p, buffer, agent);
+    return column >= 0 && row_tick(w, index, column) == tick_marked(w);
 }

@@ -23,6 +23,10 @@ void hb_clear(struct work_state *w, int index);
 /* Rows first .. first + count - 1 move one down; the last becomes zero. */
 void hb_shift(struct work_state *w, int first, int count);
 
+/* Number the ticks of each agent anew, from 1, by what the state can still tell apart: live accesses that the same rows
+   know get one tick. */
+void hb_renumber(const struct program *p, int32_t *c);
+
 /* Check and remember the accesses of `op` by `agent`, whose knowledge is row `self`. */
 void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int self, int agent);
 
@@ -37,7 +41,7 @@ void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration);
 bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, int agent,
                        int *other);
 
-/* Set in row `index` the bits of all accesses to `buffer` by `agent`. */
+/* Row `index` knows all accesses to `buffer` by `agent`, also later ones. */
 void hb_mark(struct work_state *w, int index, int buffer, int agent);
 bool hb_is_marked(struct work_state *w, int index, int buffer, int agent);
 

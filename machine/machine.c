@@ -51,7 +51,7 @@ struct state *machine_state(const struct program *p)
     struct state *state = malloc(sizeof *state);
     if (!state)
         return NULL;
-    state->cells = large_calloc(1, p->at.bytes);
+    state->cells = large_calloc(1, p->at.block);
     bool clocks = p->options.clocks && p->at.rows > 0;
     state->clocks = clocks ? clocks_open(p) : NULL;
     if (!state->cells || (clocks && !state->clocks)) {
@@ -1374,7 +1374,7 @@ void machine_state_from_plain(const struct program *p, struct state *to,
     memset(to->cells, 0, p->at.bytes);
     memcpy(to->cells, from->cells, (size_t)plain->at.cells * sizeof *to->cells);
     memcpy((char *)to->cells + p->at.rows_at, (const char *)from->cells + plain->at.rows_at,
-           (size_t)p->at.rows * (size_t)p->at.row_words * sizeof(uint64_t));
+           p->at.bytes - p->at.rows_at);
 }
 
 static bool driver_is_in(const struct program *p, const struct state *state, int agent, int phase)

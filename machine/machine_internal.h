@@ -4,26 +4,29 @@
  *
  *     cells (int32_t)                                     rows (row_words x uint64_t each)
  *     +--------------------------------------------+      +-------------------------------+
- *     | [0] iterations decided to exist            |      | live: accesses that happened  |
- *     | ranks      RANK_CELLS each                 |      | threads, streams              |
- *     | windows    rank x window x WINDOW_CELLS    |      | items: one a place in a stream|
- *     | fired      rank x task x window: bits      |      | events, flags                 |
- *     | threads    THREAD_CELLS + queue_cap x 3    |      | locks, tickets                |
- *     | streams    STREAM_CELLS + ring of cap x 5  |      | done, admit: rank x window    |
- *     | members    MEMBER_CELLS each               |      | entries: worker queue places  |
- *     | channels   1 + cap x 2                     |      | queues: one a place           |
- *     | hw queues  1 + hw_cap                      |      | channels: one a message       |
- *     | events x3, flags x2, queues, locks,        |      | marked: one a buffer          |
- *     | kernels, buffers x3, faults: failure.h,    |      |                               |
- *     | made: serial.h, awaited: snapshot.h        |      +-------------------------------+
- *     +--------------------------------------------+
+ *     | [0] iterations decided to exist            |      | threads, streams              |
+ *     | ranks      RANK_CELLS each                 |      | items: one a place in a stream|
+ *     | windows    rank x window x WINDOW_CELLS    |      | events, flags                 |
+ *     | fired      rank x task x window: bits      |      | locks, tickets                |
+ *     | threads    THREAD_CELLS + queue_cap x 3    |      | done, admit: rank x window    |
+ *     | streams    STREAM_CELLS + ring of cap x 5  |      | entries: worker queue places  |
+ *     | members    MEMBER_CELLS each               |      | queues: one a place           |
+ *     | channels   1 + cap x 2                     |      | channels: one a message       |
+ *     | hw queues  1 + hw_cap                      |      | marked: one a buffer          |
+ *     | events x3, flags x2, queues, locks,        |      +-------------------------------+
+ *     | kernels, buffers x3, awaited: snapshot.h,  |      last
+ *     | loose, faults: failure.h, made: serial.h   |      +-------------------------------+
+ *     +--------------------------------------------+      | a tick per record, instance   |
+ *                                                         +-------------------------------+
  *
  * Iterations are absolute within a state; machine_canonical shifts them. Unused places are zero.
  *
- * Happens-before. Bit b of a row: access b (program->records) has happened before the next step of
- * the row's owner. Synchronisation joins rows; an access is a race if a conflicting live access is
- * not in the row. This is the transpose of vector clocks restricted to the last accesses
- * (FastTrack: Flanagan, Freund 2009) and, unlike clocks, finite.
+ * Happens-before. A row is a vector clock: for each agent that accesses buffers (its column) how many
+ * of its accesses have happened before the next step of the row's owner. `last` has of each access
+ * (program->records, repeated for each iteration of the window) the tick at which its agent made it
+ * last. Synchronisation joins rows; an access is a race if the last tick of a conflicting one is not
+ * in the row (FastTrack: Flanagan, Freund 2009). An access that another one stands for is dead, its
+ * tick 0: no row has to be touched. Ticks only grow; hb_renumber makes them finite.
  */
 #ifndef SWSIM_MACHINE_INTERNAL_H
 #define SWSIM_MACHINE_INTERNAL_H
@@ -168,6 +171,11 @@ static inline uint64_t *row(const struct program *p, int32_t *c, int index)
 {
     return (uint64_t *)(void *)((char *)c + p->at.rows_at) +
            (size_t)index * (size_t)p->at.row_words;
+}
+/* Per access of an agent to a buffer's instance the tick of the last one; 0: none, or it is dead. */
+static inline void *last_ticks(const struct program *p, int32_t *c)
+{
+    return (char *)c + p->at.last_at;
 }
 static inline const struct op *head_op(const struct program *p, int32_t *c, int stream)
 {

@@ -187,8 +187,8 @@ struct buffer_desc {
     int record_first, record_count; /* program->records, of instance 0 for scope iteration */
 };
 
-/* An access that an agent can make, or the allocation of the buffer on a stream: one bit of
-   happens-before knowledge (machine.c). */
+/* An access that an agent can make, or the allocation of the buffer on a stream: one cell of
+   happens-before knowledge (machine_internal.h). */
 struct record {
     int buffer;
     int agent;
@@ -240,17 +240,33 @@ struct layout {
     int aborted; /* per member of a communicator, only where one can be aborted */
     int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers, awaited;
     int *threads, *streams, *channels, *hw_queues;
+    int loose;  /* 1: hb_renumber may have something to do */
     int faults; /* only with options.faults */
     int made;   /* only with options.serial: per rank and task */
     int cells;
-    int row_words; /* 64-bit words a row; 0: the plan declares no accesses */
-    int row_live, row_threads, row_streams, row_events, row_flags, row_locks, row_tickets, row_done,
+    int columns;       /* agents that access buffers */
+    int *column;       /* per agent: its column, -1: it accesses none */
+    int *column_row;   /* per column: the row of its agent */
+    int *column_ticks; /* per column: its first tick in the room behind a state; then the end */
+    int tick_bytes;    /* 1, 2 or 4 */
+    int row_words;     /* 64-bit words a row; 0: the plan declares no accesses */
+    int row_threads, row_streams, row_events, row_flags, row_locks, row_tickets, row_done,
         row_admit, row_marked;
     int *row_items, *row_entries, *row_queues, *row_channels;
     int rows;
     size_t rows_at; /* bytes from the start */
-    size_t bytes;   /* of the whole block */
+    size_t last_at; /* bytes from the start: the last accesses, a tick each */
+    size_t bytes;   /* of a state */
+    size_t room_at; /* behind it room for hb_renumber, all zero between calls */
+    size_t block;   /* of both */
 };
+
+/* The layout of states that keep no knowledge of accesses. */
+static inline void layout_leave_out_rows(struct layout *at)
+{
+    at->columns = at->row_words = at->rows = 0;
+    at->bytes = at->last_at = at->room_at = at->block = at->rows_at;
+}
 
 struct program {
     struct arena arena;
@@ -302,7 +318,7 @@ struct program {
     struct buffer_desc *buffers;
     int buffer_count;
     struct record *records;
-    int record_count;   /* bits a row has */
+    int record_count;
     int shared_records; /* the first of them belong to shared buffers */
     int period_records; /* then window times this many belong to iteration buffers */
     struct agent *agents;

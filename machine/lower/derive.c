@@ -18,7 +18,7 @@
 /*
  * Which agents read, write and allocate which buffers.
  *
- * Every (buffer, agent, read, write or allocation) that the program can do gets one bit of a state. Shared buffers come
+ * Every (buffer, agent, read, write or allocation) that the program can do gets one cell of a state. Shared buffers come
  * first, then those of one iteration, which are repeated for each iteration of the window.
  */
 

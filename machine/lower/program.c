@@ -39,6 +39,9 @@ static bool allocate_tables(struct program *program)
     at->hw_queues = ARENA_ARRAY(arena, (size_t)program->hw_queue_count, int);
     at->row_queues = ARENA_ARRAY(arena, (size_t)program->queue_count, int);
     at->row_channels = ARENA_ARRAY(arena, (size_t)program->channel_count, int);
+    at->column = ARENA_ARRAY(arena, (size_t)program->agent_count, int);
+    at->column_row = ARENA_ARRAY(arena, (size_t)program->agent_count, int);
+    at->column_ticks = ARENA_ARRAY(arena, (size_t)program->agent_count + 1, int);
     return !arena->failed;
 }
 
@@ -81,6 +84,7 @@ static void lay_out_cells(struct program *program, bool *too_big)
     at->buffers = program_take(
         &next, uses_memory(program) ? program->buffer_count * (int64_t)BUFFER_CELLS : 0, too_big);
     at->awaited = program_take(&next, program->awaited_count, too_big);
+    at->loose = program_take(&next, 1, too_big);
     bool faults = program->options.faults;
     at->aborted = program_take(&next, program->can_abort ? program->member_count : 0, too_big);
     at->faults = program_take(&next, faults ? 1 + 2 * ranks : 0, too_big);
@@ -88,16 +92,58 @@ static void lay_out_cells(struct program *program, bool *too_big)
     at->cells = next;
 }
 
+/* The columns of a row: the agents that access buffers. */
+static void number_columns(struct program *program)
+{
+    struct layout *at = &program->at;
+    for (int agent = 0; agent < program->agent_count; agent++)
+        at->column[agent] = -1;
+    for (int i = 0; i < program->record_count; i++)
+        if (at->column[program->records[i].agent] < 0)
+            at->column[program->records[i].agent] = at->columns++;
+}
+
+/* For each column the ticks that it can take before they are numbered anew, which takes time: more than there can be
+   afterwards, one an access that is remembered. As few bytes a tick as these allow. */
+static void size_columns(struct program *program, bool *too_big)
+{
+    enum { MORE = 16, MANY = 64 };
+    struct layout *at = &program->at;
+    int *live = at->column_ticks, most = 0, next = 0;
+    for (int i = 0; i < program->record_count; i++) {
+        int *count = &live[at->column[program->records[i].agent]];
+        program_take(count, i < program->shared_records ? 1 : program->window, too_big);
+        most = *count > most ? *count : most;
+    }
+    at->tick_bytes = most + MORE <= INT8_MAX ? 1 : most + MANY <= INT16_MAX ? 2 : 4;
+    for (int column = 0; column <= at->columns; column++) {
+        int64_t ticks = 2 * (int64_t)live[column] + MANY;
+        int64_t limit = at->tick_bytes == 1   ? INT8_MAX
+                        : at->tick_bytes == 2 ? INT16_MAX
+                                              : INT32_MAX;
+        live[column] = program_take(&next, ticks < limit ? ticks : limit, too_big);
+    }
+}
+
+/* An agent's accesses are known by its own row first. */
+static void find_column_rows(struct program *program)
+{
+    struct layout *at = &program->at;
+    for (int agent = 0; agent < program->agent_count; agent++) {
+        const struct agent *desc = &program->agents[agent];
+        if (at->column[agent] >= 0)
+            at->column_row[at->column[agent]] =
+                (desc->kind == AGENT_STREAM ? at->row_streams : at->row_threads) + desc->index;
+    }
+}
+
 static void lay_out_rows(struct program *program, bool *too_big)
 {
     struct layout *at = &program->at;
-    int64_t bits = program->shared_records + (int64_t)program->period_records * program->window;
     int next = 0;
-    if (bits == 0 || program->options.no_knowledge)
-        return;
-    at->row_words = program->options.clocks ? 0 : (int)((bits + 63) / 64);
+    int in_word = (int)sizeof(uint64_t) / at->tick_bytes;
+    at->row_words = program->options.clocks ? 0 : (at->columns + in_word - 1) / in_word;
     int64_t ranks = program->ranks, instances = program->slots;
-    at->row_live = program_take(&next, 1, too_big);
     at->row_threads = program_take(&next, program->thread_count, too_big);
     at->row_streams = program_take(&next, program->stream_count, too_big);
     for (int s = 0; s < program->stream_count; s++)
@@ -117,6 +163,23 @@ static void lay_out_rows(struct program *program, bool *too_big)
     at->row_marked =
         program_take(&next, program->has_lifetimes ? program->buffer_count : 0, too_big);
     at->rows = next;
+    if (at->row_words)
+        find_column_rows(program);
+}
+
+/* Behind the cells: rows, the last accesses, and the room behind the state. */
+static void lay_out_bytes(struct program *program)
+{
+    struct layout *at = &program->at;
+    const size_t line = 64; /* searches keep states in whole ones */
+    size_t records =
+        (size_t)program->shared_records + (size_t)program->period_records * (size_t)program->window;
+    at->rows_at = ((size_t)at->cells * sizeof(int32_t) + 7) / 8 * 8;
+    at->last_at = at->rows_at + (size_t)at->rows * (size_t)at->row_words * sizeof(uint64_t);
+    at->bytes = at->last_at + (at->row_words ? records * (size_t)at->tick_bytes : 0);
+    at->room_at = (at->bytes + line - 1) / line * line;
+    at->block =
+        at->room_at + (at->row_words ? (size_t)at->column_ticks[at->columns] * sizeof(int32_t) : 0);
 }
 
 /* After lowering: where a state keeps what. */
@@ -128,11 +191,13 @@ static enum status program_lay_out(struct program *program, struct diag *diag)
         program->has_lifetimes |= program->ops[i].kind == OP_FREE;
     bool too_big = false;
     lay_out_cells(program, &too_big);
-    lay_out_rows(program, &too_big);
-    struct layout *at = &program->at;
-    at->rows_at = ((size_t)at->cells * sizeof(int32_t) + 7) / 8 * 8;
-    at->bytes = at->rows_at + (size_t)at->rows * (size_t)at->row_words * sizeof(uint64_t);
-    program->fits = !too_big && at->bytes <= (size_t)1 << 31;
+    if (program->record_count > 0 && !program->options.no_knowledge) {
+        number_columns(program);
+        size_columns(program, &too_big);
+        lay_out_rows(program, &too_big);
+    }
+    lay_out_bytes(program);
+    program->fits = !too_big && program->at.bytes <= (size_t)1 << 31;
     bool any_size = program->options.any_size;
     program->options.any_size = false;
     return any_size ? STATUS_OK : program_fits(program, diag);

@@ -549,9 +549,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
     if (status != STATUS_OK)
         return status;
     sim->lean = *program;
-    sim->lean.at.row_words = 0;
-    sim->lean.at.rows = 0;
-    sim->lean.at.bytes = sim->lean.at.rows_at;
+    layout_leave_out_rows(&sim->lean.at);
     sim->program = &sim->lean;
     sim->result.stream_count = program->stream_count;
     sim->result.fill_ns = sim->result.drain_ns = -1;

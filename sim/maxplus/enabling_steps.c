@@ -47,9 +47,7 @@ struct enabling_steps *enabling_steps_open(const struct program *program, bool r
     if (!run)
         return NULL;
     run->lean = *program;
-    run->lean.at.row_words = 0;
-    run->lean.at.rows = 0;
-    run->lean.at.bytes = run->lean.at.rows_at;
+    layout_leave_out_rows(&run->lean.at);
     const struct program *p = run->program = &run->lean;
     run->state = machine_state(p);
     run->before = reasons ? machine_state(p) : NULL;
