@@ -5,8 +5,8 @@
  *
  * A row (machine_internal.h numbers them) is a vector clock: for each agent that accesses buffers, how many of its
  * accesses are known. An access is the next tick of its agent, and a race if the last tick of a conflicting one is
- * not known (FastTrack: Flanagan, Freund 2009). Clocks grow without end, so states with them are never compared; but
- * a clock takes as many words as there are agents, not a bit for each access, and rows that are equal are kept once.
+ * not known (FastTrack: Flanagan, Freund 2009). As in a state, but ticks are never numbered anew, so states with clocks
+ * are never compared; and rows that are equal are kept once.
  *
  * Only programs without iterations have them. Memory that is refused is noted in `failed`.
  */

@@ -93,7 +93,7 @@ static void lay_out_cells(struct program *program, bool *too_big)
 }
 
 /* The columns of a row: the agents that access buffers. */
-static void number_columns(struct program *program)
+static void lay_out_columns(struct program *program)
 {
     struct layout *at = &program->at;
     for (int agent = 0; agent < program->agent_count; agent++)
@@ -192,7 +192,7 @@ static enum status program_lay_out(struct program *program, struct diag *diag)
     bool too_big = false;
     lay_out_cells(program, &too_big);
     if (program->record_count > 0 && !program->options.no_knowledge) {
-        number_columns(program);
+        lay_out_columns(program);
         size_columns(program, &too_big);
         lay_out_rows(program, &too_big);
     }
