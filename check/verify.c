@@ -12,6 +12,7 @@
 
 #include "early.h"
 #include "faults.h"
+#include "few_ranks.h"
 #include "messages.h"
 #include "one_run.h"
 #include "scout.h"
@@ -345,6 +346,16 @@ static void add_scouted(struct search_result *scouted, struct search_result *res
     }
 }
 
+/* What single runs and two ranks have found is not searched for; behind a mismatch no more is proved, and behind other
+   violations the search goes on no longer than behind its own. Those of a serial run are found in almost any run. */
+static void leave_out_found(struct search_options *search, const struct search_options *common,
+                            unsigned found)
+{
+    search->properties = found & BIT(MISMATCH) ? 0 : search->properties & ~found;
+    if (found & ~values && common->limits.steps_behind)
+        search->limits.steps = common->limits.steps_behind;
+}
+
 /* Search for v->searched, and for what may hide it. */
 static enum status search_program(const struct verification *v, const struct program *program,
                                   struct verify_report *report)
@@ -364,12 +375,15 @@ static enum status search_program(const struct verification *v, const struct pro
     common.properties = asked;
     search.probe_steps = options->no_reduction ? 0 : PROBE_STEPS / step_cost(program);
     search.properties = (asked & ~scouted.found) | (hiders(asked) & ~v->proved);
+    if (search.properties && !options->no_reduction && !options->bitstate_bytes)
+        status = few_ranks_find(program, &search, &scouted, v->diag);
+    leave_out_found(&search, &common, scouted.found);
     search.stop_when_all = v->proved ? asked & ~scouted.found : 0;
     search.moot = values;
     search.moot_by = BIT(RACE) | BIT(LIFETIME);
     search.stop_at = options->quick ? asked : 0;
     report->searched = search.properties || scouted.found;
-    if (search.properties)
+    if (status == STATUS_OK && search.properties)
         status = search_run(program, &search, &result, v->diag);
     if (status == STATUS_OK)
         add_scouted(&scouted, &result);

@@ -62,6 +62,10 @@ void machine_conflicts(const struct program *program, const struct state *state,
    can again. */
 void machine_enablers(const struct program *program, const struct state *state, int agent,
                       struct agent_set *set);
+/* The same, but a stream that must move is itself in the set where it waits for another one: if it moves, and if an agent
+   of the set acts, the blocked agent may be able to step. */
+void machine_watched(const struct program *program, const struct state *state, int agent,
+                     struct agent_set *set);
 
 /* Pipelines: the number of iterations in flight. Add the drivers that count it, unless they are at their
    end, if the next step of this enabled agent may finish work of an iteration. */

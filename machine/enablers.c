@@ -12,7 +12,8 @@
  *     s is not first in its hardware queue  -> the first stream there must move
  *     the head must start                   -> s itself; it may wait for a flag, which stream_enablers says
  *
- * The chain ends, because each link leads to an operation that was pushed earlier.
+ * The chain ends, because each link leads to an operation that was pushed earlier. Who only watches follows no chain:
+ * stream t itself is asked again as often as it moves (ready.c).
  */
 #include "conflicts.h"
 #include "driver.h"
@@ -27,6 +28,7 @@ struct enablers_query {
     const struct program *p;
     int32_t *c;
     struct agent_set *set;
+    int watcher; /* the agent that watches streams and follows no chains; -1 */
 };
 
 /* Add all threads that may still use an object in this way. */
@@ -82,14 +84,17 @@ static void add_movers(const struct enablers_query *q, int stream)
             add_aborters(q, op->comm);
             return;
         }
+        int next = -1;
         if (!state[STREAM_RUNNING] && queue >= 0 && q->c[p->at.hw_queues[queue] + 1] != stream)
-            stream = q->c[p->at.hw_queues[queue] + 1];
+            next = q->c[p->at.hw_queues[queue] + 1];
         else if (!state[STREAM_RUNNING] && awaited >= 0)
-            stream = awaited;
-        else {
-            enablers_add_stream(q, stream);
+            next = awaited;
+        if (next < 0 || q->watcher >= 0) {
+            bool itself = q->watcher == program_stream_agent(p, stream);
+            enablers_add_stream(q, next >= 0 && itself ? next : stream);
             return;
         }
+        stream = next;
     }
 }
 
@@ -101,8 +106,7 @@ static void add_member_movers(const struct enablers_query *q, int comm, int memb
     const int32_t *cells = q->c + p->at.members + index * MEMBER_CELLS;
     int stream = cells[MEMBER_ACTIVE] - 1;
     if (stream < 0)
-        stream =
-            stream_holding(p, q->c, p->comms[comm].members[member], comm, cells[MEMBER_FINISHED]);
+        stream = member_holder(p, q->c, comm, member);
     if (stream >= 0)
         add_movers(q, stream);
     else
@@ -374,20 +378,31 @@ static void thread_enablers(const struct enablers_query *q, int thread)
         op_enablers(q, thread, op);
 }
 
-void machine_enablers(const struct program *p, const struct state *state, int agent,
-                      struct agent_set *set)
+static void add_enablers(const struct enablers_query *query, int agent)
 {
-    const struct enablers_query q = {p, state->cells, set};
+    const struct program *p = query->p;
     const struct agent *desc = &p->agents[agent];
     switch (desc->kind) {
     case AGENT_DATA: /* asked by a driver */
         for (int rank = 0; p->tasks && rank < p->ranks; rank++)
-            enablers_add_thread(&q, p->driver_thread[rank]);
+            enablers_add_thread(query, p->driver_thread[rank]);
         break;
-    case AGENT_THREAD: thread_enablers(&q, desc->index); break;
-    case AGENT_STREAM: stream_enablers(&q, desc->index); break;
-    case AGENT_COMM: comm_enablers(&q, desc->index); break;
+    case AGENT_THREAD: thread_enablers(query, desc->index); break;
+    case AGENT_STREAM: stream_enablers(query, desc->index); break;
+    case AGENT_COMM: comm_enablers(query, desc->index); break;
     case AGENT_FAULT:
     case AGENT_WATCHDOG: assert(0 && "faults are searched without reduction"); break;
     }
+}
+
+void machine_enablers(const struct program *p, const struct state *state, int agent,
+                      struct agent_set *set)
+{
+    add_enablers(&(struct enablers_query){p, state->cells, set, -1}, agent);
+}
+
+void machine_watched(const struct program *p, const struct state *state, int agent,
+                     struct agent_set *set)
+{
+    add_enablers(&(struct enablers_query){p, state->cells, set, agent}, agent);
 }

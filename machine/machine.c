@@ -1455,6 +1455,11 @@ int machine_stream_queued(const struct program *p, const struct state *state, in
     return stream_cells(p, state->cells, stream)[STREAM_COUNT];
 }
 
+int machine_stream_done(const struct program *p, const struct state *state, int stream)
+{
+    return stream_cells(p, state->cells, stream)[STREAM_DONE];
+}
+
 int64_t machine_oldest(const struct program *p, const struct state *state, int rank)
 {
     return rank_cells(p, state->cells, rank)[RANK_OLDEST];

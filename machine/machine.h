@@ -148,6 +148,8 @@ void machine_canonical(const struct program *program, struct state *state);
 int machine_current_op(const struct program *program, const struct state *state, int agent,
                        int64_t *iteration);
 bool machine_stream_running(const struct program *program, const struct state *state, int stream);
+/* Operations that are over: grows but for machine_canonical. */
+int machine_stream_done(const struct program *program, const struct state *state, int stream);
 int machine_stream_queued(const struct program *program, const struct state *state, int stream);
 /* Of a rank: the oldest iteration not yet retired, the oldest with work that is not submitted or not
    finished on the device, and the next one to be admitted. */

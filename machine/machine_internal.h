@@ -207,6 +207,18 @@ static inline int stream_holding(const struct program *p, int32_t *c, int rank, 
     return -1;
 }
 
+/* The stream with the next operation of a member of a communicator; -1: it has not been pushed. */
+static inline int member_holder(const struct program *p, int32_t *c, int comm, int member)
+{
+    const int index = p->comms[comm].first_member + member;
+    const int32_t *cells = c + p->at.members + index * MEMBER_CELLS;
+    if (cells[MEMBER_ISSUED] == cells[MEMBER_FINISHED])
+        return -1;
+    return p->member_stream[index] >= 0
+               ? p->member_stream[index]
+               : stream_holding(p, c, p->comms[comm].members[member], comm, cells[MEMBER_FINISHED]);
+}
+
 /* The instance of a family for an iteration; single objects (distance < 0) have one instance. */
 static inline int instance_of(const struct program *p, const struct op *op, int64_t iteration)
 {

@@ -312,6 +312,8 @@ struct program {
     int *awaited_by, *awaited_on; /* the first of a thread, of a stream; -1: none */
     struct comm_desc *comms;
     int comm_count, member_count;
+    int *
+        member_stream; /* per member the only stream that its operations are pushed to; -1: there is none, or several */
     struct channel *channels;
     int channel_count;
     bool credit_ends; /* channels have room for what their data send on credit, no more */
@@ -354,8 +356,10 @@ struct program {
     int hw_queue_count, hw_cap;
 
     /* pipeline form, per rank */
-    int **order;               /* order[rank][k]: the k-th task in enqueue order */
-    int *worker;               /* worker[rank * tasks + task]: thread that submits it */
+    int **order; /* order[rank][k]: the k-th task in enqueue order */
+    int *worker; /* worker[rank * tasks + task]: thread that submits it */
+    int *
+        first_thread; /* per rank, also of other forms: its first driver or host thread; -1: it has none */
     int *driver_thread;        /* driver_thread[rank]; the rank's workers follow it */
     struct edge_list *depends; /* per task: its dependences */
     struct edge_list *fires;   /* per task: the tasks its end of submission may fire, intra first */

@@ -60,7 +60,7 @@ static void watch_enablers(struct ready_set *set, const struct state *state, int
 {
     bool watched = true;
     agent_set_clear(&set->enablers, set->program->agent_count);
-    machine_enablers(set->program, state, agent, &set->enablers);
+    machine_watched(set->program, state, agent, &set->enablers);
     for (int i = 0; watched && i < set->enablers.count; i++)
         if (set->enablers.members[i] != agent)
             watched = ready_watch(set, agent, set->enablers.members[i]);
@@ -83,8 +83,23 @@ static enum readiness ready_ask(const struct ready_set *set, const struct state 
                : READY_BLOCKED;
 }
 
+/* A stream that has moved on: those that watch it are asked as well. It may have moved by a step of another agent. */
+static void pass_on(struct ready_set *set, const struct state *state, int agent)
+{
+    const struct agent *desc = &set->program->agents[agent];
+    if (desc->kind != AGENT_STREAM)
+        return;
+    int32_t done = machine_stream_done(set->program, state, desc->index);
+    if (done == set->done[agent])
+        return;
+    set->done[agent] = done;
+    for (int at = set->head[agent]; at >= 0; at = set->watches[at].next)
+        agent_set_add(&set->due, set->watches[at].watcher);
+}
+
 static void ready_look_at(struct ready_set *set, const struct state *state, int agent)
 {
+    pass_on(set, state, agent);
     enum readiness before = set->readiness[agent], now = ready_ask(set, state, agent);
     set->readiness[agent] = now;
     if (now >= READY_CHOICE && (before < READY_CHOICE || agent == set->acting))
@@ -106,7 +121,9 @@ void ready_begin(struct ready_set *set, const struct state *state)
     for (int agent = 0; agent < p->agent_count; agent++) {
         set->head[agent] = set->own[agent] = set->place[agent] = NONE;
         set->readiness[agent] = READY_BLOCKED;
+        set->done[agent] = 0;
     }
+    agent_set_clear(&set->due, p->agent_count);
     for (int at = 0; at < places; at++)
         set->watches[at].next_own = at + 1 < places ? at + 1 : NONE;
     set->unused = set->always_count = set->news_count = 0;
@@ -165,6 +182,7 @@ bool ready_init(struct ready_set *set, const struct program *program, bool free_
     *set = (struct ready_set){.program = program, .free_only = free_only};
     set->readiness = calloc(agents, sizeof *set->readiness);
     set->news = calloc(agents, sizeof *set->news);
+    set->done = calloc(agents, sizeof *set->done);
     set->watches = calloc(WATCHES_PER_AGENT * agents, sizeof *set->watches);
     set->head = calloc(agents, sizeof *set->head);
     set->own = calloc(agents, sizeof *set->own);
@@ -172,14 +190,15 @@ bool ready_init(struct ready_set *set, const struct program *program, bool free_
     set->place = calloc(agents, sizeof *set->place);
     bool sets = agent_set_init(&set->due, program->agent_count);
     sets &= agent_set_init(&set->enablers, program->agent_count);
-    return sets && set->readiness && set->news && set->watches && set->head && set->own &&
-           set->always && set->place;
+    return sets && set->readiness && set->news && set->done && set->watches && set->head &&
+           set->own && set->always && set->place;
 }
 
 void ready_fini(struct ready_set *set)
 {
     free(set->readiness);
     free(set->news);
+    free(set->done);
     free(set->watches);
     free(set->head);
     free(set->own);

@@ -7,8 +7,8 @@
  *     READY_FREE     it can, and its step is free         not asked: no other agent changes that
  *     READY_CHOICE   it can, and its step is not free     asked after every step, or, `free_only`, no more
  *     READY_EMPTY    a stream with nothing queued         asked when an operation is pushed to it
- *     READY_BLOCKED  it cannot step                       watches its enablers (machine_enablers): asked when
- *                                                         one of them has acted
+ *     READY_BLOCKED  it cannot step                       watches others (machine_watched): asked when one of
+ *                                                         them has acted, or is a stream that has moved
  *
  * So a step costs time in proportion to the agents it concerns, however many there are. An agent that has
  * acted is asked in any case. The data loader (agent 0) is left out, and programs built with `faults` have
@@ -40,6 +40,7 @@ struct ready_set {
     enum readiness *readiness; /* per agent */
     int *news, news_count; /* agents that begin, or the last step, made able to step, in the order
                                   found; one that has acted and can go on is the last of them */
+    int32_t *done;         /* per agent that is a stream: how far it was when it was last asked */
     struct watching *watches;
     int unused;                /* the first unused place; -1: none */
     int *head, *own;           /* per agent: its watchers; what it watches. -1: none */

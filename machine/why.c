@@ -280,29 +280,47 @@ static void why_driver(const struct program *p, int32_t *c, int rank, struct wai
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* The stream or thread with the operation that a communicator's member has yet to start. */
-static int absent_member(const struct program *p, int32_t *c, int comm, int member_rank)
+/* Will the thread, as far as it has got, push an operation on this communicator? */
+static bool has_comm_ahead(const struct program *p, int32_t *c, int thread, int comm)
 {
-    for (int i = p->rank_first[member_rank]; i < p->rank_first[member_rank + 1]; i++) {
-        int s = p->rank_streams[i];
-        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++)
-            if (p->ops[item_cells(p, c, s, k)[ITEM_OP]].comm == comm)
-                return program_stream_agent(p, s);
-    }
-    for (int t = 0; t < p->thread_count; t++) {
-        const int32_t *state = thread_cells(p, c, t);
-        if (p->threads[t].rank != member_rank || state[THREAD_BODY] < 0)
+    const int32_t *state = thread_cells(p, c, thread);
+    if (state[THREAD_BODY] < 0)
+        return false;
+    const struct body *body = &p->bodies[state[THREAD_BODY]];
+    for (int i = state[THREAD_PC]; i < body->count; i++)
+        if (p->ops[body->first + i].comm == comm)
+            return true;
+    return false;
+}
+
+/* The first of the threads with an operation of a member of a communicator that it has yet to push; -1. */
+static int absent_thread(const struct program *p, int32_t *c, int comm, int member)
+{
+    const int object = uses_use_object(p, OBJECT_MEMBER, p->comms[comm].first_member + member);
+    int found = -1;
+    for (int u = p->uses->first[object]; u >= 0; u = p->uses->items[u].next) {
+        const struct use *use = &p->uses->items[u];
+        const struct agent *agent = &p->agents[use->agent];
+        if (use->way != WAY_PUT || agent->kind != AGENT_THREAD || !use_is_ahead(p, c, use) ||
+            (found >= 0 && agent->index > found))
             continue;
-        const struct body *body = &p->bodies[state[THREAD_BODY]];
-        for (int i = state[THREAD_PC]; i < body->count; i++)
-            if (p->ops[body->first + i].comm == comm)
-                return program_thread_agent(p, t);
+        if (p->threads[agent->index].kind == THREAD_HOST ||
+            has_comm_ahead(p, c, agent->index, comm))
+            found = agent->index;
     }
-    for (int t = 0; t < p->thread_count; t++) /* none is left: its thread must act */
-        if (p->threads[t].rank == member_rank &&
-            (p->threads[t].kind == THREAD_DRIVER || p->threads[t].kind == THREAD_HOST))
-            return program_thread_agent(p, t);
-    return -1;
+    return found;
+}
+
+/* The stream or thread with the operation that a communicator's member has yet to start. */
+static int absent_member(const struct program *p, int32_t *c, int comm, int member)
+{
+    int stream = member_holder(p, c, comm, member);
+    if (stream >= 0)
+        return program_stream_agent(p, stream);
+    int thread = absent_thread(p, c, comm, member);
+    if (thread < 0) /* none is left: its thread must act */
+        thread = p->first_thread[p->comms[comm].members[member]];
+    return thread >= 0 ? program_thread_agent(p, thread) : -1;
 }
 
 static int absent_peer(const struct program *p, int32_t *c, const struct op *op)
@@ -314,8 +332,7 @@ static int absent_peer(const struct program *p, int32_t *c, const struct op *op)
                 c[p->at.members + (comm->first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
             if (active >= 0 && head_op(p, c, active)->kind == OP_COLLECTIVE)
                 continue;
-            return active >= 0 ? program_stream_agent(p, active)
-                               : absent_member(p, c, op->comm, comm->members[m]);
+            return active >= 0 ? program_stream_agent(p, active) : absent_member(p, c, op->comm, m);
         }
         return -1;
     }
@@ -324,7 +341,9 @@ static int absent_peer(const struct program *p, int32_t *c, const struct op *op)
         const struct channel *channel = &p->channels[part->channel];
         int pending = c[p->at.channels[part->channel]];
         if (part->send ? pending > 0 : pending < 0)
-            return absent_member(p, c, op->comm, part->send ? channel->to : channel->from);
+            return absent_member(
+                p, c, op->comm,
+                program_member(p, op->comm, part->send ? channel->to : channel->from));
     }
     return -1;
 }
@@ -354,7 +373,7 @@ static void why_not_started(const struct program *p, int32_t *c, int stream, con
         const int32_t *member = member_cells(p, c, op);
         int active = member[MEMBER_ACTIVE] - 1;
         if (active < 0) /* queued, not started */
-            active = stream_holding(p, c, rank, op->comm, member[MEMBER_FINISHED]);
+            active = member_holder(p, c, op->comm, op->member);
         why_wait_for_stream(p, CAUSE_COMM_ORDER, active, wait);
         wait->object = op->comm;
     } else if (queue >= 0 && c[p->at.hw_queues[queue] + 1] != stream) {

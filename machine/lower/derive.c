@@ -590,6 +590,44 @@ static enum status list_agents(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* Communicators are listed, and the operations, too. */
+static enum status find_member_streams(struct lowering *lowering)
+{
+    enum { NONE_YET = -2 };
+    struct program *program = lowering->program;
+    size_t count = (size_t)program->member_count;
+    int *streams = program->member_stream = ARENA_ARRAY(&program->arena, count + 1, int);
+    if (!streams)
+        return diag_no_memory(lowering->diag);
+    for (size_t i = 0; i < count; i++)
+        streams[i] = NONE_YET;
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (op->comm < 0)
+            continue;
+        int *stream = &streams[program->comms[op->comm].first_member + op->member];
+        *stream = *stream == NONE_YET || *stream == op->stream ? op->stream : -1;
+    }
+    for (size_t i = 0; i < count; i++)
+        streams[i] = streams[i] == NONE_YET ? -1 : streams[i];
+    return STATUS_OK;
+}
+
+/* Of each rank the thread that pushes its work, at least at first. */
+static enum status find_first_threads(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    program->first_thread = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->first_thread)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->first_thread[rank] = -1;
+    for (int t = program->thread_count - 1; t >= 0; t--)
+        if (program->threads[t].kind == THREAD_DRIVER || program->threads[t].kind == THREAD_HOST)
+            program->first_thread[program->threads[t].rank] = t;
+    return STATUS_OK;
+}
+
 /* Every body has one thread that executes it. */
 static void assign_bodies(struct program *program)
 {
@@ -690,9 +728,9 @@ static enum status name_crossed(struct lowering *lowering)
 enum status lower_derive(struct lowering *lowering)
 {
     static enum status (*const tables[])(struct lowering *) = {
-        rank_events,  name_flags,   derive_flag_values, derive_list_streams,
-        list_waiters, find_devices, find_fellows,       find_processes,
-        name_crossed, list_faults,  list_agents,        access_records_list};
+        rank_events,  name_flags,          derive_flag_values, derive_list_streams, list_waiters,
+        find_devices, find_fellows,        find_processes,     name_crossed,        list_faults,
+        list_agents,  find_member_streams, find_first_threads, access_records_list};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof tables / sizeof tables[0]; i++)
         status = tables[i](lowering);
