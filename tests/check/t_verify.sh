@@ -266,4 +266,31 @@ says_iterations()
 check "a verdict says for how many iterations ranks have data" says_iterations '[0, 3]' '0 to 3 iterations' 3
 check "... whichever rank has more" says_iterations '[5, 1]' '1 to 5 iterations' 5
 check "... and of one it says so" says_iterations '[1, 1]' '1 iteration' 1
+# Two ranks show what many equal ones violate: a search of 24 alone finds only a story of thousands of steps.
+cat >"$dir/many.yaml" <<'EOF'
+swplan: 1
+name: many
+ranks: 24
+max_depth: 4
+schedule:
+  H2D: {stage: 0, stream: memcpy}
+  Splits: {stage: 1, stream: data_dist, work: {collective: all_to_all, comm: sparse, bytes: 1KiB}}
+  Ids: {stage: 1, stream: data_dist, work: {collective: all_to_all, comm: sparse, bytes: 1MiB}}
+  Lookup: {stage: 2}
+  Out: {stage: 2, stream: dist, work: {collective: all_to_all, comm: emb, bytes: 4MiB}}
+  Back: {stage: 2}
+  GradOut: {stage: 2, stream: dist, work: {collective: all_to_all, comm: emb, bytes: 4MiB}}
+intra_iter_deps: [[Splits, H2D], [Ids, Splits], [Lookup, Ids], [Out, Lookup], [Back, Out], [GradOut, Back]]
+EOF
+# steps_of RANKS: those to the mismatch, as it was found.
+steps_of()
+{
+    "$SWSIM" verify --quiet --no-fix --driver=dataflow --ranks="$1" "$dir/many.yaml" >"$dir/out"
+    grep -q 'mismatch, in some interleavings: .*Splits' "$dir/out" && sed -n 's/.* in \([0-9]*\) steps.*/\1/p' "$dir/out"
+}
+has_story_of_two()
+{
+    two=$(steps_of 2) && many=$(steps_of 24) && [ "$many" -gt "$two" ] && [ "$many" -le $((12 * 2 * two)) ]
+}
+check "24 ranks mismatch as two do" has_story_of_two
 done_testing
