@@ -28,8 +28,10 @@ static const size_t MOST_BYTES = (size_t)64 << 10; /* so that tests see it used 
 #else
 static const size_t MOST_BYTES = (size_t)64 << 20;
 #endif
-/* Learning must be rarer than one event in so many, or it does not pay. */
-enum { LEARNED_SHARE = 4, TRIAL_EVENTS = 4096, TRIAL_SHARE = 2 };
+/* Of an iteration: else none of its states is met again before all are forgotten. */
+static const size_t MOST_BYTES_OF_ITERATION = (size_t)16 << 20;
+/* Learning must be rarer than one event in so many, or it does not pay; in the first trial it may be more. */
+enum { TRIAL_EVENTS = 4096, FIRST_SHARE = 2, LATER_SHARE = 8 };
 
 struct memo_node {
     uint64_t hash;
@@ -52,8 +54,8 @@ struct memo {
     struct memo_edge origin; /* stands for what led to the first node */
     int64_t last;            /* iteration up to which the memo is used */
     int64_t events, learned;
-    int places; /* of events when the edges were made */
-    bool tried;
+    int64_t trial_events, trial_learned; /* as they were at the last trial */
+    int places;                          /* of events when the edges were made */
 };
 
 /* ---- recordings ------------------------------------------------------------------------------ */
@@ -348,7 +350,7 @@ static void memo_forget(struct memo *memo)
     memo->bytes = 0;
     memo->events = memo->learned = 0;
     memo->places = memo->sim->clocks.events.cap;
-    memo->tried = false;
+    memo->trial_events = memo->trial_learned = 0;
 }
 
 static struct memo_node *memo_add_node(struct memo *memo, uint64_t hash)
@@ -420,12 +422,18 @@ static bool start_again(struct memo *memo)
     return memo->node;
 }
 
-/* Is memory used up, or will it be, as a trial shows? */
-static bool is_full(struct memo *memo)
+/* Is too much of it learned for what is met again? To learn takes several times as long as to ask the machine. At first
+   all is new; then it is looked again after twice as many events, at those since. */
+static bool fails_trial(struct memo *memo)
 {
-    bool on_trial = !memo->tried && memo->events >= TRIAL_EVENTS;
-    memo->tried |= on_trial;
-    return memo->bytes > MOST_BYTES || (on_trial && memo->learned * TRIAL_SHARE > memo->events);
+    const int64_t events = memo->events - memo->trial_events;
+    const int64_t learned = memo->learned - memo->trial_learned;
+    if (events < TRIAL_EVENTS || events < memo->trial_events)
+        return false;
+    const int64_t share = memo->trial_events ? LATER_SHARE : FIRST_SHARE;
+    memo->trial_events = memo->events;
+    memo->trial_learned = memo->learned;
+    return learned * share > events;
 }
 
 /* A new edge for the next event. The edge that was taken; NULL: the memo ends here. */
@@ -451,10 +459,11 @@ static struct memo_edge *memo_learn(struct memo *memo, struct memo_edge *last)
     memo->node = edge->to = to;
     memo->events++;
     memo->learned++;
-    bool full = is_full(memo), pays = memo->learned * LEARNED_SHARE < memo->events;
-    if (!full && memo->places == sim->clocks.events.cap)
+    bool full = memo->bytes > MOST_BYTES;
+    bool fails = fails_trial(memo) || (full && memo->learned * LATER_SHARE > memo->events);
+    if (!fails && !full && memo->places == sim->clocks.events.cap)
         return edge;
-    return start_again(memo) && (!full || pays) ? &memo->origin : NULL;
+    return start_again(memo) && !fails ? &memo->origin : NULL;
 }
 
 /* The edge of the next event; NULL: it is not known yet. */
@@ -477,11 +486,19 @@ static int64_t last_iteration(const struct program *p)
     return end - p->window - p->periods - p->depth - 2;
 }
 
+/* Would the states of an iteration fit? At least one is met for each instance of a task. */
+static bool memo_fits(struct memo *memo)
+{
+    const struct program *p = memo->sim->program;
+    memo->key_bytes = move_all(memo->sim, MEASURE, NULL);
+    memo->edge_count = 2 * p->agent_count;
+    const size_t node = memo->key_bytes + (size_t)memo->edge_count * sizeof(struct memo_edge *);
+    return node <= MOST_BYTES_OF_ITERATION / ((size_t)p->ranks * (size_t)p->tasks);
+}
+
 static bool memo_begin(struct memo *memo)
 {
     struct simulation *sim = memo->sim;
-    memo->key_bytes = move_all(sim, MEASURE, NULL);
-    memo->edge_count = 2 * sim->program->agent_count;
     memo->last = last_iteration(sim->program);
     memo->key_words = (memo->key_bytes / sizeof *memo->scratch / HASHED_WORDS + 1) * HASHED_WORDS;
     memo->scratch = calloc(memo->key_words, sizeof *memo->scratch);
@@ -535,7 +552,7 @@ static bool memo_applies(const struct simulation *sim)
 void memo_run(struct simulation *sim)
 {
     struct memo memo = {.sim = sim};
-    if (!memo_applies(sim))
+    if (!memo_applies(sim) || !memo_fits(&memo))
         return;
     if (memo_begin(&memo)) {
         struct memo_edge *last = &memo.origin, *next;
