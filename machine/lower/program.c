@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/sort.h"
 #include "machine/conflicts.h"
@@ -213,8 +214,34 @@ enum status program_fits(const struct program *program, struct diag *diag)
         program->plan->file);
 }
 
-/* Of a short text: rank programs are as long as their lists, which have a limit of their own. */
-enum { MAX_PROGRAM_BYTES = 1 << 30 };
+/* Of a short text: half of this machine's memory. Rank programs are as long as their lists, which have a limit of their
+   own. */
+static size_t most_bytes(void)
+{
+    const size_t least = (size_t)1 << 30;
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? max_size(least, (size_t)pages * (size_t)page / 2) : least;
+}
+
+/* Did the arena refuse what exceeds its cap? A table that grows may be as large as all others. */
+static bool is_too_big(const struct program *program)
+{
+    const struct arena *arena = &program->arena;
+    return arena->failed && arena->cap_bytes && arena->used_bytes > arena->cap_bytes / 4;
+}
+
+static enum status report_too_big(const struct program *program, const char *file,
+                                  struct diag *diag)
+{
+    const size_t mib = (size_t)1 << 20;
+    diag->out_of_memory = false; /* said better */
+    return diag_error(
+        diag, STATUS_INPUT,
+        "%s: the program of this plan takes more than %zu MiB, half of the memory of this machine: "
+        "%zu MiB are in use, for %d ranks of %d tasks and %zu operations; expected fewer of these",
+        file, program->arena.cap_bytes / mib, program->arena.used_bytes / mib, program->ranks,
+        program->tasks, program->op_count);
+}
 
 const char *driver_key(enum driver driver)
 {
@@ -367,7 +394,7 @@ enum status program_build(const struct plan *plan, const struct program_options 
     struct program *program = calloc(1, sizeof *program);
     if (!program)
         return diag_no_memory(diag);
-    arena_init(&program->arena, plan->form == FORM_PROGRAMS ? 0 : MAX_PROGRAM_BYTES);
+    arena_init(&program->arena, plan->form == FORM_PROGRAMS ? 0 : most_bytes());
     struct lowering lowering = {.program = program, .diag = diag};
     enum status status = as_threads(plan, options, program, &lowering.plan, &lowering.ranks, diag);
     if (status == STATUS_OK)
@@ -375,6 +402,8 @@ enum status program_build(const struct plan *plan, const struct program_options 
     if (status == STATUS_OK)
         status = lower(&lowering);
     rank_programs_close(lowering.ranks);
+    if (status == STATUS_SYSTEM && is_too_big(program))
+        status = report_too_big(program, plan->file, diag);
     if (status != STATUS_OK) {
         program_close(program);
         return status;

@@ -271,11 +271,11 @@ void parse_schedule(struct parser *parser, const struct node *value)
     struct pipeline *pipeline = &plan->pipeline;
     if (!parse_want_map(parser, value, "a mapping from tasks to their properties"))
         return;
-    if (value->length == 0 || value->length > PLAN_MAX_TASKS) {
+    if (value->length == 0 || value->length > PLAN_MAX_TASKS)
         parse_error(parser, value->mark, "found %zu tasks, expected from 1 to %d", value->length,
                     PLAN_MAX_TASKS);
-        return;
-    }
+    if (value->length == 0)
+        return; /* too many are read: other keys name them */
     pipeline->tasks = ARENA_ARRAY(&plan->arena, value->length, struct task);
     if (!pipeline->tasks) {
         parse_no_memory(parser);
