@@ -104,6 +104,27 @@ shape()
             print "inter_iter_deps:"
             for (i = 1; i < n; i++)
                 printf "  - [T0, T%d]\n", i }' ;;
+    comms) # on four ranks a pipeline of N collectives, each with its communicator, on 8 streams
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nranks: 4\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  C%d: {stage: 0, stream: s%d, time: 50us, host_time: 1us, work: {collective: all_reduce, comm: c%d, bytes: 1MiB}}\n",
+                    i, i % 8, i
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [C%d, C%d]\n", i, i - 1 }' ;;
+    layers) # sharded training of N layers on two ranks: a gather and a pass a layer
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nranks: 2\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  G%d: {stage: 0, stream: comm, time: 30us, host_time: 1us, reads: [w%d], writes: [f%d], work: {collective: all_gather, comm: dp, bytes: 8MiB}}\n" \
+                    "  F%d: {stage: 0, time: 90us, host_time: 2us, reads: [f%d]}\n", i, i, i, i, i
+            print "intra_iter_deps:"
+            for (i = 0; i < n; i++)
+                printf i ? "  - [F%d, G%d]\n  - [F%d, F%d]\n" : "  - [F%d, G%d]\n", i, i, i, i - 1
+            print "buffers:"
+            for (i = 0; i < n; i++)
+                printf "  w%d: {scope: shared, bytes: 8MiB}\n  f%d: {scope: iteration, bytes: 8MiB}\n", i, i }' ;;
     programs) # 1F1B of 16 ranks, N microbatches
         printf 'swplan: 1\nname: shape\ntimes: {F: 1ms, B: 2ms}\n'
         printf 'generate: {schedule: 1f1b, ranks: 16, microbatches: %d}\n' "$2" ;;
@@ -147,6 +168,21 @@ wide 300 verify -q --driver=clock
 stages 125 verify -q --driver=clock
 readers 250 verify -q --driver=dataflow
 between 500 verify -q --driver=dataflow
+deep 300 lower -q
+deep 300 schedule -q
+deep 300 stages -q
+deep 300 export -q
+comms 64 verify -q --driver=clock
+comms 64 predict -q --driver=dataflow -n 20
+layers 8 verify -q --driver=dataflow
+stages 60 predict -q --driver=clock -n 20
+between 250 predict -q --driver=clock -n 20
+readers 125 predict -q --driver=dataflow -n 20
+holes 4000 verify -q
+job 50 verify -q
+host 500 lower -q
+deep 50 tune -q --budget=20
+deep 100 render -q -o plan.dot
 groups 500 predict -q --driver=dataflow -n 20
 groups_timeless 500 predict -q --driver=dataflow -n 20
 wide 100 predict -q --driver=clock -n 10
@@ -160,6 +196,26 @@ ranks 64 verify -q
 ranks 128 predict -q --driver=clock -n 20
 ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
 ranks 64 predict -q --driver=dataflow -n 20'
+
+# Verbs without a shape of their own, and shapes in which one of verify and predict still grows faster than this.
+other_verbs='groups'
+one_sided='layers groups groups_timeless'
+
+# Every verb that reads a plan has a row, and every shape one of verify and one of predict.
+all_pairs_have_rows()
+{
+    for verb in $("$SWSIM" --help | awk '/^  [a-z]+ .*PLAN/ { print $1 }'); do
+        echo " $other_verbs $(echo "$growth" | awk '{ print $3 }' | xargs) " | grep -q " $verb " ||
+            { echo "no row for the verb $verb"; return 1; }
+    done
+    for name in $(sed -n '/^shape()/,/^}/s/^    \([a-z_ |]*\)).*/\1/p' "$srcdir/tests/whole/t_instructions.sh" | tr -d '|'); do
+        for verb in verify predict; do
+            echo "$growth" | grep -q "^$name\(_device\)\? [0-9]* $verb " && continue
+            echo " $one_sided " | grep -q " $name " && echo "$growth" | grep -q "^$name " ||
+                { echo "no row for $verb of the shape $name"; return 1; }
+        done
+    done
+}
 
 # grows_at_most LIMIT SHAPE N COMMAND...: the cost of starting the program is left out.
 grows_at_most()
@@ -278,6 +334,7 @@ if [ -n "$obstacle" ]; then
     skip "$obstacle"
 else
     start=$(instructions --version)
+    check "every verb of plans and every shape has a row" all_pairs_have_rows
     check_growth "$LIMIT" <<EOF
 $growth
 EOF
