@@ -23,6 +23,19 @@ srun()
 check "a job of 2147483647 tasks" complains 2 'found 2147483647 processes .*at most 4096 ranks' srun 2147483647
 check "a job of 4097 tasks" complains 2 'found 4097 processes' srun 4097
 
+# ---- more than is allowed --------------------------------------------------------------------------
+
+awk 'BEGIN { print "swplan: 1\nname: many\nschedule:"
+    for (i = 0; i < 4097; i++)
+        printf "  T%d: {stage: 0}\n", i
+    print "intra_iter_deps: [[T4096, T0]]" }' >"$dir/tasks.yaml"
+too_many_is_one_error()
+{
+    "$SWSIM" verify "$dir/tasks.yaml" >"$dir/out" 2>&1
+    [ $? -eq 3 ] && grep -q 'found 4097 tasks, expected from 1 to 4096' "$dir/out" && [ "$(grep -c error: "$dir/out")" -eq 1 ]
+}
+check "too many tasks are one error" too_many_is_one_error
+
 # ---- many errors -----------------------------------------------------------------------------------
 
 {
