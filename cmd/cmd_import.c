@@ -209,9 +209,11 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          "or of "
          "their calls in time",
          OPTION_CHOICE, .value = &request.options.recorded.order},
-        {"queries", 0, "seen|loops|wait",
+        {"queries", 0, "seen|loops|wait|none",
          "recordings: queries are answered as in the run (the default), or the program asks until "
-         "the answer is yes, where it did nothing else or everywhere, and a yes is a wait",
+         "the answer is yes, where it did nothing else or everywhere, and a yes is a wait; or a "
+         "yes "
+         "that another run need not have orders nothing",
          OPTION_CHOICE, .value = &request.options.recorded.queries},
         {"structs", 0, "write|read",
          "recordings: kernels may write what structs among their arguments point to (the default), "

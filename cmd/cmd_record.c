@@ -38,6 +38,7 @@ struct cmd_record_recording {
     bool untimed;       /* device operations are not measured */
     const char
         *device; /* MODEL:DEVICES of the device that is not there; NULL: the machine's own GPUs */
+    bool values; /* PyTorch's operators are computed there, on the CPU */
 };
 
 /* ---- the library ------------------------------------------------------------------------------ */
@@ -187,8 +188,9 @@ static bool cmd_record_set_device(const struct cmd_record_recording *recording, 
                                     tunables ? tunables : "", tunables && *tunables ? ":" : "");
     return folder && audit && modules && room && cmd_record_set("GLIBC_TUNABLES", room) &&
            cmd_record_set(NONE_VARIABLE_LIBRARIES, folder) &&
-           cmd_record_set(NONE_VARIABLE, recording->device) && cmd_record_set("LD_AUDIT", audit) &&
-           cmd_record_set("PYTHONPATH", modules);
+           cmd_record_set(NONE_VARIABLE, recording->device) &&
+           cmd_record_set("SWSIM_NONE_VALUES", recording->values ? "1" : NULL) &&
+           cmd_record_set("LD_AUDIT", audit) && cmd_record_set("PYTHONPATH", modules);
 }
 
 /* In the child. */
@@ -212,19 +214,49 @@ _Noreturn static void cmd_record_run_program(const struct cmd_record_recording *
     _exit(127);
 }
 
+/* SIGCHLD, and what ends a program that hangs: blocked while the program runs, and passed on to it. */
+static sigset_t cmd_record_awaited(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+/* The first signal is the program's, the second ends it. Returns how the program ended; *signal: what came, 0 if nothing. */
+static int cmd_record_wait_for(pid_t child, int *signal)
+{
+    const sigset_t set = cmd_record_awaited();
+    int how = 0;
+    *signal = 0;
+    while (waitpid(child, &how, WNOHANG) != child) {
+        const int came = sigwaitinfo(&set, NULL);
+        if (came != SIGTERM && came != SIGHUP)
+            continue;
+        kill(child, *signal ? SIGKILL : came);
+        *signal = came;
+    }
+    return how;
+}
+
 /* Keys typed at the terminal are for the program. */
 static enum status await_program(struct cmd_record_recording *recording, pid_t child)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction before_int, before_quit;
     struct app *app = recording->app;
-    int how = 0;
+    int came;
     sigaction(SIGINT, &ignore, &before_int);
     sigaction(SIGQUIT, &ignore, &before_quit);
-    while (waitpid(child, &how, 0) < 0 && errno == EINTR)
-        ;
+    const int how = cmd_record_wait_for(child, &came);
     sigaction(SIGINT, &before_int, NULL);
     sigaction(SIGQUIT, &before_quit, NULL);
+    if (came)
+        return diag_error(&app->diag, STATUS_SYSTEM,
+                          "signal %d ended %s; what it had called by then is in %s", came,
+                          recording->program[0], recording->path);
     if (WIFSIGNALED(how))
         return diag_error(&app->diag, STATUS_SYSTEM, "%s was ended by signal %d",
                           recording->program[0], WTERMSIG(how));
@@ -242,13 +274,20 @@ static enum status cmd_record_run(struct cmd_record_recording *recording)
         return diag_error(&app->diag, STATUS_SYSTEM,
                           LIBRARY " is neither beside swsim nor in " PKGLIBEXECDIR);
     fflush(NULL);
+    const sigset_t awaited = cmd_record_awaited();
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &awaited, &before);
     const pid_t child = fork();
-    if (child < 0)
-        return diag_error(&app->diag, STATUS_SYSTEM, "cannot start a process: %s",
-                          system_words(errno));
-    if (child == 0)
+    if (child == 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
         cmd_record_run_program(recording, library);
-    return await_program(recording, child);
+    }
+    const enum status status = child < 0
+                                   ? diag_error(&app->diag, STATUS_SYSTEM,
+                                                "cannot start a process: %s", system_words(errno))
+                                   : await_program(recording, child);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
 }
 
 /* ---- the recordings --------------------------------------------------------------------------- */
@@ -329,7 +368,8 @@ static void count_thread(struct app *app, const struct tape_thread *thread, stru
     const size_t before = content->calls;
     for (size_t i = 0; i < thread->count; i++) {
         const struct recording_item *item = thread->items[i];
-        content->calls += item->kind > RECORDING_UNSEEN && item->kind <= RECORDING_TOUCH;
+        content->calls += (item->kind > RECORDING_UNSEEN && item->kind <= RECORDING_TOUCH) ||
+                          item->kind == RECORDING_OPERATOR;
         content->timed += item->kind == RECORDING_DEVICE_OP;
         if (item->kind == RECORDING_NO_TIMES)
             content->untimed = cmd_record_find_text(app, thread, item->word[0]);
@@ -467,7 +507,7 @@ static enum status cmd_record_read_device(struct app *app, const char *text, con
 enum status cmd_record(struct app *app, int argc, char **argv)
 {
     const char *path = "recording.swr", *device = NULL;
-    bool touch = false, asks_twice = false, untimed = false;
+    bool touch = false, asks_twice = false, untimed = false, values = false;
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
          "the recording, of several processes a folder (default recording.swr); %r in it is the "
@@ -488,6 +528,10 @@ enum status cmd_record(struct app *app, int argc, char **argv)
          "or "
          "a100, 8 of them if no number is given",
          OPTION_TEXT, .value = &device},
+        {"values", 0, NULL,
+         "with --device=none: PyTorch's operators are computed, on the CPU, for programs whose way "
+         "depends on values (slower)",
+         OPTION_FLAG, .value = &values},
     };
     const struct command command = {
         .name = "swsim record",
@@ -519,6 +563,9 @@ enum status cmd_record(struct app *app, int argc, char **argv)
         status = cmd_record_read_times(app, &untimed);
     if (status == STATUS_OK && device)
         status = cmd_record_read_device(app, device, &recording.device);
+    if (status == STATUS_OK && values && !device)
+        status = diag_error(&app->diag, STATUS_USAGE, "option --values: expected --device=none");
+    recording.values = values;
     recording.untimed = untimed || device;
     if (status == STATUS_OK)
         status = look_at_program(&recording);

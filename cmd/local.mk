@@ -5,6 +5,7 @@ swcheck_SOURCES = \
 swsim_SOURCES = \
     cmd/app.c cmd/app.h \
     cmd/cmd_compare.c \
+    cmd/cmd_dry.c \
     cmd/cmd_export.c \
     cmd/cmd_generate.c \
     cmd/cmd_groups.c \

@@ -23,6 +23,7 @@ static const struct verb {
     {"export", "PLAN", "the plan as YAML, JSON or CSV", cmd_export},
     {"import", "FILE...", "the trace of a real job as a plan", cmd_import},
     {"record", "PROGRAM", "what a CUDA program calls", cmd_record},
+    {"dry", "PROGRAM", "prove a CUDA program without a GPU", cmd_dry},
     {"compare", "DB", "predicted against measured", cmd_compare},
     {"tune", "PLAN", "find a better plan", cmd_tune},
     {"runs", "DB", "what is in a trace store", cmd_runs},

@@ -88,6 +88,7 @@ struct op {
     uint32_t listed; /* index + 1 into plan->listed; 0: none */
     int sm;
     int name;      /* program->names: kernel, tag or label; -1 */
+    int at;        /* program->names, from 1: where in the program it is called; 0: not told */
     int stream;    /* program->streams; -1 */
     int object;    /* event family, flag family, queue, lock, buffer or kernel; -1 */
     int iteration; /* host programs: of the thread's repeats; -1: in none */
@@ -406,6 +407,9 @@ const char *program_flag_words(const struct program *program, const struct op *o
 /* "Forward(3)" for a task's operation, else the operation's own name or key. Returns buf. */
 const char *program_op_subject(const struct program *program, const struct op *op,
                                int64_t iteration, char *buf, size_t cap);
+/* The same behind the place in the program that calls it, where that is told: "train.py:41 aten.mm". */
+const char *program_op_title(const struct program *program, const struct op *op,
+                             int64_t iteration, char *buf, size_t cap);
 
 /* Print the lowered program for people, one operation a line: `swsim lower`. */
 enum status program_print(const struct program *program, FILE *out, struct diag *diag);

@@ -102,6 +102,15 @@ const char *program_flag_words(const struct program *program, const struct op *o
     return buf;
 }
 
+const char *program_op_title(const struct program *program, const struct op *op, int64_t iteration,
+                             char *buf, size_t cap)
+{
+    const int length = op->at > 0 ? snprintf(buf, cap, "%s ", program->names.items[op->at - 1]) : 0;
+    if ((size_t)length < cap)
+        program_op_subject(program, op, iteration, buf + length, cap - (size_t)length);
+    return buf;
+}
+
 static void program_words_print_object(FILE *out, const char *name, const struct op *op,
                                        const char *task)
 {

@@ -87,7 +87,7 @@ static const char *message_subject(const struct program *p, int op, int part, in
     const struct part *message = &p->parts[part];
     const struct channel *channel = &p->channels[message->channel];
     if (p->ops[op].task >= 0 || p->ops[op].part_count < 2)
-        return program_op_subject(p, &p->ops[op], iteration, buf, cap);
+        return program_op_title(p, &p->ops[op], iteration, buf, cap);
     group_message_name(message->send, p->names.items[message->tag],
                        message->send ? channel->to : channel->from, false, buf, cap);
     return buf;
@@ -122,8 +122,8 @@ static void describe_mismatch(const struct program *p, const struct effect *effe
         message_subject(p, effect->op, met->part, effect->iteration, ours, sizeof ours);
         message_subject(p, met->op, met->other_part, met->iteration, theirs, sizeof theirs);
     } else if (met->op >= 0) {
-        program_op_subject(p, &p->ops[effect->op], effect->iteration, ours, sizeof ours);
-        program_op_subject(p, &p->ops[met->op], met->iteration, theirs, sizeof theirs);
+        program_op_title(p, &p->ops[effect->op], effect->iteration, ours, sizeof ours);
+        program_op_title(p, &p->ops[met->op], met->iteration, theirs, sizeof theirs);
     }
     snprintf(buf, cap, "%s meets %s at the same position", ours, theirs);
     describe_difference(p, effect, buf, cap);
@@ -237,7 +237,7 @@ static void describe_race(const struct program *p, const struct other_access *ra
 {
     char other[MACHINE_NAME] = "", agent[MACHINE_NAME];
     if (race->op >= 0)
-        program_op_subject(p, &p->ops[race->op], race->iteration, other, sizeof other);
+        program_op_title(p, &p->ops[race->op], race->iteration, other, sizeof other);
     snprintf(buf, cap, "%s accesses buffer %s, which %s%s%s %s without an order between them",
              subject, p->buffers[race->buffer].name, other, race->op >= 0 ? " of " : "",
              agent_of_access(p, race, agent, sizeof agent), race->write ? "writes" : "reads");
@@ -264,7 +264,7 @@ const char *machine_describe_violation(const struct program *p, enum property pr
 {
     char subject[MACHINE_NAME] = "a driver", other[MACHINE_NAME] = "another operation";
     if (effect->op >= 0)
-        program_op_subject(p, &p->ops[effect->op], effect->iteration, subject, sizeof subject);
+        program_op_title(p, &p->ops[effect->op], effect->iteration, subject, sizeof subject);
     switch (property) {
     case PROPERTY_RACE: describe_race(p, &effect->race, subject, buf, cap); break;
     case PROPERTY_LIFETIME: describe_lifetime(p, &effect->lifetime, subject, buf, cap); break;
@@ -288,8 +288,8 @@ const char *machine_describe_violation(const struct program *p, enum property pr
             snprintf(buf, cap,
                      "after the drain the message of %s is left without a receive: the next fill "
                      "would receive it",
-                     program_op_subject(p, &p->ops[effect->met.op], effect->met.iteration, other,
-                                        sizeof other));
+                     program_op_title(p, &p->ops[effect->met.op], effect->met.iteration, other,
+                                      sizeof other));
         else
             snprintf(buf, cap, "after the end of the data no step is possible and work remains");
         break;

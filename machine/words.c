@@ -75,6 +75,9 @@ static void describe_op(const struct program *p, const struct op *op, int64_t it
 {
     if (!waits_for_nothing(p, op, iteration)) {
         put_words(p, op, iteration, op_words(op->is_kernel ? OP_LAUNCH : op->kind), buf, cap);
+        const size_t length = strlen(buf);
+        if (op->at > 0)
+            snprintf(buf + length, cap - length, " (%s)", p->names.items[op->at - 1]);
         return;
     }
     const char *task = p->plan->pipeline.tasks[op->object % p->tasks].name;
@@ -119,8 +122,7 @@ static void words_describe_fault(const struct program *p, int32_t *c, const stru
     }
     const struct thread_desc *thread = &p->threads[fault->index];
     const struct op *op = machine_thread_op(p, c, fault->index);
-    program_op_subject(p, op, thread_cells(p, c, fault->index)[THREAD_ITER], subject,
-                       sizeof subject);
+    program_op_title(p, op, thread_cells(p, c, fault->index)[THREAD_ITER], subject, sizeof subject);
     if (p->ranks > 1)
         snprintf(rank, sizeof rank, " of rank %d", thread->rank);
     if (p->tasks)
@@ -172,8 +174,8 @@ const char *machine_describe_action(const struct program *p, const struct state 
                  c[0]);
         break;
     case AGENT_STREAM:
-        program_op_subject(p, head_op(p, c, desc->index),
-                           item_cells(p, c, desc->index, 0)[ITEM_ITER], subject, sizeof subject);
+        program_op_title(p, head_op(p, c, desc->index), item_cells(p, c, desc->index, 0)[ITEM_ITER],
+                         subject, sizeof subject);
         snprintf(buf, cap, "%s %s%s",
                  stream_cells(p, c, desc->index)[STREAM_RUNNING] ? "finishes" : "starts", subject,
                  ends_with_error(p, c, desc->index) ? " with an error" : "");
@@ -182,8 +184,8 @@ const char *machine_describe_action(const struct program *p, const struct state 
         int stream =
             c[p->at.members + p->comms[desc->index].first_member * MEMBER_CELLS + MEMBER_ACTIVE] -
             1;
-        program_op_subject(p, head_op(p, c, stream), item_cells(p, c, stream, 0)[ITEM_ITER],
-                           subject, sizeof subject);
+        program_op_title(p, head_op(p, c, stream), item_cells(p, c, stream, 0)[ITEM_ITER], subject,
+                         sizeof subject);
         snprintf(buf, cap, "completes %s on all members", subject);
         break;
     }
@@ -223,7 +225,7 @@ static void thread_words(const struct program *p, int32_t *c, int thread, struct
     int64_t iteration = thread_cells(p, c, thread)[THREAD_ITER];
     if (!op || p->threads[thread].kind == THREAD_DRIVER)
         return;
-    program_op_subject(p, op, iteration, out->subject, sizeof out->subject);
+    program_op_title(p, op, iteration, out->subject, sizeof out->subject);
     if (!op_pushes(op->kind) || failure_gives_up(p, c, thread, op) ||
         waits_for_nothing(p, op, iteration))
         return;
@@ -243,9 +245,8 @@ void machine_action_words(const struct program *p, const struct state *state, in
     if (desc->kind == AGENT_THREAD)
         thread_words(p, c, desc->index, out);
     else if (desc->kind == AGENT_STREAM)
-        program_op_subject(p, head_op(p, c, desc->index),
-                           item_cells(p, c, desc->index, 0)[ITEM_ITER], out->subject,
-                           sizeof out->subject);
+        program_op_title(p, head_op(p, c, desc->index), item_cells(p, c, desc->index, 0)[ITEM_ITER],
+                         out->subject, sizeof out->subject);
 }
 
 static void describe_thread_wait(const struct program *p, int32_t *c, int thread,
@@ -366,7 +367,7 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
     char subject[NAME], object[NAME], among[NAME], other[NAME] = "another member";
     const struct op *op = head_op(p, c, stream);
     int64_t iteration = item_cells(p, c, stream, 0)[ITEM_ITER];
-    program_op_subject(p, op, iteration, subject, sizeof subject);
+    program_op_title(p, op, iteration, subject, sizeof subject);
     if (wait->agent >= 0)
         program_agent_name(p, wait->agent, other, sizeof other);
     switch (wait->cause) {

@@ -75,6 +75,7 @@ struct host_op {
     enum op_kind kind;
     struct mark mark;
     const char *name; /* LAUNCH, COMPUTE: function; COLLECTIVE: tag; else label or NULL */
+    const char *at;   /* where in the program it is called, as "train.py:41"; NULL: not told */
     int stream;       /* plan->streams, -1 */
     bool is_graph;    /* LAUNCH: of a graph */
     int graph;        /* plan->graphs, where it is one; else -1 */

@@ -118,7 +118,7 @@ tests_in_sh = \
     tests/whole/t_large.sh \
     tests/plan/t_published.sh \
     tests/gpu/t_ranks.sh tests/import/t_record.sh tests/import/t_record_dlrm.sh tests/import/t_record_times.sh tests/import/t_record_plans.sh \
-    tests/import/t_record_threads.sh tests/import/t_record_turns.sh tests/import/t_record_pinned.sh tests/import/t_record_training.sh tests/import/t_record_calls.sh tests/import/t_record_queries.sh tests/import/t_record_driver.sh \
+    tests/import/t_record_threads.sh tests/import/t_record_turns.sh tests/import/t_record_pinned.sh tests/import/t_record_training.sh tests/import/t_record_calls.sh tests/import/t_record_queries.sh tests/import/t_record_driver.sh tests/import/t_record_none.sh \
     tests/whole/t_docs.sh \
     tests/whole/t_man.sh \
     tests/plan/t_groups.sh \
@@ -213,6 +213,11 @@ tests/cuda_emulation/libcudart.so: $(tests_cuda_emulation_libcuda_a_SOURCES) Mak
 	    $(filter %.c,$(tests_cuda_emulation_libcuda_a_SOURCES)) -lpthread && \
 	    ln -sf $$name '$(abs_builddir)/$@'
 CLEANFILES += tests/cuda_emulation/libcudart.so tests/cuda_emulation/libcudart.so.*
+# A program that is linked with CUDA's own runtime, for the device that is not there.
+check_DATA += tests/record/dry
+tests/record/dry: tests/record/dry.cu Makefile
+	$(AM_V_NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCCFLAGS) -cudart shared -o $@ $(srcdir)/tests/record/dry.cu -ldl
+CLEANFILES += tests/record/dry
 # CUPTI, which the program's emulated CUDA tells of its operations.
 check_DATA += tests/cuda_emulation/libcupti.so
 tests/cuda_emulation/libcupti.so: tests/cuda_emulation/cupti.c tests/cuda_emulation/emulation.h trace/record/recorder/cupti.h Makefile

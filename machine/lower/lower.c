@@ -37,6 +37,7 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
     struct op *op = &program->ops[program->op_count++];
     *op = (struct op){.kind = kind,
                       .name = -1,
+                      .at = lowering->at,
                       .task = -1,
                       .stream = -1,
                       .object = -1,

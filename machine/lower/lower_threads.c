@@ -535,6 +535,7 @@ static enum status lower_abort(struct lowering *lowering, int rank, const struct
 static enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from)
 {
     int rank = host_op_rank(from, home);
+    lowering->at = from->at ? 1 + lower_name(lowering, from->at) : 0;
     emit_host_time(lowering, from);
     if (from->kind == OP_LAUNCH && from->is_graph)
         return lower_graph(lowering, home, from);

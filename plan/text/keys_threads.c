@@ -386,10 +386,11 @@ static const struct field_kind kind_aborted = {field_aborted, print_aborted, NUL
 #define OP_FIELD(key, member, kind, ...) FIELD(key, struct host_op, member, kind, __VA_ARGS__)
 #define OP_HEAD(key, kind, table_, about)                                                          \
     FIELD_OF_ALL(key, kind, about, .table = (table_), .always = true)
+#define OP_AT OP_FIELD("at", at, name, "Where in the program it is called, as train.py:41.")
 #define OP_STREAM                                                                                  \
     OP_FIELD("stream", stream, stream, "The stream. The default is main.",                         \
              .table = TABLE_STREAMS),                                                              \
-        OP_DEVICE
+        OP_DEVICE, OP_AT
 #define OP_DEVICE                                                                                  \
     OP_FIELD("device", device, device, "The rank on whose device it is done.",                     \
              .max = PLAN_MAX_RANKS - 1, .otherwise = -1)
@@ -421,11 +422,13 @@ static const struct field_kind kind_aborted = {field_aborted, print_aborted, NUL
 static const struct field HOST_fields[] = {
     FIELD_OF_ALL("host", op_time, "CPU work of this time.", .always = true),
     OP_NAME,
+    OP_AT,
     OP_JITTER,
     OP_ACCESSES,
 };
 static const struct field COMPUTE_fields[] = {
     OP_FIELD("compute", name, name, "CPU work of this name."),
+    OP_AT,
     OP_TIME,
     OP_JITTER,
     OP_ACCESSES,
@@ -576,6 +579,7 @@ static const struct field FREE_fields[] = {
     OP_FIELD("stream", stream, symbol, "The stream behind whose work the memory is free again.",
              .table = TABLE_STREAMS),
     OP_DEVICE,
+    OP_AT,
 };
 static const struct field RECORD_STREAM_fields[] = {
     OP_HEAD("record_stream", own, TABLE_BUFFERS, "A buffer is marked as used by a stream."),
@@ -674,7 +678,7 @@ static bool keys_threads_parse_kind(struct parser *parser, const struct node *it
 /* The launch of a graph says no more than which, and on what stream. */
 static bool finish_graph_launch(struct parser *parser, const struct node *item, struct host_op *op)
 {
-    static const char *const allowed[] = {"launch", "graph", "stream", "host_time"};
+    static const char *const allowed[] = {"launch", "graph", "stream", "at", "host_time"};
     READ_MAP (parser, item, key, value) {
         bool known = false;
         for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
@@ -683,7 +687,7 @@ static bool finish_graph_launch(struct parser *parser, const struct node *item, 
         if (!known)
             return parse_error(
                 parser, key->mark,
-                "found \"%s\" in the launch of a graph, expected stream or host_time", key->text);
+                "found \"%s\" in the launch of a graph, expected stream, at or host_time", key->text);
     }
     struct nearest nearest = {.found = op->name};
     for (size_t i = 0; i < parser->plan->graph_count; i++) {

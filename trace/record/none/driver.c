@@ -669,6 +669,19 @@ FACE(int, cuTensorMapEncodeTiled, (void *out))
     return NONE_OK;
 }
 
+/* What NVIDIA's own libraries, with a runtime inside, begin with. */
+FACE(int, cuGetExportTable, (const void **out, const void *id))
+{
+    char words[300];
+    Dl_info info;
+    const char *caller =
+        dladdr(__builtin_return_address(0), &info) && info.dli_fname ? info.dli_fname : "a library";
+    (void)out, (void)id;
+    snprintf(words, sizeof words, "%s does work of its own, which would have to be emulated",
+             caller);
+    none_missing("cuGetExportTable", words);
+}
+
 /* ---- addresses of functions ------------------------------------------------------------------------------- */
 
 /* "cuMemAlloc" means cuMemAlloc_v2. */

@@ -14,15 +14,18 @@ none_libraries = none/libswnone.so none/libswnone-audit.so none/libcudart.so.12 
     none/libnvidia-ml.so.1
 nonedir = $(pkglibexecdir)/none
 none_DATA = $(none_libraries)
+nonepythondir = $(nonedir)/python
+nonepython_DATA = trace/record/none/python/sitecustomize.py trace/record/none/python/swsim_torch.py \
+    trace/record/none/python/swsim_values.py
 none_headers = trace/record/none/none.h trace/record/none/models.h trace/record/none/engine_impl.h trace/record/none/runtime.h \
     trace/record/none/nccl.h trace/record/recorder/swsim_ops.h
-EXTRA_DIST += $(none_headers) trace/record/none/audit.c trace/record/none/blas.c trace/record/none/blas_lt.c \
+EXTRA_DIST += $(none_headers) $(nonepython_DATA) trace/record/none/audit.c trace/record/none/blas.c trace/record/none/blas_lt.c \
     trace/record/none/driver.c trace/record/none/engine.c trace/record/none/graph.c trace/record/none/kernels.c \
     trace/record/none/launches.c trace/record/none/memory.c trace/record/none/missing_blas.c \
     trace/record/none/missing_blas_lt.c trace/record/none/missing_driver.c trace/record/none/missing_runtime.c \
     trace/record/none/models.c trace/record/none/nccl.c trace/record/none/nccl_comm.c trace/record/none/nccl_sums.c \
     trace/record/none/nvml.c trace/record/none/runtime.c trace/record/none/runtime_major.c
-CLEANFILES += $(none_libraries) $(none_all_objects:%=none/%)
+CLEANFILES += $(nonepython_DATA:trace/record/none/%=none/%) $(none_libraries) $(none_all_objects:%=none/%)
 
 none_compile = $(AM_V_CC)$(MKDIR_P) none && $(CC) $(DEFS) -I. -I$(srcdir) $(CPPFLAGS) -D_GNU_SOURCE -std=c11 -O2 -g -fPIC -Wall -Wextra \
     -Wshadow -Wconversion -Wstrict-prototypes $(WERROR_CFLAGS)
@@ -32,6 +35,13 @@ none/none_%.o: trace/record/none/%.c $(none_headers) Makefile
 	$(none_compile) -c -o $@ $<
 none/none_major12.o none/none_major13.o: trace/record/none/runtime_major.c $(none_headers) Makefile
 	$(none_compile) -DNONE_MAJOR=`echo $@ | tr -dc 0-9` -c -o $@ $<
+
+# Where the program finds them without an installation.
+all-local: none/python.done
+none/python.done: $(nonepython_DATA)
+	$(AM_V_GEN)$(MKDIR_P) none/python && for file in $(nonepython_DATA); do cp $(srcdir)/$$file none/python/ || exit 1; done && \
+	    touch $@
+CLEANFILES += none/python.done
 
 none/libswnone.so: $(none_engine_objects:%=none/%)
 	$(none_link) -Wl,-soname,libswnone.so -o $@ $(none_engine_objects:%=none/%) -ldl -lpthread

@@ -22,8 +22,13 @@ enum recorded_order { RECORDED_LOCKS, RECORDED_SEEN };
 enum recorded_structs { RECORDED_STRUCTS_WRITE, RECORDED_STRUCTS_READ };
 
 /* Answers of queries: as the run had them; or a yes is a wait, since the program asks until it has it: where it asked again and
-   again in the run and did nothing else, or everywhere. */
-enum recorded_queries { RECORDED_QUERIES_SEEN, RECORDED_QUERIES_LOOPS, RECORDED_QUERIES_WAIT };
+   again in the run and did nothing else, or everywhere; or a yes that another run need not have orders nothing. */
+enum recorded_queries {
+    RECORDED_QUERIES_SEEN,
+    RECORDED_QUERIES_LOOPS,
+    RECORDED_QUERIES_WAIT,
+    RECORDED_QUERIES_NONE
+};
 
 struct trace;
 struct recorded_options {

@@ -27,7 +27,8 @@ struct recorded_op walk_op(const struct walk *walk, enum op_kind kind)
                              .begin_ns = walk->item->at_ns,
                              .end_ns = walk_end_ns(walk)};
     op.event_device = op.device;
-    op.op = (struct host_op){.kind = kind, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    op.op = (struct host_op){
+        .kind = kind, .at = walk->thread->at, .stream = -1, .graph = -1, .object = -1, .comm = -1};
     op.op.work.comm = op.op.work.root = -1;
     return op;
 }
@@ -435,7 +436,9 @@ static const char *recorded_calls_find_text(const struct recorded_process *proce
 static bool take_text(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
-    const char *text = tapes_text(walk->item, walk->job->arena);
+    char *text = tapes_text(walk->item, walk->job->arena);
+    for (char *at = text; at && *at; at++)
+        *at = *at >= ' ' && *at < 127 ? *at : '?';
     if (!text ||
         !ARENA_GROW(walk->job->arena, process->texts, process->text_count, process->text_cap))
         return false;
@@ -475,8 +478,6 @@ static const char *short_name(struct arena *arena, const char *text)
         *strchr(out, '(') = '\0';
     if (out && strlen(out) > PLAN_MAX_NAME / 2)
         out[PLAN_MAX_NAME / 2] = '\0';
-    for (char *at = out; at && *at; at++)
-        *at = *at >= ' ' && *at < 127 ? *at : '?';
     return out && *out ? out : "kernel";
 }
 
@@ -533,6 +534,31 @@ static bool take_launch(const struct walk *walk)
             return false;
     walk->job->struct_launches += in_struct;
     return stream && walk_push(walk, stream, &op);
+}
+
+/* An operation of the program with exactly these accesses, for its kernels. */
+static bool take_operator(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    struct recorded_stream *stream = walk_stream(walk, word[0]);
+    struct recorded_op op = walk_op(walk, OP_LAUNCH);
+    op.op.name = recorded_calls_find_text(walk->process, word[1]);
+    for (int i = 2; i + 1 < walk->item->words; i += 2) {
+        const uint64_t bytes = word[i + 1] & ~RECORDING_WRITE;
+        const bool write = (word[i + 1] & RECORDING_WRITE) != 0;
+        if (bytes > 0 &&
+            !recorded_memory_access(walk->job, walk->process, &op, word[i], bytes, write, -1))
+            return false;
+    }
+    return stream && walk_push(walk, stream, &op);
+}
+
+static bool take_where(const struct walk *walk)
+{
+    walk->thread->at = walk->item->word[0] == 0
+                           ? NULL
+                           : recorded_calls_find_text(walk->process, walk->item->word[0]);
+    return true;
 }
 
 static bool take_host_call(const struct walk *walk)
@@ -807,6 +833,8 @@ static bool take_item(const struct walk *walk)
     case RECORDING_LOST: return true;
     case RECORDING_UNMODELLED: return take_unmodelled(walk);
     case RECORDING_RESET: return walk_take_reset(walk);
+    case RECORDING_WHERE: return take_where(walk);
+    case RECORDING_OPERATOR: return take_operator(walk);
     case RECORDING_KINDS: break;
     }
     return true;

@@ -522,6 +522,8 @@ static const char *about_structs(const struct recorded_job *job)
 static const char *about_queries(const struct recorded_job *job)
 {
     const int way = job->options->queries;
+    if (way == RECORDED_QUERIES_NONE)
+        return "; by --queries=none an answer orders nothing that another run need not have";
     const size_t waits = (way == RECORDED_QUERIES_SEEN ? 0 : job->loops) +
                          (way == RECORDED_QUERIES_WAIT ? job->ready_answers : 0);
     if (waits == 0)

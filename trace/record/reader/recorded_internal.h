@@ -91,6 +91,7 @@ struct recorded_thread {
     int device;
     uint64_t acted;           /* the place of the last item that is no query */
     int depth;                /* of groups */
+    const char *at;           /* where its calls come from; NULL: not told */
     uint64_t push;            /* the number of the next call that pushes; 0: none */
     struct recorded_op group; /* under way; its parts */
     uint64_t *after; /* its vector clock: by thread the number of items that it comes after */

@@ -132,6 +132,11 @@ static void count_yes(const struct walk *walk, enum meaning meaning)
     walk->job->ready_answers += meaning == YES_OPEN;
 }
 
+static bool orders_nothing(const struct walk *walk, enum meaning meaning)
+{
+    return meaning == YES_OPEN && walk->job->options->queries == RECORDED_QUERIES_NONE;
+}
+
 /* Another run may have a no where what is queried changes behind the query without an order. */
 static void check_certain(const struct walk *walk, struct recorded_use *certain)
 {
@@ -175,7 +180,8 @@ static bool take_done(const struct walk *walk, struct recorded_event *event, enu
     if (own == YES_CERTAIN)
         event->certain = walk_order_here(walk);
     *all = own > *all ? own : *all;
-    return walk_await_event(walk, event) && walk_observe_event(walk, event, false);
+    return orders_nothing(walk, own) ||
+           (walk_await_event(walk, event) && walk_observe_event(walk, event, false));
 }
 
 bool walk_take_query_event(const struct walk *walk)
@@ -209,7 +215,8 @@ bool walk_take_query_stream(const struct walk *walk)
     if (meaning == YES_CERTAIN)
         stream->certain = walk_order_here(walk);
     count_yes(walk, meaning);
-    return walk_await_stream(walk, stream) && walk_observe_stream(walk, stream, false);
+    return orders_nothing(walk, meaning) ||
+           (walk_await_stream(walk, stream) && walk_observe_stream(walk, stream, false));
 }
 
 /* ---- what the plan says of it ------------------------------------------------------------------ */
@@ -230,7 +237,10 @@ void recorded_queries_end(struct recorded_job *job, const struct recorded_proces
 
 static bool say_loops(struct recorded_job *job)
 {
-    const size_t count = job->options->queries == RECORDED_QUERIES_SEEN ? job->loops : 0;
+    const size_t count = job->options->queries == RECORDED_QUERIES_SEEN ||
+                                 job->options->queries == RECORDED_QUERIES_NONE
+                             ? job->loops
+                             : 0;
     return count == 0 ||
            plan_add_unrecorded(
                job->plan,

@@ -177,7 +177,7 @@ const struct recording_item *tapes_next(struct tapes *tapes, size_t *out)
     return next ? next->items[tapes->threads[*out].read++] : NULL;
 }
 
-const char *tapes_text(const struct recording_item *item, struct arena *arena)
+char *tapes_text(const struct recording_item *item, struct arena *arena)
 {
     return arena_strndup(arena, (const char *)(item->word + 1), 8 * (size_t)(item->words - 1));
 }

@@ -45,6 +45,6 @@ int64_t tapes_end_ns(const struct tape_thread *thread, size_t item);
 const struct recording_item *tapes_next(struct tapes *tapes, size_t *thread);
 
 /* The characters of a TEXT, which `arena` keeps; NULL: no memory. */
-const char *tapes_text(const struct recording_item *item, struct arena *arena);
+char *tapes_text(const struct recording_item *item, struct arena *arena);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "doubt.h"
 #include "names.h"
+#include "ops.h"
 #include "threads.h"
 #include "touch.h"
 
@@ -45,7 +46,7 @@ void calls_end_launch(const struct tape_call *call, int result, word stream, con
                       void **args, bool driver)
 {
     word words[MOST];
-    if (result != 0 || !call->outer) {
+    if (result != 0 || !call->outer || ops_take_launch(stream)) {
         tape_drop(call);
         return;
     }

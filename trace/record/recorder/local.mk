@@ -14,8 +14,10 @@ libswrecord_so_SOURCES += \
     trace/record/recorder/launched.c trace/record/recorder/launched.h \
     trace/record/recorder/names.c trace/record/recorder/names.h \
     trace/record/recorder/nccl.c \
+    trace/record/recorder/ops.c trace/record/recorder/ops.h \
     trace/record/recorder/real.c trace/record/recorder/real.h \
     trace/record/recorder/recording.h \
+    trace/record/recorder/swsim_ops.h \
     trace/record/recorder/symbols.c trace/record/recorder/symbols.h \
     trace/record/recorder/tape.c trace/record/recorder/tape.h \
     trace/record/recorder/threads.c trace/record/recorder/threads.h \

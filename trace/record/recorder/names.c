@@ -85,11 +85,12 @@ typedef char *demangle_function(const char *mangled, char *out, size_t *size, in
 /* The name with its types, which the caller frees; NULL: nobody can read it. */
 static char *demangle(const char *mangled)
 {
-    void *address = real_dlsym()(RTLD_DEFAULT, "__cxa_demangle");
-    demangle_function *function;
+    static demangle_function *function;
     int status = 0;
-    memcpy(&function, &address, sizeof function);
-    return address ? function(mangled, NULL, NULL, &status) : NULL;
+    return real_find_in(&function, "__cxa_demangle", "libstdc++.so") ||
+                   real_find_in(&function, "__cxa_demangle", "libc++abi.so")
+               ? function(mangled, NULL, NULL, &status)
+               : NULL;
 }
 
 /* The end of one type in a list of them. */

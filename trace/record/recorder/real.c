@@ -51,7 +51,7 @@ void real_remember(const char *name, void *function)
 }
 
 struct real_quest {
-    const char *name;
+    const char *name, *library; /* NULL: CUDA's */
     void *found;
 };
 
@@ -77,7 +77,10 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct real_quest *quest = arg;
     (void)size;
-    if (!real_is_cuda_library(info->dlpi_name))
+    const char *base = strrchr(info->dlpi_name, '/');
+    base = base ? base + 1 : info->dlpi_name;
+    if (quest->library ? strncmp(base, quest->library, strlen(quest->library)) != 0
+                       : !real_is_cuda_library(info->dlpi_name))
         return 0;
     void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (!library)
@@ -87,12 +90,24 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *arg)
     return quest->found != NULL;
 }
 
+bool real_find_in(void *function, const char *name, const char *library)
+{
+    void *_Atomic *place = function;
+    struct real_quest quest = {name, library, atomic_load_explicit(place, memory_order_relaxed)};
+    if (!quest.found)
+        quest.found = real_dlsym()(RTLD_DEFAULT, name);
+    if (!quest.found)
+        dl_iterate_phdr(look_into, &quest);
+    atomic_store(place, quest.found);
+    return quest.found != NULL;
+}
+
 bool real_find(void *function, const char *name)
 {
     void *_Atomic *place = function;
     if (atomic_load_explicit(place, memory_order_relaxed))
         return true;
-    struct real_quest quest = {name, find_remembered(name)};
+    struct real_quest quest = {name, NULL, find_remembered(name)};
     if (!quest.found)
         quest.found = real_dlsym()(RTLD_NEXT, name);
     if (!quest.found)

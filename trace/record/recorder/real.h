@@ -14,6 +14,9 @@ enum { REAL_MISSING = 3 }; /* cudaErrorInitializationError, ncclInternalError */
 
 /* Sets *function, if it is NULL. False: there is no such function. */
 bool real_find(void *function, const char *name);
+/* The same of a library that begins with these words, which may be one that only some other one has opened, as Python opens
+   those of C++. */
+bool real_find_in(void *function, const char *name, const char *library);
 
 /* True if the address is in a library of CUDA's runtime, its driver or NCCL. */
 bool real_is_cuda(const void *address);

@@ -8,8 +8,8 @@
  *
  * An item is a call that went well, written when it returned: a head and words. One of NCCL, which may wait for other
  * ranks, is written when it begins, and may never have returned (took_ns). A query went well if it was answered; behind
- * one whose answer was no, the same answer to the same thread is left out until that writes something else but such
- * answers. Handles and addresses are those of the process. A stream is its handle; 1 is the legacy default stream of the thread's device, 2 that of the thread
+ * one whose answer was no, the same answer to the same thread is left out: for an event, until it is recorded again; for
+ * a stream, until the thread writes something else but such answers. Handles and addresses are those of the process. A stream is its handle; 1 is the legacy default stream of the thread's device, 2 that of the thread
  * (cudaStreamLegacy, cudaStreamPerThread). Times are CLOCK_MONOTONIC, in ns.
  */
 #ifndef SWSIM_RECORDING_H
@@ -19,7 +19,7 @@
 
 #define RECORDING_CUT   ".cut" /* in the folder of the files: some calls could not be written */
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 6, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 7, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 
 struct recording_chunk {
     char magic[16];
@@ -110,7 +110,11 @@ struct recording_item {
       "says how")                                                                                  \
     X(COPY_BATCH, 1,                                                                               \
       "stream; to, from, bytes of each copy: they come in the stream's order, and in none among "  \
-      "themselves")
+      "themselves")                                                                                \
+    X(WHERE, 1, "text: the line that the thread's calls come from, from now on; 0: not known")     \
+    X(OPERATOR, 2,                                                                                 \
+      "stream, text; address and bytes of each access, RECORDING_WRITE in the bytes: what an "     \
+      "operation of the program does, whose kernels are no items")
 
 enum recording_kind {
 #define X(name, ...) RECORDING_##name,

@@ -18,12 +18,17 @@
 
 #include "device_times.h"
 #include "launched.h"
+#include "ops.h"
 #include "threads.h"
 #include "touch.h"
 #include "unseen.h"
 #include "words.h"
 
-enum { KNOWN = 64, ASKED = 64, ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS };
+enum {
+    KNOWN = 64,
+    ASKED = 128,
+    ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS
+};
 
 /* Found in the program's own TLS, without a call. */
 static __thread struct tape {
@@ -32,15 +37,11 @@ static __thread struct tape {
     uint64_t chunks, items;
     int depth;
     bool broken;                    /* no chunk could be had */
+    uint64_t where, told;           /* the line that calls come from, and that of the last item */
     struct tape_place known[KNOWN]; /* of other threads, by their numbers */
     struct {
-        uint64_t items; /* all up to the last answer; further ones make these old */
-        int count;
-        struct {
-            enum recording_kind kind;
-            uint64_t object;
-        } list[ASKED];
-    } noes; /* answers that were no */
+        uint64_t object, version; /* of a stream: the items of the thread up to the answer */
+    } noes[ASKED];                /* answers that were no */
 } tape __attribute__((tls_model("initial-exec")));
 
 static struct {
@@ -54,6 +55,9 @@ static struct {
     pthread_key_t at_exit;
 } file = {.lock = ATOMIC_FLAG_INIT, .fd = -1};
 static const char *path; /* NULL: this process is not recorded */
+
+/* How often an event of this place has been recorded, and events by graphs. */
+static atomic_ullong versions[4096], graph_launches;
 
 static int64_t tape_now_ns(clockid_t clock)
 {
@@ -208,10 +212,23 @@ static bool ready(void)
     return tape.chunk || tape_begin_thread();
 }
 
+void tape_where(uint64_t text)
+{
+    tape.where = text;
+}
+
+static void tell_where(int64_t now)
+{
+    if (tape.where != tape.told)
+        write_item(RECORDING_WHERE, now, 0, WORDS(tape.where));
+    tape.told = tape.where;
+}
+
 struct tape_call tape_begin(enum recording_kind kind)
 {
     struct tape_call call = {.outer = tape.depth++ == 0 && path && !threads_are_internal()};
     if (call.outer) {
+        ops_before(kind);
         call.number = device_times_begin(kind);
         call.at_ns = tape_now_ns(CLOCK_MONOTONIC);
     }
@@ -224,39 +241,56 @@ void tape_drop(const struct tape_call *call)
     tape.depth--;
 }
 
+static atomic_ullong *tape_versions_of(uint64_t event)
+{
+    return &versions[(event * 0x9e3779b97f4a7c15U) >> 52];
+}
+
+/* Answers that were no are old for an event that is recorded anew, and one that was yes is no longer no. */
+static void tape_count_version(enum recording_kind kind, size_t count, const uint64_t *words)
+{
+    if (kind == RECORDING_RECORD || kind == RECORDING_EVENT_END)
+        atomic_fetch_add(tape_versions_of(words[0]), 1);
+    if (kind == RECORDING_GRAPH_LAUNCH)
+        atomic_fetch_add(&graph_launches, 1);
+    for (size_t i = 1; kind == RECORDING_QUERY_EVENT && words[0] && i < count; i++)
+        atomic_fetch_add(tape_versions_of(words[i]), 1);
+}
+
 void tape_end(const struct tape_call *call, enum recording_kind kind, size_t count,
               const uint64_t *words)
 {
     const int64_t took_ns = call->outer ? tape_now_ns(CLOCK_MONOTONIC) - call->at_ns : 0;
     device_times_end(call->number);
     if (call->outer && ready()) {
+        tell_where(call->at_ns);
         device_times_put(kind, call->number);
         write_item(kind, call->at_ns, took_ns, count, words);
     }
+    tape_count_version(kind, count, words);
     tape.depth--;
 }
 
-static bool tape_is_told(enum recording_kind kind, uint64_t object)
+static uint64_t tape_version(enum recording_kind kind, uint64_t object)
 {
-    for (int i = 0; tape.noes.items == tape.items && i < tape.noes.count; i++)
-        if (tape.noes.list[i].kind == kind && tape.noes.list[i].object == object)
-            return true;
-    return false;
+    return kind == RECORDING_QUERY_EVENT
+               ? atomic_load(tape_versions_of(object)) + atomic_load(&graph_launches)
+               : tape.items;
 }
 
 void tape_end_no(const struct tape_call *call, enum recording_kind kind, size_t count,
                  const uint64_t *words)
 {
-    if (!call->outer || tape_is_told(kind, words[1])) {
+    const size_t place = words[1] / 16 % ASKED;
+    const bool is_told = tape.noes[place].object == words[1] &&
+                         tape.noes[place].version == tape_version(kind, words[1]);
+    if (!call->outer || is_told) {
         tape_drop(call);
         return;
     }
-    if (tape.noes.items != tape.items || tape.noes.count == ASKED)
-        tape.noes.count = 0;
     tape_end(call, kind, count, words);
-    tape.noes.list[tape.noes.count].kind = kind;
-    tape.noes.list[tape.noes.count++].object = words[1];
-    tape.noes.items = tape.items;
+    tape.noes[place].object = words[1];
+    tape.noes[place].version = tape_version(kind, words[1]);
 }
 
 struct recording_item *tape_open(const struct tape_call *call, enum recording_kind kind,
@@ -264,6 +298,7 @@ struct recording_item *tape_open(const struct tape_call *call, enum recording_ki
 {
     if (!call->outer || !ready())
         return NULL;
+    tell_where(call->at_ns);
     device_times_put(kind, call->number);
     return write_item(kind, call->at_ns, UINT32_MAX, count, words);
 }
@@ -283,6 +318,14 @@ void tape_put(enum recording_kind kind, size_t count, const uint64_t *words)
 {
     if (ready())
         write_item(kind, tape_now_ns(CLOCK_MONOTONIC), 0, count, words);
+}
+
+void tape_put_call(enum recording_kind kind, size_t count, const uint64_t *words)
+{
+    if (!ready())
+        return;
+    tell_where(tape_now_ns(CLOCK_MONOTONIC));
+    write_item(kind, tape_now_ns(CLOCK_MONOTONIC), 0, count, words);
 }
 
 uint64_t tape_number(void)
@@ -356,6 +399,7 @@ static void begin_child(void)
     file.end = 0;
     atomic_store(&file.threads, 0);
     threads_begin_child();
+    ops_begin_child();
 }
 
 static void tape_end_thread(void *at)

@@ -70,7 +70,7 @@ static void touch_pass_on(int number, siginfo_t *info, void *context)
 
 static void touch_note(uint64_t address, enum recording_touch what)
 {
-    tape_put(RECORDING_TOUCH, WORDS(address, what, threads_are_several()));
+    tape_put_call(RECORDING_TOUCH, WORDS(address, what, threads_are_several()));
 }
 
 /* A thread that has read may not yet write without a note. Another thread may have opened the block meanwhile. */

@@ -101,21 +101,29 @@ static void note_unknown(const struct dl_phdr_info *info)
 static int unseen_look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const char *base = strrchr(info->dlpi_name, '/');
-    (void)size, (void)arg;
+    (void)size;
     base = base ? base + 1 : *info->dlpi_name ? info->dlpi_name : "the program";
     if (begins_with(base, "linux-vdso") || unseen_is_known(base))
         return 0;
     if (!unseen_is_cuda_library(base))
         note_unknown(info);
-    else if (!needs(info, "libcudart.so"))
+    else if (!needs(info, "libcudart.so") && !*(const bool *)arg)
         unseen_own_note(base);
     return 0;
+}
+
+/* On the device that is not there NVIDIA's libraries are ours, or were not called: a call ends the run. */
+static bool has_no_device(void)
+{
+    static void (*missing)(void);
+    return real_find_in(&missing, "none_missing", "libswnone.so");
 }
 
 void unseen_note(void)
 {
     const char *linked_in = getenv("SWSIM_RECORD_STATIC");
-    dl_iterate_phdr(unseen_look_at, NULL);
+    bool no_device = has_no_device();
+    dl_iterate_phdr(unseen_look_at, &no_device);
     if (linked_in && *linked_in)
         unseen_own_note("CUDA's runtime in the program");
     if (symbols_bound_deeply())

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_dry.c - `swsim dry`: record --device=none, import and verify in one, told in a screen. */
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "options.h"
+
+#include "base/system_words.h"
+
+enum { HEAD_LINES = 2, TAIL_LINES = 12, MOST_ARGUMENTS = 16 };
+
+extern char **environ;
+
+struct dry_run {
+    struct app *app;
+    const char *recording, *plan; /* where they are left */
+    const char *device;
+    bool values, host_accesses;
+    char **program;
+    size_t program_count;
+};
+
+/* The verb of this program, in a process of its own; `output`: where its stdout goes, NULL: to ours. */
+static enum status dry_call(const struct dry_run *run, char **arguments, FILE *output, int *code)
+{
+    struct app *app = run->app;
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int how;
+    fflush(NULL);
+    posix_spawn_file_actions_init(&actions);
+    if (output)
+        posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+    const int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot start swsim %s: %s", arguments[1],
+                          system_words(error));
+    while (waitpid(child, &how, 0) < 0)
+        if (errno != EINTR)
+            return diag_error(&app->diag, STATUS_SYSTEM, "cannot wait for swsim %s: %s",
+                              arguments[1], system_words(errno));
+    *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    return STATUS_OK;
+}
+
+/* The program's end is the user's to judge: what was recorded up to it is looked at all the same. */
+static enum status dry_record(const struct dry_run *run)
+{
+    struct app *app = run->app;
+    char **arguments = ARENA_ARRAY(&app->arena, MOST_ARGUMENTS + run->program_count, char *);
+    char *device = arena_printf(&app->arena, "--device=%s", run->device);
+    size_t count = 0;
+    int code;
+    if (!arguments || !device)
+        return diag_no_memory(&app->diag);
+    arguments[count++] = "swsim";
+    arguments[count++] = "record";
+    arguments[count++] = device;
+    if (run->values)
+        arguments[count++] = "--values";
+    if (run->host_accesses)
+        arguments[count++] = "--host-accesses";
+    arguments[count++] = "-o";
+    arguments[count++] = (char *)(uintptr_t)run->recording;
+    arguments[count++] = "--";
+    for (size_t i = 0; i < run->program_count; i++)
+        arguments[count++] = run->program[i];
+    arguments[count] = NULL;
+    const enum status status = dry_call(run, arguments, NULL, &code);
+    if (status != STATUS_OK || access(run->recording, F_OK) == 0)
+        return status;
+    return diag_error(&app->diag, STATUS_INPUT, "nothing was recorded");
+}
+
+static enum status dry_import(const struct dry_run *run)
+{
+    char *arguments[] = {"swsim",
+                         "import",
+                         "-q",
+                         "-o",
+                         (char *)(uintptr_t)run->plan,
+                         (char *)(uintptr_t)run->recording,
+                         NULL};
+    int code;
+    const enum status status = dry_call(run, arguments, NULL, &code);
+    if (status != STATUS_OK || code == 0)
+        return status;
+    return diag_error(&run->app->diag, STATUS_INPUT, "no plan could be made of %s", run->recording);
+}
+
+/* The verdict, and the end of a story, where what matters stands. */
+static enum status dry_show(const struct dry_run *run, FILE *verdict)
+{
+    char *line = NULL;
+    size_t room = 0, lines = 0;
+    rewind(verdict);
+    while (getline(&line, &room, verdict) > 0)
+        lines++;
+    rewind(verdict);
+    for (size_t i = 0; getline(&line, &room, verdict) > 0; i++) {
+        if (i < HEAD_LINES || i + TAIL_LINES >= lines)
+            fputs(line, stdout);
+        else if (i == HEAD_LINES)
+            printf("  ... %zu lines; 'swsim verify %s' has them, and looks for a repair\n",
+                   lines - HEAD_LINES - TAIL_LINES, run->plan);
+    }
+    free(line);
+    return STATUS_OK;
+}
+
+/* That of an exit code of verify, which has told the rest. */
+static enum status dry_status(int code)
+{
+    return code == 0   ? STATUS_OK
+           : code == 1 ? STATUS_VIOLATED
+           : code == 3 ? STATUS_INPUT
+           : code == 4 ? STATUS_LIMIT
+                       : STATUS_SYSTEM;
+}
+
+static enum status dry_verify(const struct dry_run *run)
+{
+    struct app *app = run->app;
+    char *arguments[] = {"swsim", "verify", "--no-fix", (char *)(uintptr_t)run->plan, NULL};
+    FILE *verdict = tmpfile();
+    int code = 0;
+    if (!verdict)
+        return diag_error(&app->diag, STATUS_SYSTEM, "no temporary file: %s", system_words(errno));
+    enum status status = dry_call(run, arguments, verdict, &code);
+    if (status == STATUS_OK)
+        status = dry_show(run, verdict);
+    fclose(verdict);
+    return status == STATUS_OK ? dry_status(code) : status;
+}
+
+/* A recording that is there may be of days of work. */
+static enum status dry_place(struct dry_run *run, const char *folder)
+{
+    struct app *app = run->app;
+    run->recording = arena_printf(&app->arena, "%s.swr", folder);
+    run->plan = arena_printf(&app->arena, "%s.yaml", folder);
+    if (!run->recording || !run->plan)
+        return diag_no_memory(&app->diag);
+    if (access(run->recording, F_OK) == 0)
+        return diag_error(&app->diag, STATUS_SYSTEM,
+                          "%s exists already: remove it, or name another place with -o",
+                          run->recording);
+    return STATUS_OK;
+}
+
+enum status cmd_dry(struct app *app, int argc, char **argv)
+{
+    const char *name = "dry", *device = "none";
+    bool values = false, host_accesses = false;
+    const struct option_spec options[] = {
+        {"output", 'o', "NAME",
+         "leaves the recording in NAME.swr, the plan in NAME.yaml (default dry)", OPTION_TEXT,
+         .value = &name},
+        {"device", 0, "none[=MODEL[:DEVICES]]", "as of swsim record (default none)", OPTION_TEXT,
+         .value = &device},
+        {"values", 0, NULL, "as of swsim record: PyTorch's operators are computed, on the CPU",
+         OPTION_FLAG, .value = &values},
+        {"host-accesses", 0, NULL, "as of swsim record: also what the host does to pinned memory",
+         OPTION_FLAG, .value = &host_accesses},
+    };
+    const struct command command = {
+        .name = "swsim dry",
+        .arguments = "-- PROGRAM [ARGUMENT]...",
+        .about =
+            "Run an unchanged program that uses CUDA, NCCL or PyTorch on this machine, without a "
+            "GPU, all\n"
+            "its ranks, and say whether its work is ordered in every interleaving: 'swsim record\n"
+            "--device=none', 'swsim import' and 'swsim verify' in one. The exit status is that of "
+            "verify.",
+        .examples = "  swsim dry -- torchrun --nproc-per-node=2 train.py\n"
+                    "  swsim dry --values -o job -- python train.py --steps 3",
+        COMMAND_OPTIONS(options),
+        .more_arguments = INT_MAX,
+    };
+    struct arguments program;
+    enum status status = STATUS_OK;
+    if (!options_parse(app, &command, argc, argv, &program, &status))
+        return status;
+    struct dry_run run = {.app = app,
+                          .device = device,
+                          .values = values,
+                          .host_accesses = host_accesses,
+                          .program = program.items,
+                          .program_count = (size_t)program.count};
+    status = dry_place(&run, name);
+    if (status == STATUS_OK)
+        status = dry_record(&run);
+    if (status == STATUS_OK)
+        status = dry_import(&run);
+    return status == STATUS_OK ? dry_verify(&run) : status;
+}

@@ -1,0 +1,126 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# swsim record --device=none: a program of CUDA and NCCL, linked as users link theirs, runs without a GPU; it is proved where it
+# is right, and its mistakes are found though the run goes well.
+. "${srcdir:-.}/tests/tap.sh"
+program=$PWD/tests/record/dry
+export SWSIM_RECORD_TIMES=0
+
+check "a device of another name" complains 2 'option --device: found "some", expected none' "$SWSIM" record --device=some -- true
+check "a model that nobody knows" complains 2 'found "none=k80", expected' "$SWSIM" record --device=none=k80 -- true
+check "no devices" complains 2 'found "none=h100:0", expected' "$SWSIM" record --device=none=h100:0 -- true
+if [ ! -x "$program" ]; then
+    skip "built without CUDA's toolkit, which the program is compiled with"
+    done_testing; exit
+fi
+if grep -q '^build.*sanitize' config.log 2>/dev/null || strings "$PWD/libswrecord.so" | grep -q '__[at]san_init'; then
+    skip "the loader cannot put libraries in place of a sanitizer's"
+    done_testing; exit
+fi
+
+# record CASE [OPTION...]: leaves $dir/CASE.yaml
+record()
+{
+    name=$1
+    shift
+    "$SWSIM" record --device=none=a100:2 -o "$dir/$name.swr" "$@" -- "$program" "$name" >"$dir/$name.out" 2>"$dir/$name.err" &&
+        "$SWSIM" import -q -o "$dir/$name.yaml" "$dir/$name.swr"
+}
+# record_ranks CASE: the same of two ranks
+record_ranks()
+{
+    rm -f "$dir/id"
+    DRY_ID=$dir/id "$SWSIM" record --device=none -o "$dir/$1.swr" -- sh -c \
+        'RANK=1 WORLD_SIZE=2 "$0" "$1" & RANK=0 WORLD_SIZE=2 "$0" "$1" && wait $!' "$program" "$1" >"$dir/$1.out" 2>"$dir/$1.err" &&
+        "$SWSIM" import -q -o "$dir/$1.yaml" "$dir/$1.swr"
+}
+verdict()
+{
+    "$SWSIM" verify --no-fix "$dir/$1.yaml"
+}
+said_on_stderr()
+{
+    grep -qE "$2" "$dir/$1.err" || { cat "$dir/$1.err"; false; }
+}
+
+check "a pipeline of two streams is recorded" record right --host-accesses
+check "on the devices that were asked for" grep -q '^2 devices' "$dir/right.out"
+check "and proved" prints 0 'proved' verdict right
+check "of each argument of its kernels it is known whether it is written" grep -q 'launch: add, stream: stream2, reads: .*writes' "$dir/right.yaml"
+check "a program that asks is told no until it has waited" record asks
+check "and is proved" prints 0 'proved' verdict asks
+check "one that does not wait for the copy goes well" record no_wait
+check "and is refuted: a race" prints 1 'race, .*scale accesses buffer .*which copy of stream stream1' verdict no_wait
+check "an event that is recorded on the wrong stream" record wrong_stream
+check "a race" prints 1 'race, ' verdict wrong_stream
+check "a host buffer that is refilled too early" record refill --host-accesses
+check "a race with the host" prints 1 'race, .*pinned' verdict refill
+check "a graph of two streams" record graph
+check "is proved" prints 0 'proved' verdict graph
+check "one that nobody waits for" record graph_unwaited
+check "is a race" prints 1 'race, ' verdict graph_unwaited
+check "a function that is not emulated ends the run" exits 2 record array
+check "by its name" said_on_stderr array 'cudaMallocArray is not emulated by --device=none'
+
+check "two ranks reduce, send, divide their communicator" record_ranks ranks
+check "and are proved" prints 0 'proved' verdict ranks
+check "ranks that reduce different numbers of floats go on" record_ranks ranks_count
+check "which is told" said_on_stderr ranks_count 'rank [01] calls ncclAllReduce of (65536|32768) float32, rank [01] calls ncclAllReduce of'
+check "and refuted" prints 1 'mismatch, ' verdict ranks_count
+check "ranks that call different collectives go on" record_ranks ranks_kind
+check "and are refuted" prints 1 'mismatch, ' verdict ranks_kind
+check "ranks that both send first come to their end" record_ranks ranks_both_send
+check "and are refuted: a deadlock" prints 1 'deadlock' verdict ranks_both_send
+# A program that hangs, ended from outside
+hangs()
+{
+    "$SWSIM" record --device=none -o "$dir/hang.swr" -- sh -c '"$0" right; exec sleep 100' "$program" >"$dir/hang.out" 2>"$dir/hang.err" &
+    wait_until 300 grep -q devices "$dir/hang.out" && kill -TERM $! && ends_within 20 $! && [ "$code" = 2 ]
+}
+check "SIGTERM ends the program" hangs
+check "and leaves the recording under its name, which is told" said_on_stderr hang 'signal 15 ended sh; .* in .*hang.swr'
+check "which can be read" "$SWSIM" import -q -o "$dir/hang.yaml" "$dir/hang.swr"
+
+# A program tells of its operations: swsim_ops.h.
+cat >"$dir/tells.c" <<'EOF'
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "trace/record/recorder/swsim_ops.h"
+int main(void)
+{
+    void *self = dlopen(NULL, RTLD_NOW), *cuda = dlopen("libcudart.so.13", RTLD_NOW);
+    uint32_t (*text)(const char *) = dlsym(self, "swsim_text");
+    void (*where)(uint32_t) = dlsym(self, "swsim_where");
+    void (*op)(const void *, uint32_t, const struct swsim_access *, size_t) = dlsym(self, "swsim_op");
+    int (*alloc)(void **, size_t) = dlsym(cuda, "cudaMalloc"), (*make)(void **) = dlsym(cuda, "cudaStreamCreate"),
+        (*sync)(void) = dlsym(cuda, "cudaDeviceSynchronize");
+    void *at, *one, *two;
+    if (!text || !op || alloc(&at, 4096) || make(&one) || make(&two))
+        return 1;
+    struct swsim_access first = {(uint64_t)(uintptr_t)at, 1024 | SWSIM_OPS_WRITE},
+                        second = {(uint64_t)(uintptr_t)at + 1024, 1024 | SWSIM_OPS_WRITE};
+    where(text("a.py:1"));
+    op(one, text("first"), &first, 1);
+    where(text("a.py:2"));
+    op(two, text("second"), &second, 1);
+#ifdef OVERLAP
+    where(text("a.py:3"));
+    op(two, text("third"), &first, 1);
+#endif
+    return sync();
+}
+EOF
+tells()
+{
+    "$CC" $2 -I"$srcdir" -o "$dir/$1" "$dir/tells.c" -ldl && "$SWSIM" record --device=none -o "$dir/$1.swr" -- "$dir/$1" &&
+        "$SWSIM" import -q -o "$dir/$1.yaml" "$dir/$1.swr"
+}
+check "a program tells of its operations" tells apart ""
+check "which access what it says, and no more" prints 0 'proved' verdict apart
+check "each has its line" grep -q "launch: second, stream: .*at: 'a.py:2'" "$dir/apart.yaml"
+check "two that access the same" tells overlap -DOVERLAP
+check "are a race of these lines" prints 1 'race, .*a.py:3 third accesses buffer .*which a.py:1 first of stream' verdict overlap
+
+check "nothing is left in shared memory" sh -c '! ls /dev/shm | grep -q swsim-'
+done_testing

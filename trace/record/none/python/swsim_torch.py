@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What PyTorch's operators access, and from which line they are called, told to the recorder of `swsim record`.
+
+A dispatch mode sees every operator below autograd. Its schema says which arguments it writes; new tensors among its
+results are written, too; the kernels that it launches are then one operation with these accesses. An operator of the
+backward pass comes from the line of the forward operator whose gradient it computes. Calls that are no operators (events,
+streams, graphs, waits of torch.distributed) have the line of their caller. With SWSIM_NONE_VALUES the operator is done on
+the CPU, too, in the order of its stream, on tensors that are the device's memory."""
+import array
+import ctypes
+import os
+import sys
+import sysconfig
+import threading
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_recorder = ctypes.CDLL(None)
+_WRITE = 1 << 63
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_LIBRARIES = tuple({os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ('purelib', 'platlib')})
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+# Operators of other libraries' work: NCCL's calls tell their own accesses.
+_OTHERS = ('c10d', '_c10d_functional', 'profiler', 'symm_mem')
+
+# ---- where ------------------------------------------------------------------------------------------------
+
+_texts = {}
+_forward = {}  # numbers of autograd's nodes, texts of the lines of their operators
+
+
+def _text(text):
+    number = _texts.get(text)
+    if number is None:
+        number = _texts[text] = _recorder.swsim_text(text.encode())
+    return number
+
+
+def _is_own(name):
+    """True of the files of the program: no library's, no code without a file."""
+    return not name.startswith(_LIBRARIES + (_STANDARD, _TORCH, _OWN, '<'))
+
+
+def _line(frame):
+    return f'{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}'
+
+
+def _caller():
+    """The program's own line, and the innermost one outside PyTorch where that is a library's; None: neither is there."""
+    frame, inner = sys._getframe(2), None
+    while frame:
+        name = frame.f_code.co_filename
+        if _is_own(name):
+            return f'{_line(frame)} ({_line(inner)})' if inner else _line(frame)
+        if inner is None and not name.startswith((_TORCH, _STANDARD, _OWN, '<')):
+            inner = frame
+        frame = frame.f_back
+    return _line(inner) if inner else None
+
+
+def _operator_line():
+    node = torch._C._current_autograd_node()
+    if node is not None:
+        forward = _forward.get(node._sequence_nr())
+        return f'{forward} backward' if forward else _caller() or f'backward of {node.name()}'
+    line = _caller()
+    if line:
+        _forward.setdefault(torch.autograd._get_sequence_nr() - 1, line)
+    return line
+
+
+def _with_line(function):
+    """The function, whose calls of CUDA come from its caller's line."""
+    def call(*args, **kwargs):
+        line = _caller()
+        _recorder.swsim_where(_text(line) if line else 0)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _recorder.swsim_where(0)
+    call.__name__ = getattr(function, '__name__', 'call')
+    call.__doc__ = getattr(function, '__doc__', None)
+    call.__wrapped__ = function
+    return call
+
+
+def _patch(owner, *names):
+    for name in names:
+        function = getattr(owner, name, None)
+        if function is not None:
+            try:
+                setattr(owner, name, _with_line(function))
+            except (AttributeError, TypeError):
+                pass  # a type that takes no attributes: its calls have no line
+
+
+# ---- accesses -----------------------------------------------------------------------------------------------
+
+_schemas = {}
+
+
+def _written(function):
+    """For each argument of the operator: its name, and whether it is written."""
+    found = _schemas.get(function)
+    if found is None:
+        found = _schemas[function] = [(a.name, a.alias_info is not None and a.alias_info.is_write)
+                                      for a in function._schema.arguments]
+    return found
+
+
+def _tensors(value, out):
+    if isinstance(value, torch.Tensor):
+        if value.is_cuda and value.layout is torch.strided:
+            out.append(value)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _tensors(item, out)
+    return out
+
+
+def _extent(tensor):
+    """Address and bytes, from the first element to the last."""
+    elements = 1
+    for size, stride in zip(tensor.size(), tensor.stride()):
+        if size == 0:
+            return 0, 0
+        elements += (size - 1) * stride
+    return tensor.data_ptr(), elements * tensor.element_size()
+
+
+def _put(accesses, tensors, write):
+    for tensor in tensors:
+        address, size = _extent(tensor)
+        if size:
+            accesses.append(address)
+            accesses.append(size | (_WRITE if write else 0))
+
+
+def _pass(accesses):
+    address, count = accesses.buffer_info()
+    return ctypes.c_void_p(address), ctypes.c_size_t(count // 2)
+
+
+def _without_memory():
+    """Tensors of those who look what an operator would do."""
+    if not _unreal:
+        from torch._subclasses.fake_tensor import FakeTensor
+        from torch._subclasses.functional_tensor import FunctionalTensor
+        _unreal.update((FakeTensor, FunctionalTensor))
+    return _unreal
+
+
+_unreal = set()
+
+
+class _Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        for kind in types:
+            if kind in _without_memory():
+                return function(*args, **kwargs)
+            if kind not in _PLAIN:
+                return NotImplemented  # it does its operators on plain tensors
+        line = _operator_line()
+        _recorder.swsim_where(_text(line) if line else 0)
+        if function.namespace in _OTHERS:
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _recorder.swsim_where(0)
+        reads, writes = [], []
+        for i, (name, is_written) in enumerate(_written(function)):
+            value = args[i] if i < len(args) else kwargs.get(name)
+            if value is not None:
+                _tensors(value, writes if is_written else reads)
+        accesses = array.array('Q')
+        _put(accesses, reads, False)
+        _put(accesses, writes, True)
+        name = str(function)
+        _recorder.swsim_op_begin(_text(name[:-8] if name.endswith('.default') else name), *_pass(accesses))
+        more = array.array('Q')
+        try:
+            out = _values.do(function, args, kwargs) if _values else function(*args, **kwargs)
+            known = {t.untyped_storage().data_ptr() for t in reads + writes}
+            made = [t for t in _tensors(out, []) if t.untyped_storage().data_ptr() not in known]
+            _put(more, made, True)
+        finally:
+            launched = _recorder.swsim_op_end(*_pass(more))
+            _recorder.swsim_where(0)
+        if _values and launched:
+            _values.mirror(function, args, kwargs, out)
+        return out
+
+
+_values = None
+
+
+def begin():
+    """After the import of torch."""
+    global _values
+    if torch.version.cuda is None:
+        return
+    _recorder.swsim_op_end.restype = ctypes.c_size_t
+    _recorder.swsim_text.restype = ctypes.c_uint32
+    torch.backends.cudnn.enabled = False  # its kernels come from a library that does not say what they access
+    if os.environ.get('SWSIM_NONE_VALUES'):
+        import swsim_values
+        _values = swsim_values
+    _Mode().__enter__()
+    start = threading.Thread._bootstrap_inner
+
+    def bootstrap(thread):
+        with _Mode():
+            start(thread)
+
+    threading.Thread._bootstrap_inner = bootstrap
+    _patch(torch.cuda.Event, 'record', 'wait', 'query', 'synchronize', 'elapsed_time')
+    _patch(torch.cuda.Stream, 'wait_event', 'wait_stream', 'record_event', 'synchronize', 'query')
+    _patch(torch.cuda.CUDAGraph, 'replay', 'capture_begin', 'capture_end')
+    _patch(torch.cuda, 'synchronize')
+    _patch(torch.Tensor, 'record_stream')
+    if torch.distributed.is_available():
+        _patch(torch._C._distributed_c10d.Work, 'wait', 'synchronize')

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.c - see swsim_ops.h. Texts are never forgotten. */
+#include "ops.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "swsim_ops.h"
+#include "tape.h"
+#include "threads.h"
+
+enum {
+    TEXT_BUCKETS = 4096,
+    MOST_PAIRS = (RECORDING_MAX_WORDS - 2) / 2,
+    LEGACY_STREAM = 1,
+    MOST_TEXT = 150
+};
+
+/* ---- texts ------------------------------------------------------------------------------------------- */
+
+struct ops_text {
+    struct ops_text *next;
+    uint32_t number;
+    char text[];
+};
+static struct ops_text *_Atomic texts[TEXT_BUCKETS];
+
+static struct ops_text *ops_find_text(struct ops_text *at, const char *text)
+{
+    while (at && strcmp(at->text, text) != 0)
+        at = at->next;
+    return at;
+}
+
+/* Two threads that bring the same text at a time may get two numbers. */
+uint32_t swsim_text(const char *whole)
+{
+    char text[MOST_TEXT + 1];
+    uint32_t hash = 2166136261U;
+    if (!tape_on())
+        return 0;
+    snprintf(text, sizeof text, "%s", whole);
+    for (const char *at = text; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 16777619U;
+    struct ops_text *_Atomic *bucket = &texts[hash % TEXT_BUCKETS];
+    struct ops_text *head = atomic_load(bucket), *found = ops_find_text(head, text);
+    if (found)
+        return found->number;
+    struct ops_text *new = malloc(sizeof *new + strlen(text) + 1);
+    if (!new)
+        return 0;
+    strcpy(new->text, text);
+    new->number = (uint32_t)tape_text(text);
+    new->next = head;
+    while (!atomic_compare_exchange_weak(bucket, &new->next, new))
+        ;
+    return new->number;
+}
+
+void swsim_where(uint32_t text)
+{
+    tape_where(text);
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
+
+/* A thread's outermost bracket. */
+struct ops_bracket {
+    int depth;
+    uint32_t what;
+    uint64_t stream;          /* of its launches */
+    size_t launches, waiting; /* all; those that no item has yet */
+    size_t count, cap;
+    struct swsim_access *accesses; /* known at its begin */
+};
+static __thread struct ops_bracket *bracket __attribute__((tls_model("initial-exec")));
+
+/* Many accesses are several operations, one behind the other. */
+static void ops_put(uint64_t stream, uint32_t what, const struct swsim_access *accesses,
+                    size_t count)
+{
+    uint64_t words[RECORDING_MAX_WORDS] = {stream, what};
+    do {
+        const size_t piece = count < MOST_PAIRS ? count : MOST_PAIRS;
+        memcpy(words + 2, accesses, piece * sizeof *accesses);
+        tape_put_call(RECORDING_OPERATOR, 2 + 2 * piece, words);
+        accesses += piece;
+        count -= piece;
+    } while (count > 0);
+}
+
+void swsim_op(const void *stream, uint32_t what, const struct swsim_access *accesses, size_t count)
+{
+    const uint64_t on = stream ? WORD_OF(stream) : LEGACY_STREAM;
+    if (!threads_are_left_out() && !ops_take_launch(on))
+        ops_put(on, what, accesses, count);
+}
+
+static bool ops_add(struct ops_bracket *own, const struct swsim_access *accesses, size_t count)
+{
+    if (own->count + count > own->cap) {
+        const size_t cap = 2 * (own->count + count) + 64;
+        struct swsim_access *grown = realloc(own->accesses, cap * sizeof *grown);
+        if (!grown)
+            return false;
+        own->accesses = grown;
+        own->cap = cap;
+    }
+    memcpy(own->accesses + own->count, accesses, count * sizeof *accesses);
+    own->count += count;
+    return true;
+}
+
+void swsim_op_begin(uint32_t what, const struct swsim_access *accesses, size_t count)
+{
+    if (!bracket)
+        bracket = calloc(1, sizeof *bracket);
+    if (!bracket || bracket->depth++ > 0)
+        return;
+    bracket->what = what;
+    bracket->launches = bracket->waiting = bracket->count = 0;
+    if (tape_on())
+        ops_add(bracket, accesses, count);
+}
+
+static void ops_flush(void)
+{
+    if (bracket->waiting > 0)
+        ops_put(bracket->stream, bracket->what, bracket->accesses, bracket->count);
+    bracket->waiting = 0;
+}
+
+size_t swsim_op_end(const struct swsim_access *accesses, size_t count)
+{
+    if (!bracket || bracket->depth == 0 || --bracket->depth > 0)
+        return 0;
+    if (bracket->waiting > 0 && ops_add(bracket, accesses, count))
+        ops_flush();
+    return bracket->launches;
+}
+
+/* Kernels on another stream than the first are told one stream after the other. */
+bool ops_take_launch(uint64_t stream)
+{
+    if (!bracket || bracket->depth == 0)
+        return false;
+    if (bracket->waiting > 0 && bracket->stream != stream)
+        ops_flush();
+    bracket->stream = stream;
+    bracket->launches++;
+    bracket->waiting++;
+    return true;
+}
+
+/* Memory and answers of queries are in no stream's order. */
+void ops_before(enum recording_kind kind)
+{
+    if (bracket && bracket->depth > 0 && bracket->waiting > 0 && kind != RECORDING_LAUNCH &&
+        kind != RECORDING_ALLOC && kind != RECORDING_QUERY_EVENT && kind != RECORDING_QUERY_STREAM)
+        ops_flush();
+}
+
+void ops_begin_child(void)
+{
+    if (bracket)
+        bracket->depth = 0;
+}
