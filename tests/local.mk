@@ -490,6 +490,7 @@ check-long:
 # Beside programs of others, in the Python environment SWSIM_PARTNERS; without one it is made in partners/ here.
 partner_tests = \
     tests/partners/t_cupti.py \
+    tests/partners/t_dry.py \
     tests/partners/t_hangs.py \
     tests/partners/t_hta.py \
     tests/partners/t_loops.py \
@@ -502,6 +503,7 @@ partner_tests = \
     tests/partners/t_torchrec.py
 
 partner_files = \
+    tests/partners/dry_program.py \
     tests/partners/executed.py \
     tests/partners/hangs.py \
     tests/partners/loops.py \

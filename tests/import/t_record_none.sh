@@ -9,6 +9,7 @@ export SWSIM_RECORD_TIMES=0
 check "a device of another name" complains 2 'option --device: found "some", expected none' "$SWSIM" record --device=some -- true
 check "a model that nobody knows" complains 2 'found "none=k80", expected' "$SWSIM" record --device=none=k80 -- true
 check "no devices" complains 2 'found "none=h100:0", expected' "$SWSIM" record --device=none=h100:0 -- true
+check "values without the device" complains 2 'option --values: expected --device=none' "$SWSIM" record --values -- true
 if [ ! -x "$program" ]; then
     skip "built without CUDA's toolkit, which the program is compiled with"
     done_testing; exit
@@ -59,6 +60,8 @@ check "a graph of two streams" record graph
 check "is proved" prints 0 'proved' verdict graph
 check "one that nobody waits for" record graph_unwaited
 check "is a race" prints 1 'race, ' verdict graph_unwaited
+check "a program looks at its device" record device
+check "which is what was asked for" grep -qx 'NVIDIA A100-SXM4-80GB 8.0, 108 multiprocessors, bus 2, 32 blocks, 166912 shared, pools 1, clusters 0, 1024 threads, 8 resident' "$dir/device.out"
 check "a function that is not emulated ends the run" exits 2 record array
 check "by its name" said_on_stderr array 'cudaMallocArray is not emulated by --device=none'
 
@@ -71,6 +74,11 @@ check "ranks that call different collectives go on" record_ranks ranks_kind
 check "and are refuted" prints 1 'mismatch, ' verdict ranks_kind
 check "ranks that both send first come to their end" record_ranks ranks_both_send
 check "and are refuted: a deadlock" prints 1 'deadlock' verdict ranks_both_send
+check "dry is record, import and verify: a right program" prints 0 'proved' "$SWSIM" dry -o "$dir/dry" -- "$program" right
+check "one with a mistake" prints 1 'race, ' "$SWSIM" dry -o "$dir/dry2" -- "$program" no_wait
+check "a recording that is there stays" complains 2 'dry2.swr exists already' "$SWSIM" dry -o "$dir/dry2" -- "$program" no_wait
+check "nothing to be judged" complains 3 'made no call to CUDA' "$SWSIM" dry -o "$dir/dry3" -- true
+
 # A program that hangs, ended from outside
 hangs()
 {

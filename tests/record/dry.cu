@@ -221,12 +221,47 @@ static void exchange(const char *name)
     CHECK(destroy(all));
 }
 
+/* What a program reads of a device lies where the toolkit's header has it. */
+static void look_at_device(void)
+{
+    cudaDeviceProp properties;
+    cudaPointerAttributes attributes;
+    cudaFuncAttributes function;
+    void *pinned, *device;
+    int blocks;
+    CHECK(cudaGetDeviceProperties(&properties, 1));
+    CHECK(cudaFuncGetAttributes(&function, add));
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add, 256, 0));
+    printf("%s %d.%d, %d multiprocessors, bus %d, %d blocks, %zu shared, pools %d, clusters %d, %d threads, %d resident\n",
+           properties.name, properties.major, properties.minor, properties.multiProcessorCount, properties.pciBusID,
+           properties.maxBlocksPerMultiProcessor, properties.sharedMemPerBlockOptin, properties.memoryPoolsSupported,
+           properties.clusterLaunch, function.maxThreadsPerBlock, blocks);
+    CHECK(cudaMallocHost(&pinned, 8));
+    CHECK(cudaMalloc(&device, 8));
+    CHECK(cudaPointerGetAttributes(&attributes, pinned));
+    if (attributes.type != cudaMemoryTypeHost || attributes.hostPointer != pinned)
+        exit(4);
+    CHECK(cudaPointerGetAttributes(&attributes, (char *)device + 4));
+    if (attributes.type != cudaMemoryTypeDevice || attributes.device != 0)
+        exit(4);
+    CHECK(cudaPointerGetAttributes(&attributes, &properties));
+    if (attributes.type != cudaMemoryTypeUnregistered)
+        exit(4);
+    CHECK(cudaFree(device));
+    CHECK(cudaFreeHost(pinned));
+    if (cudaMalloc(&device, (size_t)1 << 40) != cudaErrorMemoryAllocation || cudaGetLastError() != cudaErrorMemoryAllocation ||
+        cudaGetLastError() != cudaSuccess)
+        exit(4);
+}
+
 int main(int count, char **names)
 {
     const char *name = count > 1 ? names[1] : "right";
     int devices;
     CHECK(cudaGetDeviceCount(&devices));
-    if (is_case(name, "array")) {
+    if (is_case(name, "device"))
+        look_at_device();
+    else if (is_case(name, "array")) {
         cudaArray_t array;
         const cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
         CHECK(cudaMallocArray(&array, &format, 16, 16, 0));

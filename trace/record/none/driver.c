@@ -212,7 +212,7 @@ FACE(int, cuCtxGetStreamPriorityRange, (int *least, int *greatest))
 }
 FACE(int, cuCtxSynchronize, (void))
 {
-    return (int)none_device_sync();
+    return none_device_sync();
 }
 FACE(int, cuCtxEnablePeerAccess, (void *context, unsigned flags))
 {
@@ -224,35 +224,35 @@ FACE(int, cuCtxEnablePeerAccess, (void *context, unsigned flags))
 
 FACE(int, cuMemAlloc_v2, (void **out, size_t bytes))
 {
-    return bytes == 0 ? NONE_INVALID_VALUE : (int)none_alloc(out, bytes, NONE_DEVICE, 0);
+    return bytes == 0 ? NONE_INVALID_VALUE : none_alloc(out, bytes, NONE_DEVICE, 0);
 }
 FACE(int, cuMemAllocManaged, (void **out, size_t bytes, unsigned flags))
 {
-    return (int)none_alloc(out, bytes, NONE_MANAGED, flags);
+    return none_alloc(out, bytes, NONE_MANAGED, flags);
 }
 FACE(int, cuMemAllocHost_v2, (void **out, size_t bytes))
 {
-    return (int)none_alloc(out, bytes, NONE_PINNED, 0);
+    return none_alloc(out, bytes, NONE_PINNED, 0);
 }
 FACE(int, cuMemHostAlloc, (void **out, size_t bytes, unsigned flags))
 {
-    return (int)none_alloc(out, bytes, NONE_PINNED, flags);
+    return none_alloc(out, bytes, NONE_PINNED, flags);
 }
 FACE(int, cuMemFree_v2, (void *at))
 {
-    return (int)none_free(at, NONE_DEVICE);
+    return none_free(at, NONE_DEVICE);
 }
 FACE(int, cuMemFreeHost, (void *at))
 {
-    return (int)none_free(at, NONE_PINNED);
+    return none_free(at, NONE_PINNED);
 }
 FACE(int, cuMemHostRegister_v2, (void *at, size_t bytes, unsigned flags))
 {
-    return (int)none_register(at, bytes, flags);
+    return none_register(at, bytes, flags);
 }
 FACE(int, cuMemHostUnregister, (void *at))
 {
-    return (int)none_free(at, NONE_REGISTERED);
+    return none_free(at, NONE_REGISTERED);
 }
 FACE(int, cuMemHostGetDevicePointer_v2, (void **out, void *at, unsigned flags))
 {
@@ -283,7 +283,7 @@ FACE(int, cuMemGetAllocationGranularity, (size_t * out, const void *properties, 
     return NONE_OK;
 }
 STREAM_FACE(cuMemAllocAsync, (void **out, size_t bytes, void *stream),
-            ((void)ON(stream), (int)none_alloc(out, bytes, NONE_DEVICE, 0)))
+            ((void)ON(stream), none_alloc(out, bytes, NONE_DEVICE, 0)))
 STREAM_FACE(cuMemFreeAsync, (void *at, void *stream), none_free_async(at, ON(stream)))
 
 /* Numbers of CUpointer_attribute. */
@@ -347,7 +347,7 @@ FACE(int, cuPointerSetAttribute, (const void *value, int attribute, void *at))
 static int driver_copy(void *to, const void *from, size_t bytes, const void *stream, bool sync)
 {
     const struct none_box box = {.to = to, .from = from, .width = bytes, .height = 1, .depth = 1};
-    return bytes == 0 ? NONE_OK : (int)none_copy(&box, stream, sync);
+    return bytes == 0 ? NONE_OK : none_copy(&box, stream, sync);
 }
 #define COPY(name)                                                                                 \
     DEFAULT_FACE(name##_v2, (void *to, const void *from, size_t bytes),                            \
@@ -370,7 +370,7 @@ static int driver_fill(void *to, uint32_t value, int unit, size_t count, const v
                                  .depth = 1,
                                  .value = value,
                                  .unit = unit};
-    return count == 0 ? NONE_OK : (int)none_fill(&box, stream);
+    return count == 0 ? NONE_OK : none_fill(&box, stream);
 }
 #define FILL(name, type, unit)                                                                     \
     DEFAULT_FACE(cuMemset##name##_v2, (void *to, type value, size_t count),                        \
@@ -426,19 +426,19 @@ FACE(int, cuEventDestroy_v2, (void *event))
 STREAM_FACE(cuEventRecord, (void *event, void *stream), none_event_record(event, ON(stream), false))
 FACE(int, cuEventQuery, (void *event))
 {
-    return (int)none_event_query(event);
+    return none_event_query(event);
 }
 FACE(int, cuEventSynchronize, (void *event))
 {
-    return (int)none_event_sync(event);
+    return none_event_sync(event);
 }
 FACE(int, cuEventElapsedTime, (float *ms, void *from, void *to))
 {
-    return (int)none_event_elapsed(from, to, ms);
+    return none_event_elapsed(from, to, ms);
 }
 FACE(int, cuEventElapsedTime_v2, (float *ms, void *from, void *to))
 {
-    return (int)none_event_elapsed(from, to, ms);
+    return none_event_elapsed(from, to, ms);
 }
 static int driver_is_capturing(const void *stream, int *out)
 {
@@ -646,7 +646,7 @@ FACE(int, cuOccupancyMaxActiveClusters, (int *out, void *function, const void *c
 }
 static int driver_launch(void *function, const void *stream)
 {
-    return none_function_find(function) ? (int)none_push_kernel(stream) : NONE_INVALID_HANDLE;
+    return none_function_find(function) ? none_push_kernel(stream) : NONE_INVALID_HANDLE;
 }
 #define DIMENSIONS                                                                                 \
     unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared

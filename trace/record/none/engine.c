@@ -471,7 +471,7 @@ static void none_keep_legacy_order_locked(struct none_stream *stream)
         none_join_locked(stream, engine.legacy[stream->device]);
 }
 
-enum none_result none_append_locked(struct none_stream *stream, struct none_entry *entry)
+int none_append_locked(struct none_stream *stream, struct none_entry *entry)
 {
     none_thread.asked = NULL;
     if (stream->capture)
@@ -485,11 +485,11 @@ enum none_result none_append_locked(struct none_stream *stream, struct none_entr
     return NONE_OK;
 }
 
-static enum none_result none_append(const void *handle, struct none_entry *entry)
+static int none_append(const void *handle, struct none_entry *entry)
 {
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
-    const enum none_result result = none_append_locked(none_stream_of_locked(handle), entry);
+    const int result = none_append_locked(none_stream_of_locked(handle), entry);
     none_unlock();
     return result;
 }
@@ -507,12 +507,12 @@ static void none_await_locked(struct none_stream *stream, uint64_t position)
     know_locked(stream, position);
 }
 
-enum none_result none_stream_sync(const void *handle)
+int none_stream_sync(const void *handle)
 {
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     struct none_stream *stream = none_stream_of_locked(handle);
-    enum none_result result = none_capture_forbids_locked(stream);
+    int result = none_capture_forbids_locked(stream);
     if (result == NONE_OK) {
         if (stream->blocking)
             none_keep_legacy_order_locked(stream);
@@ -530,12 +530,12 @@ static bool has_patience_locked(const void *asked, int64_t done_ns)
     return none_thread.times < NONE_PATIENCE && none_now_ns() - done_ns < NONE_LAZY_NS;
 }
 
-enum none_result none_stream_query(const void *handle)
+int none_stream_query(const void *handle)
 {
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     struct none_stream *stream = none_stream_of_locked(handle);
-    enum none_result result = none_capture_forbids_locked(stream);
+    int result = none_capture_forbids_locked(stream);
     none_drive_locked();
     if (result == NONE_OK && stream->known < stream->pushed &&
         (stream->done < stream->pushed ||
@@ -547,11 +547,11 @@ enum none_result none_stream_query(const void *handle)
     return result;
 }
 
-enum none_result none_device_sync(void)
+int none_device_sync(void)
 {
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
-    enum none_result result = none_capture_forbids_locked(NULL);
+    int result = none_capture_forbids_locked(NULL);
     if (result == NONE_OK) {
         none_await_locked(none_legacy_locked(none_thread.device),
                           none_legacy_locked(none_thread.device)->pushed);
@@ -581,14 +581,14 @@ void none_event_close(struct none_event *event)
     none_unlock();
 }
 
-enum none_result none_event_record(struct none_event *event, const void *handle, bool external)
+int none_event_record(struct none_event *event, const void *handle, bool external)
 {
     if (!event)
         return NONE_INVALID_HANDLE;
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     struct none_stream *stream = none_stream_of_locked(handle);
-    enum none_result result = NONE_OK;
+    int result = NONE_OK;
     if (stream->capture && !external) {
         if (event->capture)
             none_graph_release(event->capture);
@@ -614,14 +614,14 @@ enum none_result none_event_record(struct none_event *event, const void *handle,
     return result;
 }
 
-enum none_result none_event_wait(const void *handle, struct none_event *event, bool external)
+int none_event_wait(const void *handle, struct none_event *event, bool external)
 {
     if (!event)
         return NONE_INVALID_HANDLE;
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     struct none_stream *stream = none_stream_of_locked(handle);
-    enum none_result result = NONE_OK;
+    int result = NONE_OK;
     if (event->capture && !external)
         result = none_graph_join_locked(stream, event);
     else if (stream->capture && !external)
@@ -638,13 +638,13 @@ enum none_result none_event_wait(const void *handle, struct none_event *event, b
     return result;
 }
 
-enum none_result none_event_sync(struct none_event *event)
+int none_event_sync(struct none_event *event)
 {
     if (!event)
         return NONE_INVALID_HANDLE;
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
-    enum none_result result = event->capture ? NONE_CAPTURE_FORBIDS : NONE_OK;
+    int result = event->capture ? NONE_CAPTURE_FORBIDS : NONE_OK;
     const uint64_t version = event->records;
     none_thread.asked = NULL;
     none_drive_locked();
@@ -658,7 +658,7 @@ enum none_result none_event_sync(struct none_event *event)
     return result;
 }
 
-static enum none_result none_event_state_locked(struct none_event *event)
+static int none_event_state_locked(struct none_event *event)
 {
     if (event->capture)
         return NONE_CAPTURE_FORBIDS;
@@ -669,14 +669,14 @@ static enum none_result none_event_state_locked(struct none_event *event)
                : NONE_OK;
 }
 
-enum none_result none_event_query(struct none_event *event)
+int none_event_query(struct none_event *event)
 {
     if (!event)
         return NONE_INVALID_HANDLE;
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     none_drive_locked();
-    const enum none_result result = none_event_state_locked(event);
+    const int result = none_event_state_locked(event);
     if (result == NONE_OK && event->records > 0)
         know_locked(event->stream, event->position);
     none_unlock();
@@ -684,14 +684,13 @@ enum none_result none_event_query(struct none_event *event)
 }
 
 /* A kernel takes no time here: the figure is one that no program divides by zero with. */
-enum none_result none_event_elapsed(struct none_event *from, struct none_event *to, float *ms)
+int none_event_elapsed(struct none_event *from, struct none_event *to, float *ms)
 {
     if (!from || !to || !from->timed || !to->timed)
         return NONE_INVALID_HANDLE;
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
-    enum none_result result =
-        from->records == 0 || to->records == 0 ? NONE_INVALID_HANDLE : NONE_OK;
+    int result = from->records == 0 || to->records == 0 ? NONE_INVALID_HANDLE : NONE_OK;
     none_drive_locked();
     if (result == NONE_OK)
         result = none_event_state_locked(to);
@@ -709,7 +708,7 @@ enum none_result none_event_elapsed(struct none_event *from, struct none_event *
 /* ---- work ------------------------------------------------------------------------------------------- */
 
 /* What the host waits for: bytes that come into or go out of memory that it may free or use at once. */
-enum none_result none_copy(const struct none_box *box, const void *handle, bool sync)
+int none_copy(const struct none_box *box, const void *handle, bool sync)
 {
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
@@ -732,39 +731,39 @@ enum none_result none_copy(const struct none_box *box, const void *handle, bool 
         entry.box.from_pitch = box->width;
         entry.box.from_slice = box->width * box->height;
     }
-    const enum none_result result = none_append_locked(stream, &entry);
+    const int result = none_append_locked(stream, &entry);
     if (result == NONE_OK && (sync || pageable_to) && !stream->capture)
         none_await_locked(stream, stream->pushed);
     none_unlock();
     return result;
 }
 
-enum none_result none_fill(const struct none_box *box, const void *handle)
+int none_fill(const struct none_box *box, const void *handle)
 {
     struct none_entry entry = {.kind = NONE_BOX, .box = *box};
     entry.box.from = NULL;
     return none_append(handle, &entry);
 }
 
-enum none_result none_push(const void *handle, const struct none_work *work, void *arg)
+int none_push(const void *handle, const struct none_work *work, void *arg)
 {
     struct none_entry entry = {.kind = NONE_WORK, .work = *work, .arg = arg};
     return none_append(handle, &entry);
 }
 
-enum none_result none_push_kernel(const void *handle)
+int none_push_kernel(const void *handle)
 {
     struct none_entry entry = {.kind = NONE_KERNEL};
     return none_append(handle, &entry);
 }
 
-enum none_result none_push_host(const void *handle, void (*function)(void *), void *arg)
+int none_push_host(const void *handle, void (*function)(void *), void *arg)
 {
     struct none_entry entry = {.kind = NONE_HOST, .function = function, .arg = arg};
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     none_start_clerk_locked();
-    const enum none_result result = none_append_locked(none_stream_of_locked(handle), &entry);
+    const int result = none_append_locked(none_stream_of_locked(handle), &entry);
     none_unlock();
     return result;
 }

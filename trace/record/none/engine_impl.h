@@ -77,12 +77,12 @@ struct none_stream {
 
 int64_t none_now_ns(void);
 /* To the end of the queue, or into the graph; takes the entry. */
-enum none_result none_append_locked(struct none_stream *stream, struct none_entry *entry);
+int none_append_locked(struct none_stream *stream, struct none_entry *entry);
 void none_drive_locked(void);
 void none_event_release_locked(struct none_event *event);
-enum none_result none_graph_add_locked(struct none_stream *stream, const struct none_entry *entry);
-enum none_result none_graph_join_locked(struct none_stream *stream, struct none_event *event);
+int none_graph_add_locked(struct none_stream *stream, const struct none_entry *entry);
+int none_graph_join_locked(struct none_stream *stream, struct none_event *event);
 /* What a call that waits does to captures: the error, or NONE_OK. */
-enum none_result none_capture_forbids_locked(const struct none_stream *stream);
+int none_capture_forbids_locked(const struct none_stream *stream);
 
 #endif

@@ -52,7 +52,7 @@ static void set_captured(struct none_stream *stream, struct none_graph *graph)
     stream->node = NULL;
 }
 
-enum none_result none_capture_begin(const void *handle, struct none_graph *into, int mode)
+int none_capture_begin(const void *handle, struct none_graph *into, int mode)
 {
     (void)mode;
     if ((uintptr_t)handle <= 2)
@@ -63,7 +63,7 @@ enum none_result none_capture_begin(const void *handle, struct none_graph *into,
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     struct none_stream *stream = none_stream_of_locked(handle);
-    const enum none_result result = stream->capture ? NONE_ILLEGAL_STATE : NONE_OK;
+    const int result = stream->capture ? NONE_ILLEGAL_STATE : NONE_OK;
     if (result == NONE_OK) {
         graph->id = ++captures;
         graph->origin = stream;
@@ -79,14 +79,14 @@ enum none_result none_capture_begin(const void *handle, struct none_graph *into,
 
 /* A stream that joined and does not end in front of the end of the first stream is not looked for: programs that forget
    it are told by verify. */
-enum none_result none_capture_end(const void *handle, struct none_graph **out)
+int none_capture_end(const void *handle, struct none_graph **out)
 {
     *out = NULL;
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     struct none_stream *stream = none_stream_of_locked(handle);
     struct none_graph *graph = stream->capture;
-    enum none_result result = graph && graph->origin == stream ? NONE_OK : NONE_ILLEGAL_STATE;
+    int result = graph && graph->origin == stream ? NONE_OK : NONE_ILLEGAL_STATE;
     if (result == NONE_OK) {
         none_graph_keep(graph);
         for (size_t i = 0; i < sizeof captured / sizeof *captured; i++)
@@ -117,7 +117,7 @@ int none_capture_state(const void *handle, uint64_t *id, struct none_graph **gra
     return capture ? 1 + capture->broken : 0;
 }
 
-enum none_result none_graph_add_locked(struct none_stream *stream, const struct none_entry *entry)
+int none_graph_add_locked(struct none_stream *stream, const struct none_entry *entry)
 {
     struct none_graph *graph = stream->capture;
     struct none_node *node = malloc(sizeof *node);
@@ -137,7 +137,7 @@ enum none_result none_graph_add_locked(struct none_stream *stream, const struct 
     return NONE_OK;
 }
 
-enum none_result none_graph_join_locked(struct none_stream *stream, struct none_event *event)
+int none_graph_join_locked(struct none_stream *stream, struct none_event *event)
 {
     if (event->capture->over)
         return NONE_CAPTURE_ISOLATION;
@@ -150,7 +150,7 @@ enum none_result none_graph_join_locked(struct none_stream *stream, struct none_
     return NONE_OK;
 }
 
-enum none_result none_capture_forbids_locked(const struct none_stream *stream)
+int none_capture_forbids_locked(const struct none_stream *stream)
 {
     if (stream && !stream->capture)
         return NONE_OK;
@@ -162,9 +162,9 @@ enum none_result none_capture_forbids_locked(const struct none_stream *stream)
     return NONE_OK;
 }
 
-enum none_result none_graph_launch(struct none_graph *graph, const void *handle)
+int none_graph_launch(struct none_graph *graph, const void *handle)
 {
-    enum none_result result = NONE_OK;
+    int result = NONE_OK;
     if (!graph)
         return NONE_INVALID_VALUE;
     if (!none_lock())

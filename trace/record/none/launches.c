@@ -104,7 +104,7 @@ FACE(int, cudaGetFuncBySymbol, (void **out, const void *function))
 
 static int runtime_launch(const void *kernel, const void *stream)
 {
-    return none_function_find(kernel) ? (int)none_push_kernel(stream) : INVALID_FUNCTION;
+    return none_function_find(kernel) ? none_push_kernel(stream) : INVALID_FUNCTION;
 }
 #define LAUNCH(name)                                                                               \
     STREAM_FACE(                                                                                   \

@@ -67,7 +67,7 @@ none/libcublasLt.so.12 none/libcublasLt.so.13: none/libswnone.so $(none_blas_lt_
 	@$(none_versions)
 	$(none_link) -Wl,--version-script,$@.map $(none_face) $(filter %.o,$^) none/libswnone.so && rm $@.map
 none/libnccl.so.2: none/libswnone.so $(none_nccl_objects:%=none/%)
-	$(none_link) $(none_face) $(filter %.o,$^) none/libswnone.so -lrt
+	$(none_link) $(none_face) $(filter %.o,$^) none/libswnone.so -lrt -lm
 none/libcuda.so.1: none/libswnone.so $(none_driver_objects:%=none/%)
 	$(none_link) $(none_face) $(filter %.o,$^) none/libswnone.so -ldl
 none/libnvidia-ml.so.1: none/libswnone.so none/none_nvml.o

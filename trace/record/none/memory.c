@@ -21,6 +21,7 @@ static struct {
     uint64_t numbers;
     size_t used[64];
     int pagemap; /* 0: not open; -1: there is none */
+    int itself;  /* /proc/self/mem; -1: there is none, or no need */
 } memory;
 
 /* The first block behind the address. */
@@ -86,9 +87,9 @@ static size_t memory_round_up(size_t bytes)
     return (bytes + GRANULE - 1) & ~(size_t)(GRANULE - 1);
 }
 
-enum none_result none_alloc(void **out, size_t bytes, enum none_kind kind, unsigned flags)
+int none_alloc(void **out, size_t bytes, enum none_kind kind, unsigned flags)
 {
-    enum none_result result = NONE_OK;
+    int result = NONE_OK;
     *out = NULL;
     if (bytes == 0)
         return NONE_OK;
@@ -117,14 +118,14 @@ enum none_result none_alloc(void **out, size_t bytes, enum none_kind kind, unsig
     return result;
 }
 
-enum none_result none_register(void *address, size_t bytes, unsigned flags)
+int none_register(void *address, size_t bytes, unsigned flags)
 {
     struct none_block found;
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     const struct none_block block = {address,          bytes, NONE_REGISTERED, none_device(),
                                      ++memory.numbers, flags};
-    enum none_result result = !address || bytes == 0 ? NONE_INVALID_VALUE : NONE_OK;
+    int result = !address || bytes == 0 ? NONE_INVALID_VALUE : NONE_OK;
     if (result == NONE_OK && none_find_locked(address, &found))
         result = 712; /* cudaErrorHostMemoryAlreadyRegistered */
     if (result == NONE_OK && !none_add_block_locked(&block))
@@ -145,7 +146,7 @@ static void none_end_block_locked(size_t at)
             (memory.count - at) * sizeof *memory.blocks);
 }
 
-static enum none_result none_free_locked(const char *address, bool registered)
+static int none_free_locked(const char *address, bool registered)
 {
     const size_t at = memory_first_behind(address);
     if (at == 0 || memory.blocks[at - 1].address != address ||
@@ -156,15 +157,15 @@ static enum none_result none_free_locked(const char *address, bool registered)
 }
 
 /* Freeing waits for all work, as CUDA's does. */
-enum none_result none_free(void *address, enum none_kind kind)
+int none_free(void *address, enum none_kind kind)
 {
     if (!address)
         return NONE_OK;
-    const enum none_result waited = none_device_sync();
+    const int waited = none_device_sync();
     if (waited != NONE_OK)
         return waited;
     none_lock();
-    const enum none_result result = none_free_locked(address, kind == NONE_REGISTERED);
+    const int result = none_free_locked(address, kind == NONE_REGISTERED);
     none_unlock();
     return result;
 }
@@ -180,7 +181,7 @@ static bool step_free(void *arg)
     return true;
 }
 
-enum none_result none_free_async(void *address, const void *stream)
+int none_free_async(void *address, const void *stream)
 {
     static const struct none_work work = {start_free, step_free};
     struct none_block block;
@@ -246,8 +247,43 @@ bool none_is_untouched_locked(const char *address, size_t bytes)
     return true;
 }
 
+/* ---- memory of the host that the recorder watches -------------------------------------------------------- */
+
+/* Of which pages it has taken the access away, to see the program's next one: this is no access of the program. */
+static bool is_watched_locked(const char *address)
+{
+    static int watched; /* 0: not asked; -1: nothing is */
+    struct none_block block;
+    if (watched == 0) {
+        watched = getenv("SWSIM_RECORD_TOUCH") ? 1 : -1;
+        memory.itself = watched > 0 ? open("/proc/self/mem", O_RDWR | O_CLOEXEC) : -1;
+    }
+    return memory.itself >= 0 && none_find_locked(address, &block) && block.kind != NONE_DEVICE &&
+           block.kind != NONE_MANAGED;
+}
+
+/* `from` NULL: zeros. */
+static void move_watched_locked(char *to, const char *from, size_t bytes)
+{
+    static char part[1 << 16];
+    for (size_t at = 0; at < bytes;) {
+        const size_t left = bytes - at, size = left < sizeof part ? left : sizeof part;
+        if (!from)
+            memset(part, 0, size);
+        else if (pread(memory.itself, part, size, (off_t)(uintptr_t)(from + at)) != (ssize_t)size)
+            none_missing("a copy", "memory that can be read");
+        if (pwrite(memory.itself, part, size, (off_t)(uintptr_t)(to + at)) != (ssize_t)size)
+            none_missing("a copy", "memory that can be written");
+        at += size;
+    }
+}
+
 void none_clear_locked(char *to, size_t bytes)
 {
+    if (is_watched_locked(to)) {
+        move_watched_locked(to, NULL, bytes);
+        return;
+    }
     for (size_t at = 0, piece; at < bytes; at += piece) {
         piece = piece_of(bytes - at);
         if (!none_is_untouched_locked(to + at, piece))
@@ -258,6 +294,10 @@ void none_clear_locked(char *to, size_t bytes)
 void none_move_locked(char *to, const char *from, size_t bytes)
 {
     const bool overlaps = to < from + bytes && from < to + bytes;
+    if (is_watched_locked(to) || is_watched_locked(from)) {
+        move_watched_locked(to, from, bytes);
+        return;
+    }
     for (size_t at = 0, piece; at < bytes; at += piece) {
         piece = overlaps ? bytes : piece_of(bytes - at);
         if (none_is_untouched_locked(from + at, piece))

@@ -64,7 +64,7 @@ static double load_scalar(const void *at, int type)
     case 3: return *(const uint32_t *)at;
     case 4: return (double)*(const int64_t *)at;
     case 5: return (double)*(const uint64_t *)at;
-    case 6: return (double)*(const _Float16 *)at;
+    case 6: return (double)nccl_half(*(const uint16_t *)at);
     case 7: return (double)*(const float *)at;
     case 8: return *(const double *)at;
     case 9: /* the upper half of a float */

@@ -136,6 +136,7 @@ const char *nccl_kind_words(unsigned kind);
 size_t nccl_type_bytes(int type);
 const char *nccl_type_name(int type);
 enum { NCCL_SUM, NCCL_PRODUCT, NCCL_MAX, NCCL_MIN, NCCL_AVERAGE, NCCL_FIRST_OWN };
+float nccl_half(uint16_t bits); /* float16 */
 void nccl_combine(char *out, const char *const *parts, int ranks, size_t count, int type,
                   int operation, const double *factors);
 

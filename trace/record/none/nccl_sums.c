@@ -2,6 +2,7 @@
 /* nccl_sums.c - the arithmetic of reductions, in the order of the ranks, so that all ranks have the same result. */
 #include "nccl.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct {
@@ -35,6 +36,33 @@ static uint16_t bfloat_store(float value)
     if (value != value)
         return 0x7fc0;
     return (uint16_t)((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+}
+
+float nccl_half(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 31, rest = bits & 1023;
+    const float sign = bits & 0x8000 ? -1.0F : 1.0F;
+    if (exponent == 31)
+        return rest ? NAN : sign * INFINITY;
+    return sign *
+           (exponent ? ldexpf((float)(rest + 1024), exponent - 25) : ldexpf((float)rest, -24));
+}
+
+/* To the nearest, of two equally near ones to the even one; what is too large becomes infinite. */
+static uint16_t half_store(float value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    const float size = fabsf(value);
+    int exponent;
+    if (isnan(value))
+        return 0x7e00;
+    if (size >= 65520.0F)
+        return sign | 0x7c00;
+    if (size < ldexpf(1, -14))
+        return (uint16_t)(sign | (uint16_t)rintf(ldexpf(size, 24)));
+    const float part = frexpf(size, &exponent); /* of 0.5 to 1 */
+    /* what is rounded up to 2048 carries into the exponent */
+    return (uint16_t)(sign | (uint16_t)(((exponent + 13) << 10) + (int)rintf(ldexpf(part, 11))));
 }
 
 /* Eight bits: sign, exponent of `exponent` bits, the rest. */
@@ -104,7 +132,7 @@ void nccl_combine(char *out, const char *const *parts, int ranks, size_t count, 
     case 3: COMBINE(uint32_t, uint64_t, PLAIN, PLAIN)
     case 4: COMBINE(int64_t, int64_t, PLAIN, PLAIN)
     case 5: COMBINE(uint64_t, uint64_t, PLAIN, PLAIN)
-    case 6: COMBINE(_Float16, float, PLAIN, PLAIN)
+    case 6: COMBINE(uint16_t, float, nccl_half, half_store)
     case 7: COMBINE(float, float, PLAIN, PLAIN)
     case 8: COMBINE(double, double, PLAIN, PLAIN)
     case 9: COMBINE(uint16_t, float, LOAD_BFLOAT, STORE_BFLOAT)

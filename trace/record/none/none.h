@@ -45,6 +45,8 @@ enum none_result {
     NONE_CAPTURE_IMPLICIT = 906
 };
 
+/* A function that may fail returns one of these. */
+
 /* The program needs what the device has not: says so on stderr and ends the process. */
 _Noreturn void none_missing(const char *function, const char *what);
 /* A line on stderr, from this process. */
@@ -92,21 +94,21 @@ uint64_t none_stream_number(const struct none_stream *stream);
 struct none_graph *
 none_stream_capture(const struct none_stream *stream); /* NULL: it is not captured */
 
-enum none_result none_stream_sync(const void *handle);
-enum none_result none_stream_query(const void *handle);
-enum none_result none_device_sync(void);
+int none_stream_sync(const void *handle);
+int none_stream_query(const void *handle);
+int none_device_sync(void);
 
 struct none_event *none_event_new(bool timed);
 void none_event_close(struct none_event *event);
-enum none_result none_event_record(struct none_event *event, const void *stream, bool external);
-enum none_result none_event_wait(const void *stream, struct none_event *event, bool external);
-enum none_result none_event_sync(struct none_event *event);
+int none_event_record(struct none_event *event, const void *stream, bool external);
+int none_event_wait(const void *stream, struct none_event *event, bool external);
+int none_event_sync(struct none_event *event);
 /* A no while no wait of the host implies a yes: for NONE_LAZY_NS behind the moment when it is done, or until the thread
    has asked NONE_PATIENCE times with no other call. */
 enum { NONE_PATIENCE = 10000 };
 #define NONE_LAZY_NS INT64_C(3000000000)
-enum none_result none_event_query(struct none_event *event);
-enum none_result none_event_elapsed(struct none_event *from, struct none_event *to, float *ms);
+int none_event_query(struct none_event *event);
+int none_event_elapsed(struct none_event *from, struct none_event *to, float *ms);
 
 /* Rows of `width` bytes in slices of `height`; pitches and strides of slices, in bytes. */
 struct none_box {
@@ -117,8 +119,8 @@ struct none_box {
     uint32_t value;
     int unit;
 };
-enum none_result none_copy(const struct none_box *box, const void *stream, bool sync);
-enum none_result none_fill(const struct none_box *box, const void *stream);
+int none_copy(const struct none_box *box, const void *stream, bool sync);
+int none_fill(const struct none_box *box, const void *stream);
 
 /* Work of a stream. Each time that it is to be done `start` makes an instance of `arg`, in the order of pushes, and `step`
    is called until it says that the instance is done and gone; both with the lock held. A graph keeps `arg`. */
@@ -126,11 +128,11 @@ struct none_work {
     void *(*start)(void *arg);
     bool (*step)(void *instance);
 };
-enum none_result none_push(const void *stream, const struct none_work *work, void *arg);
+int none_push(const void *stream, const struct none_work *work, void *arg);
 /* A kernel: it is there for the order only. */
-enum none_result none_push_kernel(const void *stream);
+int none_push_kernel(const void *stream);
 /* The clerk calls it, without the lock. */
-enum none_result none_push_host(const void *stream, void (*function)(void *), void *arg);
+int none_push_host(const void *stream, void (*function)(void *), void *arg);
 void none_start_clerk_locked(void);
 /* Is called whenever the queues are moved on; true: it has more to do. */
 void none_set_pump_locked(bool (*pump)(void));
@@ -141,12 +143,12 @@ struct none_entry;
 struct none_graph *none_graph_new(void);
 void none_graph_release(struct none_graph *graph);
 void none_graph_keep(struct none_graph *graph);
-enum none_result none_capture_begin(const void *stream, struct none_graph *into, int mode);
-enum none_result none_capture_end(const void *stream, struct none_graph **out);
+int none_capture_begin(const void *stream, struct none_graph *into, int mode);
+int none_capture_end(const void *stream, struct none_graph **out);
 /* 0: not captured, 1: captured. The nodes that the stream's next one comes behind. */
 int none_capture_state(const void *stream, uint64_t *id, struct none_graph **graph,
                        void *const **nodes, size_t *count);
-enum none_result none_graph_launch(struct none_graph *graph, const void *stream);
+int none_graph_launch(struct none_graph *graph, const void *stream);
 size_t none_graph_nodes(const struct none_graph *graph, void **out, size_t room);
 int none_exchange_capture_mode(int mode);
 
@@ -161,10 +163,10 @@ struct none_block {
     uint64_t number;
     unsigned flags;
 };
-enum none_result none_alloc(void **out, size_t bytes, enum none_kind kind, unsigned flags);
-enum none_result none_register(void *address, size_t bytes, unsigned flags);
-enum none_result none_free(void *address, enum none_kind kind);
-enum none_result none_free_async(void *address, const void *stream);
+int none_alloc(void **out, size_t bytes, enum none_kind kind, unsigned flags);
+int none_register(void *address, size_t bytes, unsigned flags);
+int none_free(void *address, enum none_kind kind);
+int none_free_async(void *address, const void *stream);
 /* The allocation that an address lies in; false: it is none of the device's. */
 bool none_find(const void *address, struct none_block *out);
 bool none_find_locked(const void *address, struct none_block *out);

@@ -647,14 +647,14 @@ static struct none_box runtime_row(void *to, const void *from, size_t bytes)
 static int copy_row(void *to, const void *from, size_t bytes, const void *stream, bool sync)
 {
     const struct none_box box = runtime_row(to, from, bytes);
-    return bytes == 0 ? NONE_OK : (int)none_copy(&box, stream, sync);
+    return bytes == 0 ? NONE_OK : none_copy(&box, stream, sync);
 }
 static int fill_row(void *to, int value, size_t bytes, const void *stream)
 {
     struct none_box box = runtime_row(to, NULL, bytes);
     box.unit = 1;
     box.value = (unsigned char)value;
-    return bytes == 0 ? NONE_OK : (int)none_fill(&box, stream);
+    return bytes == 0 ? NONE_OK : none_fill(&box, stream);
 }
 DEFAULT_FACE(cudaMemcpy, (void *to, const void *from, size_t bytes, int direction),
              ((void)direction, copy_row(to, from, bytes, none, true)))
@@ -679,7 +679,7 @@ static int copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pi
     box.height = height;
     box.to_pitch = to_pitch;
     box.from_pitch = from_pitch;
-    return width == 0 || height == 0 ? NONE_OK : (int)none_copy(&box, stream, sync);
+    return width == 0 || height == 0 ? NONE_OK : none_copy(&box, stream, sync);
 }
 DEFAULT_FACE(cudaMemcpy2D,
              (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
@@ -702,7 +702,7 @@ static int fill_rows(void *to, size_t pitch, int value, size_t width, size_t hei
     box.to_pitch = pitch;
     box.unit = 1;
     box.value = (unsigned char)value;
-    return width == 0 || height == 0 ? NONE_OK : (int)none_fill(&box, stream);
+    return width == 0 || height == 0 ? NONE_OK : none_fill(&box, stream);
 }
 DEFAULT_FACE(cudaMemset2D, (void *to, size_t pitch, int value, size_t width, size_t height),
              fill_rows(to, pitch, value, width, height, none))

@@ -66,11 +66,11 @@ static void clear(struct counted *counted)
     atomic_store(&counted->told, 0);
 }
 
-/* NULL: there is no room. Two threads that begin an object at once find the same place in the end. */
+/* NULL: there is no room, or the object orders nothing. Two threads that begin an object at once find the same place in the end. */
 static struct counted *counted_add(const void *object)
 {
     size_t at = first_place(object);
-    for (int i = 0; i < PLACES; i++, at = (at + 1) % TABLE) {
+    for (int i = 0; i < PLACES && !threads_orders_nothing(object); i++, at = (at + 1) % TABLE) {
         const void *none = NULL;
         if (!atomic_compare_exchange_strong(&table[at].object, &none, object)) {
             if (none == object)

@@ -7,6 +7,8 @@
  * counted (counted.h). Locks inside of CUDA and NCCL, and in threads of their own, are left out. Places are in a table by
  * address, without a lock; an object that finds no room there orders nothing.
  */
+#include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -54,9 +56,34 @@ bool threads_are_left_out(void)
     return !tape_on() || tape_in_call() || threads_are_internal();
 }
 
-/* NULL: there is no room. */
+/* _PyRuntime, in which Python has the lock of its interpreter. */
+static struct {
+    const char *begin;
+    size_t bytes;
+} interpreter;
+
+bool threads_orders_nothing(const void *object)
+{
+    return (size_t)((const char *)object - interpreter.begin) < interpreter.bytes;
+}
+
+/* Queues of Python may hand things over by that lock alone; on the device that is not there they are others, which do not. */
+__attribute__((constructor)) static void find_interpreter(void)
+{
+    const void *found = getenv("SWSIM_NONE") ? real_dlsym()(RTLD_DEFAULT, "_PyRuntime") : NULL;
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+    if (!found || !dladdr1(found, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+        return;
+    interpreter.begin = found;
+    interpreter.bytes = symbol->st_size;
+}
+
+/* NULL: there is no room, or the object orders nothing. */
 static struct left *threads_find(const void *object)
 {
+    if (threads_orders_nothing(object))
+        return NULL;
     size_t at = (uintptr_t)object * 0x9e3779b97f4a7c15U >> 48;
     for (int tries = 0; tries < 8; tries++, at = (at + 1) % TABLE) {
         const void *there = atomic_load_explicit(&table[at].object, memory_order_relaxed);

@@ -18,6 +18,10 @@ bool threads_are_internal(void);
    program's. */
 bool threads_are_left_out(void);
 
+/* True of the locks and conditions of Python's interpreter, where the program's own primitives tell the order of its threads:
+   any thread of Python's comes behind any other one by the interpreter's lock, in another run the other way round. */
+bool threads_orders_nothing(const void *object);
+
 /* True if the program has ever begun a thread. */
 bool threads_are_several(void);
 

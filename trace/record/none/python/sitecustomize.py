@@ -5,6 +5,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import queue
 import sys
 
 
@@ -29,6 +30,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 if os.environ.get('SWSIM_RECORD'):
     sys.meta_path.insert(0, _Finder())
+    # The one written in C hands over by the interpreter's lock, which the recorder takes for no order.
+    queue.SimpleQueue = queue._PySimpleQueue
 
 # The environment's own file of this name, which this one hides.
 _here = os.path.dirname(os.path.abspath(__file__))

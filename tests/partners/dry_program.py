@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs of PyTorch, right ones and ones with a mistake that t_dry.py looks for: dry_program.py CASE, under torchrun where the
+# case has two ranks. A line that a verdict should name ends with the comment that t_dry.py looks for.
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+case = sys.argv[1]
+
+
+def model(layers=2, width=256):
+    return nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(layers)])
+
+
+def begin():
+    rank = int(os.environ["LOCAL_RANK"])
+    device = torch.device("cuda", rank)
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device)
+    return rank, device
+
+
+def end():
+    torch.cuda.synchronize()
+    dist.destroy_process_group()
+
+
+# ---- one rank ---------------------------------------------------------------------------------------------
+
+# Batches come on a side stream, one ahead.
+def loader(waits, records=True):
+    net, copies = model().cuda(), torch.cuda.Stream()
+    batches = [torch.randn(64, 256).pin_memory() for _ in range(4)]
+    torch.cuda.synchronize()
+
+    def fetch(i):
+        with torch.cuda.stream(copies):
+            batch = torch.empty(64, 256, device="cuda")
+            batch.copy_(batches[i], non_blocking=True)  # loader: copy
+            return batch
+
+    following = fetch(0)
+    for i in range(4):
+        batch = following
+        if waits:
+            torch.cuda.current_stream().wait_stream(copies)
+        if records:
+            batch.record_stream(torch.cuda.current_stream())
+        following = fetch(i + 1) if i < 3 else None
+        net(batch).sum().backward()  # loader: use
+        del batch
+    torch.cuda.synchronize()
+
+
+# What the forward pass computes goes to the host on a stream of its own.
+def offload(waits):
+    side, kept = torch.cuda.Stream(), []
+    for _ in range(3):
+        made = torch.randn(512, 512, device="cuda")  # offload: made
+        if waits:
+            side.wait_stream(torch.cuda.current_stream())
+        host = torch.empty(512, 512, pin_memory=True)
+        with torch.cuda.stream(side):
+            host.copy_(made, non_blocking=True)  # offload: copy
+        made.record_stream(side)
+        kept.append(host)
+    torch.cuda.synchronize()
+
+
+# The event stands for what its stream had done by then.
+def event(right):
+    copies, there = torch.cuda.Stream(), torch.cuda.Event()
+    host = torch.randn(256, 256).pin_memory()
+    batch = torch.empty(256, 256, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(copies):
+        batch.copy_(host, non_blocking=True)  # event: copy
+    there.record(copies if right else torch.cuda.current_stream())
+    torch.cuda.current_stream().wait_event(there)
+    (batch @ batch).sum()  # event: use
+    torch.cuda.synchronize()
+
+
+# One pinned buffer for all batches.
+def refill(waits):
+    host, copies = torch.empty(256, 256, pin_memory=True), torch.cuda.Stream()
+    batch = torch.empty(256, 256, device="cuda")
+    done = torch.cuda.Event()
+    torch.cuda.synchronize()
+    for i in range(2):
+        if waits and i:
+            done.synchronize()
+        host.fill_(i)  # refill: fill
+        with torch.cuda.stream(copies):
+            batch.copy_(host, non_blocking=True)  # refill: copy
+            done.record(copies)
+    torch.cuda.synchronize()
+
+
+# A thread copies weights to the host while the main one goes on.
+def checkpoint(waits):
+    import threading
+    import time
+    weight, side = torch.randn(512, 512, device="cuda"), torch.cuda.Stream()
+    host, saved = torch.empty(512, 512, pin_memory=True), threading.Event()
+    torch.cuda.synchronize()
+
+    def save():
+        with torch.cuda.stream(side):
+            host.copy_(weight, non_blocking=True)  # checkpoint: copy
+        side.synchronize()
+        saved.set()
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    if waits:
+        saved.wait()
+    time.sleep(0.3)  # in this run it comes late enough
+    weight.add_(1)  # checkpoint: step
+    thread.join()
+    torch.cuda.synchronize()
+
+
+# A step as a graph, on a batch that is refilled.
+def graph():
+    net, batch = model().cuda(), torch.randn(32, 256, device="cuda")
+    warm = torch.cuda.Stream()
+    warm.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(warm):
+        for _ in range(2):
+            net(batch).sum().backward()
+    torch.cuda.current_stream().wait_stream(warm)
+    net.zero_grad()
+    step = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(step):
+        net(batch).sum().backward()
+    for _ in range(2):
+        batch.copy_(torch.randn(32, 256).pin_memory(), non_blocking=True)
+        step.replay()
+    torch.cuda.synchronize()
+
+
+# With values: a step that depends on them, as on a computer without a GPU.
+def values():
+    torch.manual_seed(0)
+    net = model()
+    batch, target = torch.randn(32, 256), torch.randn(32, 256)
+    losses = []
+    for where in ("cpu", "cuda"):
+        torch.manual_seed(1)
+        copy = model()
+        copy.load_state_dict(net.state_dict())
+        copy.to(where)
+        optimizer = torch.optim.Adam(copy.parameters(), lr=1e-2)
+        own = []
+        for _ in range(3):
+            loss = (copy(batch.to(where)) - target.to(where)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(copy.parameters(), 0.1)
+            optimizer.step()
+            own.append(loss.item())
+        losses.append(own)
+    large = (batch.cuda() > 0.5).nonzero().size(0)
+    assert losses[0] == losses[1], losses
+    assert large == (batch > 0.5).sum().item(), large
+
+
+# ---- two ranks --------------------------------------------------------------------------------------------
+
+def ddp():
+    _, device = begin()
+    net = nn.parallel.DistributedDataParallel(model().to(device), device_ids=[device], bucket_cap_mb=1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        net(torch.randn(32, 256, device=device)).pow(2).mean().backward()
+        optimizer.step()
+    end()
+
+
+def fsdp():
+    from torch.distributed.fsdp import fully_shard
+    _, device = begin()
+    net = model(3).to(device)
+    for layer in net:
+        fully_shard(layer)
+    fully_shard(net)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for _ in range(2):
+        net(torch.randn(32, 256, device=device)).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    end()
+
+
+# Gradients are summed on the group's own stream while the next ones are computed.
+def reduce(waits):
+    _, device = begin()
+    weights = [torch.randn(256, 256, device=device) for _ in range(3)]
+    works = []
+    for weight in weights:
+        gradient = weight @ weight
+        works.append((dist.all_reduce(gradient, async_op=True), weight, gradient))  # reduce: sum
+    for work, weight, gradient in works:
+        if waits:
+            work.wait()
+        weight.sub_(gradient)  # reduce: use
+    end()
+
+
+def ring(batched):
+    rank, device = begin()
+    own, other = torch.randn(1 << 20, device=device), torch.empty(1 << 20, device=device)
+    if batched:
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, own, 1 - rank), dist.P2POp(dist.irecv, other, 1 - rank)]):
+            work.wait()
+    else:
+        dist.send(own, 1 - rank)  # ring: send
+        dist.recv(other, 1 - rank)
+    other.add_(1)
+    end()
+
+
+# Two groups of the same ranks, which one rank uses in another order.
+def groups(alike):
+    rank, device = begin()
+    one, two = dist.new_group([0, 1]), dist.new_group([0, 1])
+    x, y = torch.ones(1 << 20, device=device), torch.ones(1 << 20, device=device)
+    pairs = [(one, x), (two, y)]
+    works = [dist.all_reduce(t, group=g, async_op=True) for g, t in (pairs if alike or rank == 0 else pairs[::-1])]
+    for work in works:
+        work.wait()
+    end()
+
+
+def pipeline():
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+    rank, device = begin()
+    stage = PipelineStage(model(1).to(device), rank, 2, device)
+    schedule = Schedule1F1B(stage, 4, loss_fn=lambda out, target: (out - target).pow(2).mean())
+    batch = torch.randn(32, 256, device=device)
+    for _ in range(2):
+        schedule.step(*([batch] if rank == 0 else []), **({"target": batch, "losses": []} if rank == 1 else {}))
+    end()
+
+
+{
+    "loader": lambda: loader(True),
+    "loader_unwaited": lambda: loader(False),
+    "loader_unrecorded": lambda: loader(True, records=False),
+    "offload": lambda: offload(True),
+    "offload_unwaited": lambda: offload(False),
+    "event": lambda: event(True),
+    "event_wrong": lambda: event(False),
+    "refill": lambda: refill(True),
+    "refill_unwaited": lambda: refill(False),
+    "checkpoint": lambda: checkpoint(True),
+    "checkpoint_unwaited": lambda: checkpoint(False),
+    "graph": graph,
+    "values": values,
+    "ddp": ddp,
+    "fsdp": fsdp,
+    "reduce": lambda: reduce(True),
+    "reduce_unwaited": lambda: reduce(False),
+    "ring": lambda: ring(True),
+    "ring_unbatched": lambda: ring(False),
+    "groups": lambda: groups(True),
+    "groups_crossed": lambda: groups(False),
+    "pipeline": pipeline,
+}[case]()
+print("done", flush=True)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# `swsim record --device=none` of PyTorch's wheel for CUDA, which is not changed: programs that are right are proved, and each
+# mistake of dry_program.py is found, with the line where it is. No GPU is there or needed.
+import os, pathlib, re, subprocess, sys
+
+from tap import check, done, folder, here, needs, skip, swsim
+
+needs("torch")
+import torch
+
+if torch.version.cuda is None:
+    skip("this PyTorch is not for CUDA")
+    done()
+program = here / "dry_program.py"
+lines = {}
+for number, line in enumerate(program.read_text().splitlines(), 1):
+    found = re.search(r"# (\w+: \w+)$", line)
+    if found:
+        lines[found.group(1)] = f"dry_program.py:{number}"
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def record(case, ranks=0, options=(), imports=()):
+    """The verdict of the case; None: the program or its import failed, which is told."""
+    recording, plan = folder / f"{case}.swr", folder / f"{case}.yaml"
+    command = [sys.executable, program, case]
+    if ranks:
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks, program, case]
+    run = swsim("record", "--device=none", "--host-accesses", *options, "-o", recording, "--", *command)
+    told = f"status {run.returncode}\n{run.stdout[-2000:]}\n{run.stderr[-4000:]}"
+    if not check(f"{case}: runs", run.returncode == 0 and run.stdout.count("done") == max(ranks, 1), told):
+        return None
+    made = swsim("import", "-q", *imports, "-o", plan, recording)
+    if not check(f"{case}: is imported", made.returncode == 0, made.stderr):
+        return None
+    return swsim("verify", "--no-fix", plan)
+
+
+def right(case, *arguments, **options):
+    verdict = record(case, *arguments, **options)
+    if verdict:
+        check(f"{case}: is proved", verdict.returncode == 0, verdict.stdout[:3000])
+
+
+def wrong(case, words, *places, ranks=0, **options):
+    """The headline has these words, and the lines of these places."""
+    verdict = record(case, ranks, **options)
+    if not verdict:
+        return
+    head = "\n".join(verdict.stdout.splitlines()[:2])
+    check(f"{case}: {words}", verdict.returncode == 1 and re.search(words, head), verdict.stdout[:3000])
+    for place in places:
+        check(f"{case}: at the line of {place}", lines[place] in head, f"{lines[place]}\n{head}")
+
+
+right("loader")
+wrong("loader_unwaited", "race", "loader: copy", "loader: use")
+wrong("loader_unrecorded", "race")
+right("offload")
+wrong("offload_unwaited", "race", "offload: made", "offload: copy")
+right("event")
+wrong("event_wrong", "race", "event: copy", "event: use")
+right("refill")
+wrong("refill_unwaited", "race", "refill: fill", "refill: copy")
+right("checkpoint")
+wrong("checkpoint_unwaited", "race", "checkpoint: copy", "checkpoint: step")
+right("graph")
+right("values", options=["--values"])
+right("ddp", 2)
+right("fsdp", 2)
+right("reduce", 2)
+wrong("reduce_unwaited", "race", "reduce: use", ranks=2)
+right("ring", 2)
+wrong("ring_unbatched", "deadlock", ranks=2)
+right("groups", 2, imports=["--sm-slots=1"])
+wrong("groups_crossed", "deadlock", ranks=2, imports=["--sm-slots=1"])
+# PyTorch 2.9 greets neighbours with int64, which they receive as float32.
+wrong("pipeline", "int64", ranks=2, options=["--values"])
+done()
