@@ -172,6 +172,8 @@ static void program_words_print_op(const struct program *program, const struct o
         fprintf(out, " %s %s", access->write ? "writes" : "reads",
                 program->buffers[access->buffer].name);
     }
+    if (op->at > 0)
+        fprintf(out, " at %s", program->names.items[op->at - 1]);
     fputs(op->free ? "\n" : "  # order can matter\n", out);
 }
 

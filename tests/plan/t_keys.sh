@@ -573,6 +573,7 @@ pushes()
 {
     op "$1.stream" lower "{$2}" "{$2, stream: s}"
     op "$1.device" lower "{$3}" "{$3, device: 1}"
+    op "$1.at" lower "{$2}" "{$2, at: 'a.py:1'}"
     op "$1.host_time" predict "{$2}" "{$2, host_time: 9ms}"
     op "$1.time" predict "{$2}" "{$2, time: 9ms}"
     op "$1.jitter" predict "{$2, time: 9ms}" "{$2, time: 9ms, jitter: uniform(half=0.5)}"
@@ -711,6 +712,19 @@ op ABORT.abort lower '{abort: c}' '{abort: [c, d]}'
 op ABORT.device lower '{abort: c}' '{abort: c, device: 1}'
 op RECORD_STREAM.device lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, device: 1}'
 op RECORD_STREAM.stream lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, stream: s}'
+# placed TABLE OPERATION [OPERATION...]: the last one is called somewhere
+placed() { op "$1.at" lower "${3:+$3, }{$2}" "${3:+$3, }{$2, at: 'a.py:1'}"; }
+placed HOST 'host: 1ms'
+placed COMPUTE 'compute: a'
+placed RECORD 'record: e'
+placed WAIT 'wait: e'
+placed SYNC 'sync: stream'
+placed WRITE 'write: a'
+placed WAIT_FLAG 'wait_flag: a'
+placed CALLBACK 'callback: a, body: []'
+placed ALLOC 'alloc: a'
+placed FREE 'free: a' '{alloc: a}'
+placed RECORD_STREAM 'record_stream: a' '{alloc: a}'
 
 # ---- keys that another key leaves without effect -------------------------------------------------
 

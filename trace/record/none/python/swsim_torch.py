@@ -144,6 +144,18 @@ def _pass(accesses):
     return ctypes.c_void_p(address), ctypes.c_size_t(count // 2)
 
 
+_SCALAR = torch.ops.aten._local_scalar_dense.default
+_told = []
+
+
+def _tell_of_value(line):
+    """Once: the host reads a number that no kernel has computed."""
+    if not _told and line:
+        _told.append(line)
+        print(f'swsim: process {os.getpid()}: {line} reads a value that no kernel has computed, since kernels do not run; '
+              'if the program goes by it, record with --values', file=sys.stderr, flush=True)
+
+
 def _without_memory():
     """Tensors of those who look what an operator would do."""
     if not _unreal:
@@ -166,6 +178,8 @@ class _Mode(TorchDispatchMode):
                 return NotImplemented  # it does its operators on plain tensors
         line = _operator_line()
         _recorder.swsim_where(_text(line) if line else 0)
+        if not _values and function is _SCALAR:
+            _tell_of_value(line)
         if function.namespace in _OTHERS:
             try:
                 return function(*args, **kwargs)
