@@ -72,8 +72,9 @@ right("reduce", 2)
 wrong("reduce_unwaited", "race", "reduce: use", ranks=2)
 right("ring", 2)
 wrong("ring_unbatched", "deadlock", ranks=2)
-right("groups", 2, imports=["--sm-slots=1"])
-wrong("groups_crossed", "deadlock", ranks=2, imports=["--sm-slots=1"])
+in_turn = ["--sm-slots=1", "--launch-order"]
+right("groups", 2, imports=in_turn)
+wrong("groups_crossed", "deadlock", ranks=2, imports=in_turn)
 # PyTorch 2.9 greets neighbours with int64, which they receive as float32.
 wrong("pipeline", "int64", ranks=2, options=["--values"])
 done()

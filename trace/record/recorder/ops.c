@@ -16,7 +16,8 @@ enum {
     TEXT_BUCKETS = 4096,
     MOST_PAIRS = (RECORDING_MAX_WORDS - 2) / 2,
     LEGACY_STREAM = 1,
-    MOST_TEXT = 150
+    MOST_TEXT = 150,
+    MOST_TEXTS = 1 << 16
 };
 
 /* ---- texts ------------------------------------------------------------------------------------------- */
@@ -24,9 +25,12 @@ enum {
 struct ops_text {
     struct ops_text *next;
     uint32_t number;
+    atomic_bool written;
     char text[];
 };
 static struct ops_text *_Atomic texts[TEXT_BUCKETS];
+static struct ops_text *_Atomic numbered[MOST_TEXTS];
+static atomic_uint text_count;
 
 static struct ops_text *ops_find_text(struct ops_text *at, const char *text)
 {
@@ -53,11 +57,29 @@ uint32_t swsim_text(const char *whole)
     if (!new)
         return 0;
     strcpy(new->text, text);
-    new->number = (uint32_t)tape_text(text);
+    new->number = atomic_fetch_add(&text_count, 1) + 1;
+    if (new->number >= MOST_TEXTS) {
+        free(new);
+        return 0;
+    }
+    atomic_init(&new->written, false);
+    atomic_store(&numbered[new->number], new);
     new->next = head;
     while (!atomic_compare_exchange_weak(bucket, &new->next, new))
         ;
     return new->number;
+}
+
+/* Numbers that tape_number does not come to. Of a process whose operators launch nothing there is no file. */
+uint64_t ops_word(uint32_t text)
+{
+    struct ops_text *found = text < MOST_TEXTS ? atomic_load(&numbered[text]) : NULL;
+    if (!found)
+        return 0;
+    if (!atomic_load(&found->written))
+        tape_text_of(UINT64_C(1) << 40 | text, found->text);
+    atomic_store(&found->written, true);
+    return UINT64_C(1) << 40 | text;
 }
 
 void swsim_where(uint32_t text)
@@ -82,7 +104,7 @@ static __thread struct ops_bracket *bracket __attribute__((tls_model("initial-ex
 static void ops_put(uint64_t stream, uint32_t what, const struct swsim_access *accesses,
                     size_t count)
 {
-    uint64_t words[RECORDING_MAX_WORDS] = {stream, what};
+    uint64_t words[RECORDING_MAX_WORDS] = {stream, ops_word(what)};
     do {
         const size_t piece = count < MOST_PAIRS ? count : MOST_PAIRS;
         memcpy(words + 2, accesses, piece * sizeof *accesses);
@@ -167,4 +189,7 @@ void ops_begin_child(void)
 {
     if (bracket)
         bracket->depth = 0;
+    /* it has a file of its own */
+    for (uint32_t i = 1; i < MOST_TEXTS && atomic_load(&numbered[i]); i++)
+        atomic_store(&atomic_load(&numbered[i])->written, false);
 }

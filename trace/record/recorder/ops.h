@@ -12,6 +12,8 @@
 bool ops_take_launch(uint64_t stream);
 /* A call of the program is about to begin: what was launched so far comes before it. */
 void ops_before(enum recording_kind kind);
+/* The number by which items mean a text of swsim_text; what is not meant by any is not written. */
+uint64_t ops_word(uint32_t text);
 /* In a new process: its one thread is in no bracket. */
 void ops_begin_child(void);
 

@@ -37,7 +37,7 @@ static __thread struct tape {
     uint64_t chunks, items;
     int depth;
     bool broken;                    /* no chunk could be had */
-    uint64_t where, told;           /* the line that calls come from, and that of the last item */
+    uint32_t where, told;           /* the line that calls come from, and that of the last item */
     struct tape_place known[KNOWN]; /* of other threads, by their numbers */
     struct {
         uint64_t object, version; /* of a stream: the items of the thread up to the answer */
@@ -212,7 +212,7 @@ static bool ready(void)
     return tape.chunk || tape_begin_thread();
 }
 
-void tape_where(uint64_t text)
+void tape_where(uint32_t text)
 {
     tape.where = text;
 }
@@ -220,7 +220,7 @@ void tape_where(uint64_t text)
 static void tell_where(int64_t now)
 {
     if (tape.where != tape.told)
-        write_item(RECORDING_WHERE, now, 0, WORDS(tape.where));
+        write_item(RECORDING_WHERE, now, 0, WORDS(ops_word(tape.where)));
     tape.told = tape.where;
 }
 
@@ -335,11 +335,17 @@ uint64_t tape_number(void)
 
 uint64_t tape_text(const char *text)
 {
-    uint64_t words[RECORDING_MAX_WORDS] = {tape_number()};
+    const uint64_t number = tape_number();
+    tape_text_of(number, text);
+    return number;
+}
+
+void tape_text_of(uint64_t number, const char *text)
+{
+    uint64_t words[RECORDING_MAX_WORDS] = {number};
     const size_t most = sizeof words - 16, length = strlen(text);
     memcpy(words + 1, text, length < most ? length : most);
     tape_put(RECORDING_TEXT, 2 + (length < most ? length : most) / 8, words);
-    return words[0];
 }
 
 bool tape_on(void)

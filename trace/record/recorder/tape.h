@@ -39,15 +39,16 @@ struct recording_item *tape_open(const struct tape_call *call, enum recording_ki
                                  size_t count, const uint64_t *words);
 void tape_close(const struct tape_call *call, struct recording_item *item, bool good);
 
-/* The text of the line that the thread's calls come from; 0: it is not known. */
-void tape_where(uint64_t text);
+/* The text (swsim_text) of the line that the thread's calls come from; 0: it is not known. */
+void tape_where(uint32_t text);
 
 /* An item that is no call of CUDA's, but comes from a line. */
 void tape_put_call(enum recording_kind kind, size_t count, const uint64_t *words);
 /* An item that is no call. */
 void tape_put(enum recording_kind kind, size_t count, const uint64_t *words);
-/* The number of a new text. */
+/* The number of a new text; a text that has one. */
 uint64_t tape_text(const char *text);
+void tape_text_of(uint64_t number, const char *text);
 /* A new number of this process. */
 uint64_t tape_number(void);
 
