@@ -67,10 +67,17 @@ static bool is_race_of_nothing(const struct verdict_view *view)
            coverage_is_nothing(view->coverage);
 }
 
+/* Race freedom of a part of the work. */
+static bool is_race_of_some(const struct verdict_view *view)
+{
+    return view->report->outcome[PROPERTY_RACE] == OUTCOME_PROVED &&
+           coverage_is_partial(view->coverage);
+}
+
 bool verdict_is_plain(const struct verdict_view *view)
 {
     return view->report->verdict == VERDICT_PROVED && view->coverage->unrecorded_count == 0 &&
-           !is_race_of_nothing(view) && view->warnings->count == 0;
+           !is_race_of_nothing(view) && !is_race_of_some(view) && view->warnings->count == 0;
 }
 
 /* The reasons for which a proof is not plain, one after the other. */
@@ -78,11 +85,16 @@ static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, c
                          void *arg)
 {
     char text[COVERAGE_TEXT];
+    const struct coverage *coverage = view->coverage;
     size_t warnings = view->warnings->count;
     for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
         tell(arg, coverage_unrecorded(&view->coverage->unrecorded[i], text));
     if (is_race_of_nothing(view))
         tell(arg, RACE_OF_NOTHING);
+    snprintf(text, sizeof text, "race: %" PRId64 " of %" PRId64 " %s declare accesses",
+             coverage->declared, coverage->all, coverage->unit);
+    if (is_race_of_some(view))
+        tell(arg, text);
     snprintf(text, sizeof text, "%zu warning%s", warnings, plural(warnings));
     if (warnings)
         tell(arg, text);
@@ -118,7 +130,6 @@ enum { PLAN_COLUMNS = 35 }; /* of a plan's name at the beginning of a line */
 static void verdict_print_line(const struct verdict_view *view, bool color, FILE *out)
 {
     const struct verify_report *report = view->report;
-    const struct coverage *coverage = view->coverage;
     enum verdict shade = report->verdict == VERDICT_PROVED && !verdict_is_plain(view)
                              ? VERDICT_UNDECIDED
                              : report->verdict;
@@ -129,10 +140,6 @@ static void verdict_print_line(const struct verdict_view *view, bool color, FILE
     print_verdict(view, out);
     fprintf(out, "%s  ", color ? "\033[0m" : "");
     print_reach(report, out);
-    if (report->verdict == VERDICT_PROVED && report->outcome[PROPERTY_RACE] == OUTCOME_PROVED &&
-        coverage_is_partial(coverage))
-        fprintf(out, ", accesses of %" PRId64 " of %" PRId64 " %s", coverage->declared,
-                coverage->all, coverage->unit);
     if (report->searched || report->finite)
         fprintf(out, "  %" PRIu64 " state%s  %s\n", report->states, plural((size_t)report->states),
                 seconds);
@@ -285,6 +292,12 @@ static const char *proved_under(const struct verdict_view *view)
                              : "proved under the dataflow driver only";
 }
 
+/* A change of what the plan takes for granted mends no program. */
+static const char *title_of_repair(const struct repair *repair)
+{
+    return repair->of_machine ? "No fix of the program found; with another machine" : "Fix";
+}
+
 /* "one; and another": each on a line of its own. */
 static void print_changes(const char *change, FILE *out)
 {
@@ -300,7 +313,7 @@ static void print_repair(const struct verdict_style *style, const struct verdict
     const struct repair *repair = view->repair;
     bool color = style->color;
     if (view->told) {
-        fprintf(out, "  %s: see above\n", repair->found ? "Fix" : "No fix found");
+        fprintf(out, "  %s: see above\n", repair->found ? title_of_repair(repair) : "No fix found");
         return;
     }
     if (!repair->found) {
@@ -311,8 +324,8 @@ static void print_repair(const struct verdict_style *style, const struct verdict
             repair->candidates, repair->why_not);
         return;
     }
-    fprintf(out, "  %sFix (%s):%s ", color ? "\033[1;32m" : "", proved_under(view),
-            color ? "\033[0m" : "");
+    fprintf(out, "  %s%s (%s):%s ", color ? "\033[1;32m" : "", title_of_repair(repair),
+            proved_under(view), color ? "\033[0m" : "");
     print_changes(repair->change, out);
     if (repair->weakens)
         fputs("    This gives up something the plan had: make sure that nothing needs it.\n", out);
@@ -472,6 +485,7 @@ static void write_repair(const struct verdict_view *view, struct json *json)
     json_put_bool(json, "both_drivers",
                   view->several_drivers && repair->proves[0] && repair->proves[1]);
     json_put_bool(json, "weakens", repair->weakens);
+    json_put_bool(json, "of_machine", repair->of_machine);
     json_put_bool(json, "of_file", repair->edited != NULL);
     json_put_string(json, "diff", repair->diff);
     json_end_object(json);

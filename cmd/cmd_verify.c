@@ -165,6 +165,7 @@ struct verify_request {
     const struct arguments *arguments;
     bool expect;
     bool werror;         /* a proof that is not plain is a violation */
+    int require;         /* --require: enum required */
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
     bool no_fix, full;
     const char *fix;         /* where the repaired plan goes; NULL: nowhere */
@@ -239,6 +240,21 @@ static void cmd_verify_show_progress(void *arg, const struct search_progress *se
                   " transitions, %s, %.0f s",
                   search->states, (double)search->states / search->seconds, search->frontier,
                   search->transitions, bytes, search->seconds);
+}
+
+/* What --require asks for. */
+#define REQUIRE_CHOICE "accesses"
+enum required { REQUIRE_ACCESSES, REQUIRE_NOTHING };
+
+/* Where --require, or under --expect the plan, asks that all work declares what it accesses. */
+static enum status judge_coverage(struct app *app, const struct verify_request *request,
+                                  const struct finding *finding)
+{
+    const struct plan *plan = finding->plan;
+    const bool expected = plan->expect.covers_all || plan->expect_dataflow.covers_all;
+    if (request->require != REQUIRE_ACCESSES && !(request->expect && expected))
+        return STATUS_OK;
+    return coverage_tell_undeclared(plan, &finding->coverage, &app->diag);
 }
 
 static enum status cmd_verify_judge(struct app *app, const struct verify_request *request,
@@ -444,6 +460,7 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
         if (report->no_memory)
             status = app_worse(status, STATUS_SYSTEM);
     }
+    status = app_worse(status, judge_coverage(app, request, finding));
     if (request->fix && finding->count > 0)
         status = app_worse(status, save_repair(app, request->fix, finding));
     if (request->certificate && finding->count > 0)
@@ -537,7 +554,8 @@ static const char examples[] =
 
 enum status cmd_verify(struct app *app, int argc, char **argv)
 {
-    struct verify_request request = {.driver = DRIVER_NOT_GIVEN, .p2p = CHANNELS_NOT_GIVEN};
+    struct verify_request request = {
+        .driver = DRIVER_NOT_GIVEN, .p2p = CHANNELS_NOT_GIVEN, .require = REQUIRE_NOTHING};
     const char *iterations = NULL, *limits = NULL, *properties = NULL;
     int64_t ranks = 0, max_depth = 0, threads = 1;
     const struct option_spec options[] = {
@@ -580,8 +598,11 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"certificate", 0, "FILE", "write why a proved plan is proved, for swcheck", OPTION_TEXT,
          .value = &request.certificate, .excludes = "bitstate", .because = "it proves nothing"},
         {"werror", 0, NULL,
-         "exit with 1 where a proof is not plain: warnings, no accesses declared", OPTION_FLAG,
+         "exit with 1 where a proof is not plain: warnings, work without accesses", OPTION_FLAG,
          .value = &request.werror},
+        {"require", 0, REQUIRE_CHOICE,
+         "exit with 1 where work does not declare what it reads and writes", OPTION_CHOICE,
+         .value = &request.require},
         {"p2p", 0, CHANNELS_CHOICE,
          "rank programs: channels of messages (default: the plan's); all: a table", OPTION_CHOICE,
          .value = &request.p2p},

@@ -28,7 +28,8 @@ static const struct price {
 
     [EDIT_JOIN] = {10, 60},         [EDIT_MOVE] = {20, 40},
     [EDIT_OP_STREAM] = {30, 30},    [EDIT_EVENT] = {45, 10},
-    [EDIT_SIGNAL] = {50, 20},       [EDIT_RECORD_STREAM] = {60, 15},
+    [EDIT_WAIT_EVENT] = {44, 6},    [EDIT_SYNC_EVENT] = {79, 14},
+    [EDIT_SIGNAL] = {50, 20},       [EDIT_RECORD_STREAM] = {60, 9},
     [EDIT_SYNC_BEFORE] = {80, 18},  [EDIT_QUEUE_CAPACITY] = {60, 80},
     [EDIT_LOCK] = {70, 60},         [EDIT_OP_COMM] = {75, 90},
     [EDIT_SAME_CALL] = {150, 240},  [EDIT_ADD_CALL] = {155, 240},
@@ -39,10 +40,10 @@ static const struct price {
     [EDIT_ACTION_ADD] = {10, 10},   [EDIT_ACTION_REMOVE] = {5, 5},
     [EDIT_RANK_ALIKE] = {30, 40},   [EDIT_MESSAGE_ADD] = {15, 15},
 
-    [EDIT_LAZY_LOAD] = {60, 90},    [EDIT_LAUNCH_ORDER] = {80, 90},
-    [EDIT_FIRST_USE] = {90, 90},    [EDIT_SM_SLOTS] = {100, 110},
-    [EDIT_HW_QUEUES] = {100, 110},  [EDIT_LAUNCH_QUEUE] = {100, 110},
-    [EDIT_EAGER] = {110, 120},
+    [EDIT_LAZY_LOAD] = {160, 190},  [EDIT_LAUNCH_ORDER] = {180, 190},
+    [EDIT_FIRST_USE] = {190, 190},  [EDIT_SM_SLOTS] = {200, 210},
+    [EDIT_HW_QUEUES] = {200, 210},  [EDIT_LAUNCH_QUEUE] = {200, 210},
+    [EDIT_EAGER] = {210, 220},
 };
 
 enum { WEAKER = 60, STEP = 2 };
@@ -107,6 +108,17 @@ static size_t line_count(const struct plan *plan)
     return plan->form == FORM_PIPELINE   ? 1
            : plan->form == FORM_PROGRAMS ? plan->programs.ranks ? (size_t)plan->ranks : 0
                                          : plan->thread_count;
+}
+
+size_t edits_piece(const struct host_thread *thread, size_t at)
+{
+    size_t piece = 0;
+    assert(thread->folded);
+    for (size_t r = 0; r < thread->repeat_count && thread->repeats[r].first <= at; r++) {
+        const bool inside = at < thread->repeats[r].first + thread->repeats[r].length;
+        piece = 2 * (r + 1) - inside;
+    }
+    return piece;
 }
 
 static size_t edits_line_length(const struct plan *plan, size_t line)
@@ -213,15 +225,65 @@ const char *edit_describe(const struct plan *plan, const struct edit *edit, stru
     return describe_common(plan, edit, arena);
 }
 
+static void number_op(struct host_op *op, uint32_t line, size_t at)
+{
+    op->mark = (struct mark){line, (uint32_t)at + 1};
+    for (size_t k = 0; k < op->body_count; k++)
+        op->body[k].mark = op->mark;
+}
+
+/* Every operation has the place that it has where the thread is folded. */
+static void number_thread(struct host_thread *thread, uint32_t line)
+{
+    size_t i = 0, at = 0;
+    for (size_t r = 0; r < thread->repeat_count; r++) {
+        const struct repeat *repeat = &thread->repeats[r];
+        const size_t times = thread->folded ? 1 : (size_t)repeat->times;
+        while (i < repeat->first)
+            number_op(&thread->ops[i++], line, at++);
+        for (size_t k = 0; k < repeat->length * times; k++)
+            number_op(&thread->ops[i++], line, at + k % repeat->length);
+        at += repeat->length;
+    }
+    while (i < thread->op_count)
+        number_op(&thread->ops[i++], line, at++);
+}
+
+/* The first iteration of every repeat stays. */
+static void fold_thread(struct host_thread *thread)
+{
+    size_t kept = 0, skipped = 0, from = 0;
+    for (size_t r = 0; r < thread->repeat_count; r++) {
+        struct repeat *repeat = &thread->repeats[r];
+        const size_t end = repeat->first + repeat->length;
+        memmove(&thread->ops[kept], &thread->ops[from], (end - from) * sizeof *thread->ops);
+        kept += end - from;
+        from = repeat->first + repeat->length * (size_t)repeat->times;
+        repeat->first -= skipped;
+        skipped += from - end;
+        assert(kept == repeat->first + repeat->length);
+    }
+    memmove(&thread->ops[kept], &thread->ops[from],
+            (thread->op_count - from) * sizeof *thread->ops);
+    thread->op_count -= skipped;
+    thread->folded = true;
+}
+
+void edits_fold(struct plan *plan)
+{
+    for (size_t t = 0; t < plan->thread_count; t++)
+        fold_thread(&plan->threads[t]);
+}
+
+bool edit_is_of_machine(const struct edit *edit)
+{
+    return is_between(edit->kind, EDIT_SM_SLOTS, EDIT_EAGER) || edit->kind == EDIT_P2P_EAGER;
+}
+
 void edits_number(struct plan *plan)
 {
     for (size_t t = 0; t < plan->thread_count; t++)
-        for (size_t i = 0; i < plan->threads[t].op_count; i++) {
-            struct host_op *op = &plan->threads[t].ops[i];
-            op->mark = (struct mark){(uint32_t)t + 1, (uint32_t)i + 1};
-            for (size_t k = 0; k < op->body_count; k++)
-                op->body[k].mark = op->mark;
-        }
+        number_thread(&plan->threads[t], (uint32_t)t + 1);
     for (int rank = 0; plan->programs.ranks && rank < plan->ranks; rank++)
         for (size_t i = 0; i < plan->programs.ranks[rank].count; i++) {
             struct action *action = &plan->programs.ranks[rank].actions[i];

@@ -24,7 +24,8 @@
  *
  * Positions. The marks of host operations and actions in a plan that is searched are not places in
  * a file but in the plan: line - 1 is the thread (or rank), col - 1 the operation. edits_number
- * makes them so.
+ * makes them so. All iterations of a repeat have the place of its first, since the text has them once; an edit is of
+ * a plan whose threads are folded, in which these places are indices, and applies to every iteration.
  */
 #ifndef SWSIM_EDITS_H
 #define SWSIM_EDITS_H
@@ -72,6 +73,8 @@
     X(OP_STREAM)      /* thread a, operation b (to c) to stream `to`; -1: one of its own */        \
     X(OP_COMM)        /* collectives with the tag of thread a's operation b: own communicator */   \
     X(SYNC_BEFORE)    /* thread a: sync stream `to` before operation b */                          \
+    X(WAIT_EVENT)     /* thread a: before operation c its stream waits for record b */             \
+    X(SYNC_EVENT)     /* thread a: sync the event of record b before operation c */                \
     X(RECORD_STREAM)  /* thread a: record_stream of buffer c on stream `to` before b */            \
     X(SAME_CALL)      /* thread a, operation b becomes a copy of thread c's operation `to` */      \
     X(ADD_CALL)       /* thread a: what thread c's operation `to` waits for, before operation b */ \
@@ -112,6 +115,13 @@ const char *edit_key(enum edit_kind kind);
 
 /* Make the marks of host operations and actions their positions in the plan. */
 void edits_number(struct plan *plan);
+
+/* Leave one iteration of every repeat: what edits_list and edit_apply take. Without memory the arena of the plan has
+   failed. */
+void edits_fold(struct plan *plan);
+
+/* True if it changes what the plan takes for granted about machine and libraries, and not the program. */
+bool edit_is_of_machine(const struct edit *edit);
 
 /* The limit that ends the search for edits early; NULL: none. */
 struct edits_end {

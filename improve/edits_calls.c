@@ -293,7 +293,7 @@ bool apply_call(struct plan *plan, const struct edit *edit)
     if (!copy_call(plan, edit, &copy))
         return false;
     struct host_op *op = edit->kind == EDIT_ADD_CALL
-                             ? edits_insert_op(plan, edit->a, (size_t)edit->b, copy.kind)
+                             ? edits_insert_before(plan, edit->a, (size_t)edit->b, copy.kind)
                              : &plan->threads[edit->a].ops[edit->b];
     if (op)
         *op = copy;

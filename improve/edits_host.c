@@ -8,6 +8,7 @@
  */
 #include "edits_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { MOVE_REACH = 6, MOVE_EXTRA = 15 };
@@ -23,7 +24,20 @@ static bool is_like_op(const struct host_op *a, const struct host_op *b)
 {
     return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
            a->part_count == b->part_count &&
-           (a->kind != OP_LAUNCH || edits_same_name(a->name, b->name));
+           ((a->kind != OP_LAUNCH && a->kind != OP_COLLECTIVE) ||
+            edits_same_name(a->name, b->name));
+}
+
+static bool edits_host_repeats_alike(const struct host_thread *a, const struct host_thread *b)
+{
+    if (a->repeat_count != b->repeat_count)
+        return false;
+    for (size_t i = 0; i < a->repeat_count; i++)
+        if (a->repeats[i].first != b->repeats[i].first ||
+            a->repeats[i].length != b->repeats[i].length ||
+            a->repeats[i].times != b->repeats[i].times)
+            return false;
+    return true;
 }
 
 /* Do two threads of different ranks, or one and the same, do the same in the same order? Messages
@@ -32,7 +46,8 @@ static bool is_like(const struct host_thread *a, const struct host_thread *b)
 {
     if (a == b)
         return true;
-    if (a->rank == b->rank || a->op_count != b->op_count || strcmp(a->name, b->name) != 0)
+    if (a->rank == b->rank || a->op_count != b->op_count || strcmp(a->name, b->name) != 0 ||
+        !edits_host_repeats_alike(a, b))
         return false;
     for (size_t i = 0; i < a->op_count; i++)
         if (!is_like_op(&a->ops[i], &b->ops[i]))
@@ -93,7 +108,8 @@ static bool edits_host_is_far(const struct proposer *proposer, int t, size_t i)
     return nearest_twin(proposer, t, i) > NEAR_ENOUGH;
 }
 
-/* Propose `edit` of thread edit.a for all ranks alike where there are several, and for this one. */
+/* Propose `edit` of thread edit.a for all ranks alike where there are several, and for this one. Where an order is
+   missing, ranks that run one program stay alike. */
 static void propose_both(struct proposer *proposer, struct edit edit, size_t i, int extra,
                          int alone)
 {
@@ -102,6 +118,8 @@ static void propose_both(struct proposer *proposer, struct edit edit, size_t i, 
         propose(proposer, edit, nearest_twin(proposer, edit.a, i), extra);
         edit.everywhere = false;
         extra += alone;
+        if (!proposer->hang)
+            return;
     }
     propose(proposer, edit, proposer->near[edit.a][i], extra);
 }
@@ -153,6 +171,12 @@ static bool move_loses(const struct host_thread *thread, size_t from, size_t to)
     return false;
 }
 
+/* A sync of the whole device orders all that comes before it: what it was put there for is not known. */
+static bool edits_host_stays(const struct host_op *op)
+{
+    return op->kind == OP_SYNC && op->sync == SYNC_DEVICE;
+}
+
 /* A swap of neighbours is "the later one first"; farther away both directions count. Rank 0 is what
    others are made like. */
 static void propose_moves(struct proposer *proposer, int t)
@@ -161,36 +185,63 @@ static void propose_moves(struct proposer *proposer, int t)
     for (size_t i = 0; i < thread->op_count; i++)
         for (int by = -MOVE_REACH; by <= MOVE_REACH; by++) {
             int to = (int)i + by;
-            if (by == 0 || by == 1 || to < 0 || to >= (int)thread->op_count)
+            if (by == 0 || by == 1 || to < 0 || to >= (int)thread->op_count ||
+                edits_host_stays(&thread->ops[i]) ||
+                edits_piece(thread, i) != edits_piece(thread, (size_t)to))
                 continue;
             int places = by < 0 ? -by : by;
-            propose(proposer,
-                    (struct edit){.kind = EDIT_MOVE,
-                                  .a = t,
-                                  .b = (int)i,
-                                  .to = to,
-                                  .weakens = move_loses(thread, i, (size_t)to)},
-                    proposer->near[t][i], MOVE_EXTRA * (places - 1) + (thread->rank == 0));
+            propose_both(proposer,
+                         (struct edit){.kind = EDIT_MOVE,
+                                       .a = t,
+                                       .b = (int)i,
+                                       .to = to,
+                                       .weakens = move_loses(thread, i, (size_t)to)},
+                         i, MOVE_EXTRA * (places - 1) + (thread->rank == 0), 0);
         }
 }
 
 /* ---- synchronisation ------------------------------------------------------------------------- */
 
-/* An event behind one piece of work or an allocation, waited for by later work on another stream. The
-   nearer of the two in the program text is the likelier. */
+/* From operation i to the next time that the thread comes to operation k: in a repeat that may be in the next
+   iteration. FAR_AWAY: it does not. */
+static int edits_host_way(const struct host_thread *thread, size_t i, size_t k)
+{
+    if (k > i)
+        return (int)(k - i);
+    const size_t piece = edits_piece(thread, i);
+    if (piece % 2 == 0 || piece != edits_piece(thread, k))
+        return FAR_AWAY;
+    return (int)(thread->repeats[piece / 2].length - (i - k));
+}
+
+/* The edit that orders operation k of a thread behind its operation i, if there is one: work waits for an event, one
+   that is there if i is a record, or one that is put behind other work or an allocation; the CPU waits for a record. */
+static enum edit_kind edits_host_order_kind(const struct host_thread *thread, size_t i, size_t k)
+{
+    const struct host_op *first = &thread->ops[i], *second = &thread->ops[k];
+    const bool source = edits_host_is_work(first) || first->kind == OP_ALLOC;
+    if (first->kind == OP_RECORD && (op_is_cpu_work(second->kind) || gives_turn(second)))
+        return EDIT_SYNC_EVENT;
+    if (!edits_host_is_work(second) || first->stream == second->stream)
+        return EDIT_COUNT;
+    return first->kind == OP_RECORD ? EDIT_WAIT_EVENT : source ? EDIT_EVENT : EDIT_COUNT;
+}
+
+/* The nearer of the two in the program text is the likelier. */
 static void propose_events(struct proposer *proposer, int t)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
-        for (size_t k = i + 1; k < thread->op_count && k <= i + 3 * NEAR_ENOUGH; k++) {
-            const struct host_op *first = &thread->ops[i], *second = &thread->ops[k];
-            bool source = edits_host_is_work(first) || first->kind == OP_ALLOC;
-            if (!source || !edits_host_is_work(second) || first->stream == second->stream)
+        for (size_t k = 0; k < thread->op_count; k++) {
+            const int way = edits_host_way(thread, i, k);
+            const enum edit_kind kind = way <= 3 * NEAR_ENOUGH && way > 0
+                                            ? edits_host_order_kind(thread, i, k)
+                                            : EDIT_COUNT;
+            if (kind == EDIT_COUNT)
                 continue;
             int far = proposer->near[t][k];
-            propose_both(proposer,
-                         (struct edit){.kind = EDIT_EVENT, .a = t, .b = (int)i, .c = (int)k}, i,
-                         2 * (far < FAR_AWAY ? far : NEAR_ENOUGH) + (int)(k - i), 5);
+            propose_both(proposer, (struct edit){.kind = kind, .a = t, .b = (int)i, .c = (int)k}, i,
+                         2 * (far < FAR_AWAY ? far : NEAR_ENOUGH) + way, 5);
         }
 }
 
@@ -222,12 +273,32 @@ static void propose_signals(struct proposer *proposer, int t, int u)
         }
 }
 
+/* The first and the last push to the stream; false: there is none. */
+static bool edits_host_pushes(const struct host_thread *thread, int stream, size_t *first,
+                              size_t *last)
+{
+    *first = thread->op_count;
+    *last = 0;
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (op_pushes(thread->ops[i].kind) && thread->ops[i].stream == stream) {
+            *first = *first == thread->op_count ? i : *first;
+            *last = i;
+        }
+    return *first < thread->op_count;
+}
+
 static bool edits_host_pushes_to(const struct host_thread *thread, int stream)
 {
-    for (size_t i = 0; i < thread->op_count; i++)
-        if (op_pushes(thread->ops[i].kind) && thread->ops[i].stream == stream)
-            return true;
-    return false;
+    size_t first, last;
+    return edits_host_pushes(thread, stream, &first, &last);
+}
+
+/* A lock is given back as often as it is taken. */
+static bool edits_host_can_lock(const struct host_thread *thread, int stream)
+{
+    size_t first, last;
+    return edits_host_pushes(thread, stream, &first, &last) &&
+           edits_piece(thread, first) == edits_piece(thread, last);
 }
 
 static void propose_locks(struct proposer *proposer, int t, int u)
@@ -236,8 +307,8 @@ static void propose_locks(struct proposer *proposer, int t, int u)
     if (t >= u || plan->threads[t].rank != plan->threads[u].rank)
         return;
     for (int stream = 0; stream < (int)plan->streams.count; stream++)
-        if (edits_host_pushes_to(&plan->threads[t], stream) &&
-            edits_host_pushes_to(&plan->threads[u], stream))
+        if (edits_host_can_lock(&plan->threads[t], stream) &&
+            edits_host_can_lock(&plan->threads[u], stream))
             propose(proposer, (struct edit){.kind = EDIT_LOCK, .a = t, .b = stream, .to = u}, 0, 0);
 }
 
@@ -326,7 +397,7 @@ static void propose_joins(struct proposer *proposer, int t)
     for (size_t i = 0; i + 1 < thread->op_count; i++) {
         const struct host_op *first = &thread->ops[i], *second = first + 1;
         if (first->kind == OP_GROUP && second->kind == OP_GROUP && first->comm == second->comm &&
-            first->stream == second->stream)
+            first->stream == second->stream && edits_piece(thread, i) == edits_piece(thread, i + 1))
             propose_both(proposer,
                          (struct edit){.kind = EDIT_JOIN, .a = t, .b = (int)i, .c = (int)i + 1}, i,
                          has_twins(proposer, t) ? 0 : 18, 18);
@@ -357,9 +428,10 @@ static void propose_before_free(struct proposer *proposer, int t, size_t i)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     int buffer = thread->ops[i].object;
-    for (size_t k = 0; k < i; k++) {
+    for (size_t k = 0; k < thread->op_count; k++) {
         const struct host_op *user = &thread->ops[k];
-        if (user->stream < 0 || !op_pushes(user->kind) || !uses(user, buffer))
+        if (user->stream < 0 || !op_pushes(user->kind) || !uses(user, buffer) ||
+            edits_host_way(thread, k, i) == FAR_AWAY)
             continue;
         struct edit edit = {.a = t, .b = (int)i, .c = buffer, .to = user->stream};
         edit.kind = EDIT_RECORD_STREAM;
@@ -377,17 +449,22 @@ static bool edits_host_shares_buffer(const struct host_op *user, const struct in
     return false;
 }
 
-/* The CPU work at (t, i) accesses what work of a stream does: wait for the stream, once for each. */
+/* The CPU work at (t, i) accesses what work of a stream does: wait for the stream, once for each. What other threads
+   do behind (t, i), which lets them go on, is to come after the suspects of its own. */
 static void propose_before_access(struct proposer *proposer, int t, size_t i)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     const struct host_op *own = &thread->ops[i];
+    const bool gives = gives_turn(own);
     int last = -1;
-    for (size_t k = i; k-- > 0;) {
+    for (size_t n = 1; n < thread->op_count; n++) { /* backwards from i, and on from the end */
+        const size_t k = (i + thread->op_count - n) % thread->op_count;
         const struct host_op *user = &thread->ops[k];
         if (user->stream < 0 || user->stream == last || !op_pushes(user->kind) ||
-            !(edits_host_shares_buffer(user, &own->reads) ||
-              edits_host_shares_buffer(user, &own->writes)))
+            edits_host_way(thread, k, i) == FAR_AWAY ||
+            !(gives ? proposer->near[t][k] == 0 && edits_host_is_work(user)
+                    : edits_host_shares_buffer(user, &own->reads) ||
+                          edits_host_shares_buffer(user, &own->writes)))
             continue;
         last = user->stream;
         propose_both(
@@ -406,7 +483,8 @@ static void propose_others(struct proposer *proposer, int t)
         int near = proposer->near[t][i];
         if (op->kind == OP_FREE)
             propose_before_free(proposer, t, i);
-        if (op_is_cpu_work(op->kind) && !edits_host_is_far(proposer, t, i))
+        if ((op_is_cpu_work(op->kind) || (gives_turn(op) && !proposer->hang)) &&
+            !edits_host_is_far(proposer, t, i))
             propose_before_access(proposer, t, i);
         for (int more = 1; op->kind == OP_PUT && more <= 2; more++)
             propose(proposer,
@@ -423,8 +501,6 @@ static void propose_others(struct proposer *proposer, int t)
 
 void propose_host(struct proposer *proposer)
 {
-    if (plan_repeats(proposer->plan)) /* an edit would be of one iteration */
-        return;
     if (!find_alike(proposer))
         return;
     int count = (int)proposer->plan->thread_count;
@@ -446,9 +522,23 @@ void propose_host(struct proposer *proposer)
 
 /* ---- edits, made and described --------------------------------------------------------------- */
 
-struct host_op *edits_insert_op(struct plan *plan, int t, size_t at, enum op_kind kind)
+/* The repeats when an operation is put to `at`, beside operation `beside`. */
+static void edits_host_widen(struct host_thread *thread, size_t at, size_t beside)
+{
+    for (size_t r = 0; r < thread->repeat_count; r++) {
+        struct repeat *repeat = &thread->repeats[r];
+        if (beside >= repeat->first && beside < repeat->first + repeat->length)
+            repeat->length++;
+        else if (repeat->first >= at)
+            repeat->first++;
+    }
+}
+
+static struct host_op *edits_host_insert(struct plan *plan, int t, size_t at, size_t beside,
+                                         enum op_kind kind)
 {
     struct host_thread *thread = &plan->threads[t];
+    assert(thread->folded && at <= thread->op_count);
     struct host_op *ops = ARENA_ARRAY(&plan->arena, thread->op_count + 1, struct host_op);
     if (!ops)
         return NULL;
@@ -459,12 +549,40 @@ struct host_op *edits_insert_op(struct plan *plan, int t, size_t at, enum op_kin
     ops[at] = (struct host_op){.kind = kind, .stream = -1, .object = -1, .comm = -1};
     ops[at].work.comm = ops[at].work.peer = ops[at].work.root = -1;
     thread->ops = ops;
+    edits_host_widen(thread, at, beside);
     thread->op_count++;
     return &ops[at];
 }
 
+struct host_op *edits_insert_before(struct plan *plan, int t, size_t at, enum op_kind kind)
+{
+    return edits_host_insert(plan, t, at, at, kind);
+}
+
+struct host_op *edits_insert_behind(struct plan *plan, int t, size_t at, enum op_kind kind)
+{
+    return edits_host_insert(plan, t, at + 1, at, kind);
+}
+
+/* A repeat without operations goes. */
+static void edits_host_narrow(struct host_thread *thread, size_t at)
+{
+    size_t kept = 0;
+    for (size_t r = 0; r < thread->repeat_count; r++) {
+        struct repeat repeat = thread->repeats[r];
+        if (at >= repeat.first && at < repeat.first + repeat.length)
+            repeat.length--;
+        else if (repeat.first > at)
+            repeat.first--;
+        if (repeat.length > 0)
+            thread->repeats[kept++] = repeat;
+    }
+    thread->repeat_count = kept;
+}
+
 static void remove_op(struct host_thread *thread, size_t at)
 {
+    edits_host_narrow(thread, at);
     memmove(&thread->ops[at], &thread->ops[at + 1],
             (thread->op_count - at - 1) * sizeof *thread->ops);
     thread->op_count--;
@@ -485,12 +603,12 @@ static const char *stem_of(const struct plan *plan, const struct host_op *op)
 static bool insert_event(struct plan *plan, int t, size_t first, size_t second, int event)
 {
     int from = plan->threads[t].ops[first].stream, to = plan->threads[t].ops[second].stream;
-    struct host_op *wait = edits_insert_op(plan, t, second, OP_WAIT);
+    struct host_op *wait = edits_insert_before(plan, t, second, OP_WAIT);
     if (!wait)
         return false;
     wait->object = event;
     wait->stream = to;
-    struct host_op *record = edits_insert_op(plan, t, first + 1, OP_RECORD);
+    struct host_op *record = edits_insert_behind(plan, t, first + (second < first), OP_RECORD);
     if (!record)
         return false;
     record->object = event;
@@ -528,11 +646,12 @@ static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edi
                                       stem_of(plan, &thread->ops[edit->b]));
     const char *name = wanted ? fresh_name(plan, &plan->flags, wanted) : NULL;
     int flag = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
-    struct host_op *await = flag >= 0 ? edits_insert_op(plan, u, (size_t)edit->c, OP_AWAIT) : NULL;
+    struct host_op *await =
+        flag >= 0 ? edits_insert_before(plan, u, (size_t)edit->c, OP_AWAIT) : NULL;
     if (!await)
         return false;
     await->object = flag;
-    struct host_op *signal = edits_insert_op(plan, t, (size_t)edit->b + 1, OP_SIGNAL);
+    struct host_op *signal = edits_insert_behind(plan, t, (size_t)edit->b, OP_SIGNAL);
     if (!signal)
         return false;
     signal->object = flag;
@@ -542,18 +661,14 @@ static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edi
 /* From the first push to the stream to the last. */
 static bool edits_host_wrap(struct plan *plan, int t, int stream, int lock)
 {
-    const struct host_thread *thread = &plan->threads[t];
-    size_t first = thread->op_count, last = 0;
-    for (size_t i = 0; i < thread->op_count; i++)
-        if (op_pushes(thread->ops[i].kind) && thread->ops[i].stream == stream) {
-            first = first == thread->op_count ? i : first;
-            last = i;
-        }
-    struct host_op *unlock = edits_insert_op(plan, t, last + 1, OP_UNLOCK);
+    size_t first, last = 0;
+    if (!edits_host_pushes(&plan->threads[t], stream, &first, &last))
+        return true;
+    struct host_op *unlock = edits_insert_behind(plan, t, last, OP_UNLOCK);
     if (!unlock)
         return false;
     unlock->object = lock;
-    struct host_op *take = edits_insert_op(plan, t, first, OP_LOCK);
+    struct host_op *take = edits_insert_before(plan, t, first, OP_LOCK);
     if (!take)
         return false;
     take->object = lock;
@@ -635,7 +750,7 @@ static bool apply_before_free(struct plan *plan, int t, const struct edit *edit)
 {
     bool sync = edit->kind == EDIT_SYNC_BEFORE;
     struct host_op *op =
-        edits_insert_op(plan, t, (size_t)edit->b, sync ? OP_SYNC : OP_RECORD_STREAM);
+        edits_insert_before(plan, t, (size_t)edit->b, sync ? OP_SYNC : OP_RECORD_STREAM);
     if (!op)
         return false;
     op->stream = edit->to;
@@ -643,6 +758,21 @@ static bool apply_before_free(struct plan *plan, int t, const struct edit *edit)
         op->sync = SYNC_STREAM;
     else
         op->object = edit->c;
+    return true;
+}
+
+/* Of the event that record b has. */
+static bool apply_event_wait(struct plan *plan, int t, const struct edit *edit)
+{
+    const struct host_thread *thread = &plan->threads[t];
+    const int event = thread->ops[edit->b].object, stream = thread->ops[edit->c].stream;
+    const bool sync = edit->kind == EDIT_SYNC_EVENT;
+    struct host_op *op = edits_insert_before(plan, t, (size_t)edit->c, sync ? OP_SYNC : OP_WAIT);
+    if (!op)
+        return false;
+    op->object = event;
+    op->sync = SYNC_EVENT;
+    op->stream = sync ? -1 : stream;
     return true;
 }
 
@@ -659,6 +789,8 @@ static bool apply_here(struct plan *plan, int t, const struct edit *edit, int to
     case EDIT_ADD_CALL: return apply_call(plan, edit);
     case EDIT_SYNC_BEFORE:
     case EDIT_RECORD_STREAM: return apply_before_free(plan, t, edit);
+    case EDIT_WAIT_EVENT:
+    case EDIT_SYNC_EVENT: return apply_event_wait(plan, t, edit);
     default: remove_op(&plan->threads[t], (size_t)edit->b); return true;
     }
 }
@@ -812,6 +944,20 @@ static const char *describe_two(const struct plan *plan, const struct edit *edit
         plan->streams.items[plan->threads[edit->a].ops[edit->c].stream]);
 }
 
+static const char *describe_event_wait(const struct plan *plan, const struct edit *edit,
+                                       const char *place, struct arena *arena)
+{
+    const struct host_thread *thread = &plan->threads[edit->a];
+    const char *event = plan->events.items[thread->ops[edit->b].object];
+    const char *behind = edits_label(plan, edit->a, edit->c, arena);
+    if (!behind)
+        return NULL;
+    if (edit->kind == EDIT_SYNC_EVENT)
+        return arena_printf(arena, "%s: sync event %s before %s", place, event, behind);
+    return arena_printf(arena, "%s: %s waits for event %s, which is there: a wait on %s", place,
+                        behind, event, plan->streams.items[thread->ops[edit->c].stream]);
+}
+
 const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena)
 {
     if (edit->kind == EDIT_QUEUE_CAPACITY)
@@ -839,6 +985,8 @@ const char *describe_host(const struct plan *plan, const struct edit *edit, stru
     case EDIT_SYNC_BEFORE:
         return arena_printf(arena, "%s: sync stream %s before %s", place,
                             plan->streams.items[edit->to], what);
+    case EDIT_WAIT_EVENT:
+    case EDIT_SYNC_EVENT: return describe_event_wait(plan, edit, place, arena);
     case EDIT_RECORD_STREAM:
         return arena_printf(arena, "%s: record_stream of %s on %s before %s", place,
                             plan->buffers[edit->c].name, plan->streams.items[edit->to], what);

@@ -74,8 +74,13 @@ static inline bool edits_communicates(const struct task *task)
            task->work.kind == WORK_RECV;
 }
 
-/* Room for one operation at `at`, which is empty; NULL without memory. */
-struct host_op *edits_insert_op(struct plan *plan, int t, size_t at, enum op_kind kind);
+/* Room for one operation before operation `at`, in the same repeat, or behind it; `at` may be the end of the thread.
+   NULL without memory. */
+struct host_op *edits_insert_before(struct plan *plan, int t, size_t at, enum op_kind kind);
+struct host_op *edits_insert_behind(struct plan *plan, int t, size_t at, enum op_kind kind);
+
+/* The number of the piece of a folded thread that has operation `at`: odd in a repeat. */
+size_t edits_piece(const struct host_thread *thread, size_t at);
 bool apply_call(struct plan *plan, const struct edit *edit);
 
 /* "collective grads", "send x0 + recv x1", "record e"; of several alike in the thread, which. NULL: no memory. */

@@ -25,6 +25,7 @@ struct partial {
     const char *text;
     const char *change; /* the edits so far, in words; NULL: none */
     int edits, cost;    /* their number, and their total cost */
+    bool of_machine;    /* True if one of them is of the machine. */
     struct suspects suspects;
 };
 
@@ -285,6 +286,7 @@ static enum status keep_result(struct repair_search *search, const struct partia
     out->edits = partial->edits + 1;
     out->change = change;
     out->weakens = edit->weakens;
+    out->of_machine = partial->of_machine || edit_is_of_machine(edit);
     memcpy(out->proves, judgement->proves, sizeof out->proves);
     search->partly = !judgement->all;
     enum status status = repair_set_text(search, text, judgement->proves);
@@ -321,8 +323,14 @@ static void keep_partial(struct repair_search *search, const struct partial *par
         judgement->suspects.fingerprint == partial->suspects.fingerprint)
         return;
     int cost = partial->cost + edit->cost - (helps_somewhere(judgement) ? MENDED_ONE_DRIVER : 0);
-    insert_partial(&search->next,
-                   &(struct partial){text, change, partial->edits + 1, cost, judgement->suspects});
+    insert_partial(&search->next, &(struct partial){
+                                      .text = text,
+                                      .change = change,
+                                      .edits = partial->edits + 1,
+                                      .cost = cost,
+                                      .of_machine = partial->of_machine || edit_is_of_machine(edit),
+                                      .suspects = judgement->suspects,
+                                  });
 }
 
 /* ---- trying ---------------------------------------------------------------------------------- */
@@ -337,6 +345,7 @@ static enum status make_candidate(struct repair_search *search, const struct par
     enum status status = parse_text(partial->text, &plan, diag);
     if (status != STATUS_OK)
         return status;
+    edits_fold(&plan);
     *change = edit_describe(&plan, edit, arena);
     if (*change && partial->change)
         *change = arena_printf(arena, "%s; and %s", partial->change, *change);
@@ -409,6 +418,7 @@ static enum status try_edits(struct repair_search *search, const struct partial 
     enum status status = parse_text(partial->text, &plan, search->diag);
     if (status != STATUS_OK)
         return status;
+    edits_fold(&plan);
     const struct edits_end end = {repair_is_over, search};
     status = edits_list(&plan, &partial->suspects, &end, &search->out->arena, &edits, search->diag);
     uint64_t before = search->out->candidates;

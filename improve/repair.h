@@ -52,9 +52,10 @@ struct repair_options {
 struct repair {
     struct arena arena;
     bool found;
-    const char *change;              /* in words; two edits are joined by "; and " */
-    int edits;                       /* 1 or 2 */
-    bool weakens;                    /* an order or an operation of the plan is given up */
+    const char *change; /* in words; two edits are joined by "; and " */
+    int edits;          /* 1 or 2 */
+    bool weakens;       /* an order or an operation of the plan is given up */
+    bool of_machine;    /* True if an edit is of the machine or of a library, not of the program. */
     bool proves[REPAIR_MAX_DRIVERS]; /* under which of the drivers the candidate is proved */
     const char *diff; /* hunks of the author's text if `edited`, else of the canonical one */
     const char *

@@ -2,6 +2,7 @@
 /* coverage.c - see coverage.h. */
 #include "coverage.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -70,14 +71,18 @@ static bool op_declares(const struct host_op *op)
 }
 
 /* Device work and computations have accesses; other host operations may say so. The launch of a graph accesses what
-   the graph's operations do. */
+   the graph's operations do, a kernel with steps what its steps do. */
+static bool op_is_counted(const struct host_op *op)
+{
+    return op_declares(op) || op->kind == OP_COMPUTE ||
+           (op_is_device_work(op->kind) && !op->is_graph && op->body_count == 0);
+}
+
 static void coverage_count_ops(const struct host_op *ops, size_t count, struct coverage *out)
 {
     for (size_t i = 0; i < count; i++) {
-        bool declares = op_declares(&ops[i]);
-        out->all += declares || (op_is_device_work(ops[i].kind) && !ops[i].is_graph) ||
-                    ops[i].kind == OP_COMPUTE;
-        out->declared += declares;
+        out->all += op_is_counted(&ops[i]);
+        out->declared += op_declares(&ops[i]);
         coverage_count_ops(ops[i].body, ops[i].body_count, out);
     }
 }
@@ -156,6 +161,70 @@ void coverage_warn(const struct plan *plan, struct diag *diag)
     for (size_t i = 0; i < plan->unrecorded_count; i++)
         diag_warn(diag, "%s: this covers all but %s", plan->name,
                   coverage_unrecorded(&plan->unrecorded[i], text));
+}
+
+/* ---- what declares nothing ------------------------------------------------------------------- */
+
+enum { TOLD_MOST = 8 };
+
+/* `told` counts them all. */
+static void coverage_tell_one(const struct plan *plan, struct mark mark, const char *kind,
+                              const char *name, int64_t *told, struct diag *diag)
+{
+    if ((*told)++ < TOLD_MOST)
+        diag_note(diag, "%s:%u: %s%s%s declares neither reads nor writes", plan->file, mark.line,
+                  kind, name ? " " : "", name ? name : "");
+}
+
+/* All iterations of a repeat stand at one place. */
+static void coverage_tell_ops(const struct plan *plan, const struct host_op *ops, size_t count,
+                              int64_t *told, struct diag *diag)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct host_op *op = &ops[i];
+        const char *name = op->name ? op->name : op->part_count > 0 ? op->parts[0].tag : NULL;
+        if (op_is_counted(op) && !op_declares(op))
+            coverage_tell_one(plan, op->mark, op_key(op->kind), name, told, diag);
+        coverage_tell_ops(plan, op->body, op->body_count, told, diag);
+    }
+}
+
+/* The first iteration of a repeat says it for all. */
+static void coverage_tell_thread(const struct plan *plan, const struct host_thread *thread,
+                                 int64_t *told, struct diag *diag)
+{
+    size_t at = 0;
+    for (size_t r = 0; r < thread->repeat_count; r++) {
+        const struct repeat *repeat = &thread->repeats[r];
+        const size_t end = repeat->first + repeat->length;
+        coverage_tell_ops(plan, &thread->ops[at], end - at, told, diag);
+        at = repeat->first + repeat->length * (size_t)repeat->times;
+    }
+    coverage_tell_ops(plan, &thread->ops[at], thread->op_count - at, told, diag);
+}
+
+enum status coverage_tell_undeclared(const struct plan *plan, const struct coverage *coverage,
+                                     struct diag *diag)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    int64_t told = 0;
+    if (coverage->declared == coverage->all)
+        return STATUS_OK;
+    for (size_t t = 0; t < pipeline->task_count; t++)
+        if (!task_declares(plan, t) && has_device_part(&pipeline->tasks[t]))
+            coverage_tell_one(plan, pipeline->tasks[t].mark, "task", pipeline->tasks[t].name, &told,
+                              diag);
+    for (size_t i = 0; i < plan->thread_count; i++)
+        coverage_tell_thread(plan, &plan->threads[i], &told, diag);
+    for (size_t i = 0; i < plan->graph_count; i++)
+        coverage_tell_ops(plan, plan->graphs[i].ops, plan->graphs[i].op_count, &told, diag);
+    if (told > TOLD_MOST)
+        diag_note(diag, "%s: and %" PRId64 " more", plan->file, told - TOLD_MOST);
+    diag_note(diag,
+              "%s: %" PRId64 " of %" PRId64 " %s declare what they access, all were asked for: add "
+              "reads and writes",
+              plan->file, coverage->declared, coverage->all, coverage->unit);
+    return STATUS_VIOLATED;
 }
 
 bool coverage_is_nothing(const struct coverage *coverage)

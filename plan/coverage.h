@@ -34,6 +34,11 @@ bool coverage_is_nothing(const struct coverage *coverage);
 /* Does some of it, and some not? */
 bool coverage_is_partial(const struct coverage *coverage);
 
+/* The work that declares no access, each in diag as a note with its place in the file, the first few of them.
+   STATUS_VIOLATED where there is any. */
+enum status coverage_tell_undeclared(const struct plan *plan, const struct coverage *coverage,
+                                     struct diag *diag);
+
 /* The key "coverage"; `not_asked`: bits of the properties that were not asked for. */
 void coverage_write(const struct coverage *coverage, unsigned not_asked, struct json *json);
 

@@ -143,6 +143,7 @@ struct repeat {
 /* Its operations with those of every iteration of its repeats. */
 struct host_thread {
     int rank;
+    bool folded;      /* True if the operations of a repeat stand once: edits.h. */
     const char *name; /* without the "r0." */
     struct mark mark;
     struct host_op *ops;

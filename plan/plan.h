@@ -112,6 +112,7 @@ struct expectation {
     enum outcome
         outcome[PROPERTY_COUNT];        /* for `race: order`: OUTCOME_SOME, any violation matches */
     bool any_violation[PROPERTY_COUNT]; /* named without always/some: either matches */
+    bool covers_all; /* True if `coverage: all`: all work declares what it accesses. */
     struct mark mark;
 };
 

@@ -381,6 +381,15 @@ static void parse_verdict(struct parser *parser, struct expectation *expect, int
                                              : "proved, some, always or violated");
 }
 
+/* covers := all */
+static void parse_covers(struct parser *parser, struct expectation *expect,
+                         const struct node *value)
+{
+    expect->covers_all = value->kind == NODE_SCALAR && strcmp(value->text, "all") == 0;
+    if (!expect->covers_all)
+        parse_mismatch(parser, value, "all");
+}
+
 static void parse_verdicts(struct parser *parser, struct expectation *expect,
                            const struct node *value)
 {
@@ -391,6 +400,10 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
     READ_MAP (parser, value, key, verdict) {
         struct nearest nearest = {.found = key->text};
         int property = 0;
+        if (strcmp(key->text, "coverage") == 0) {
+            parse_covers(parser, expect, verdict);
+            continue;
+        }
         while (property < PROPERTY_COUNT &&
                strcmp(key->text, property_key((enum property)property)) != 0)
             nearest_try(&nearest, property_key((enum property)property++));
@@ -399,7 +412,7 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
         else
             parse_error(parser, key->mark,
                         "found unknown property \"%s\", expected message, deadlock, mismatch, "
-                        "race, lifetime, value, serial, slot, bound, drain or faults%s",
+                        "race, lifetime, value, serial, slot, bound, drain, faults or coverage%s",
                         key->text, nearest_hint(&nearest, '"', &parser->scratch));
     }
 }
@@ -438,12 +451,16 @@ static void put_verdicts(struct printer *printer, const struct expectation *expe
         put_word(printer, property_key((enum property)p));
         put_word(printer, expect->any_violation[p] ? violated : outcome_key(expect->outcome[p]));
     }
+    if (expect->covers_all) {
+        put_word(printer, "coverage");
+        put_word(printer, "all");
+    }
     close_map(printer);
 }
 
 static bool same_verdicts(const struct expectation *a, const struct expectation *b)
 {
-    if (a->given != b->given)
+    if (a->given != b->given || a->covers_all != b->covers_all)
         return false;
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (a->named[p] != b->named[p] || a->outcome[p] != b->outcome[p] ||
@@ -499,6 +516,12 @@ static void schema_verdicts(struct json *json, bool drivers)
         json_end_array(json);
         json_end_object(json);
     }
+    json_begin_object_at(json, "coverage");
+    json_put_string(json, "description", "All work declares what it accesses.");
+    json_begin_array_at(json, "enum");
+    json_string(json, "all");
+    json_end_array(json);
+    json_end_object(json);
     static const char *const keys[] = {"clock", "dataflow"};
     for (size_t i = 0; drivers && i < FIELD_COUNT(keys); i++) {
         json_begin_object_at(json, keys[i]);

@@ -1175,7 +1175,7 @@ static void print_thread(struct printer *printer, const struct host_thread *thre
         }
         const struct repeat *repeat = &thread->repeats[next++];
         print_repeat(printer, thread, repeat);
-        k += repeat->length * (size_t)repeat->times - 1;
+        k += repeat->length * (size_t)(thread->folded ? 1 : repeat->times) - 1;
     }
     close_list(printer);
 }

@@ -75,6 +75,7 @@ static void check_edit(const char *text, const struct edit *edit, struct op_stat
     if (!parse(text, &plan))
         return;
     edits_number(&plan);
+    edits_fold(&plan);
     diag_init(&diag);
     arena_init(&arena, 0);
     op_stats->seen[edit->kind]++;
@@ -138,6 +139,7 @@ static void check_edits_of(const char *source, struct op_stats *op_stats)
         return;
     }
     edits_number(&plan);
+    edits_fold(&plan);
     static const enum property properties[] = {PROPERTY_DEADLOCK, PROPERTY_LIFETIME,
                                                PROPERTY_FAULTS, PROPERTY_VALUE};
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
@@ -181,6 +183,7 @@ static void test_early_end(const char *source)
     if (!parse(source, &plan))
         abort();
     edits_number(&plan);
+    edits_fold(&plan);
     int calls = 2, *const left = &calls;
     const struct edits_end end = {is_over, &left};
     if (!suspect_all(&plan, PROPERTY_DEADLOCK, &arena, &suspects) ||
@@ -248,6 +251,16 @@ static const char twins_text[] =
     "    - {group: [{recv: u, peer: 0}], comm: x, stream: t}\n"
     "  r1.b:\n    - {collective: d, comm: y, stream: t}\n";
 
+/* A loop whose work reads what the next iteration writes. */
+static const char loop_text[] = "swplan: 1\nname: l\nthreads:\n  r0.a:\n"
+                                "    - {launch: i, stream: s, writes: [z]}\n"
+                                "    - repeat: 3\n      body:\n"
+                                "        - {compute: f, writes: [p]}\n"
+                                "        - {launch: u, stream: s, reads: [p], writes: [x]}\n"
+                                "        - {record: e, stream: s}\n"
+                                "        - {launch: v, stream: t, reads: [x]}\n"
+                                "    - {launch: w, stream: t, reads: [z]}\n";
+
 static const char programs_text[] =
     "swplan: 1\nname: r\np2p: {eager_messages: 1}\nprograms:\n"
     "  - 0F0 0SEND_F0 0RECV_B0 0B0\n  - 1RECV_F0 1F0 1B0 1SEND_B0\n";
@@ -270,6 +283,7 @@ static void test_kinds(void)
     check_edits_of(pipeline_text, &op_stats);
     check_edits_of(host_text, &op_stats);
     check_edits_of(twins_text, &op_stats);
+    check_edits_of(loop_text, &op_stats);
     check_edits_of(programs_text, &op_stats);
     check_edits_of(unpaired_text, &op_stats);
     check_edits_of(missing_text, &op_stats);

@@ -14,10 +14,10 @@ silent()
     ! grep -q -- "$text" "$dir/out" || { cat "$dir/out"; echo "not expected: $text"; return 1; }
 }
 
-# fixed PLAN TEXT: the fix has the text, and what --fix writes is proved and expects so.
+# fixed PLAN TEXT [TITLE]: the fix has the text, and what --fix writes is proved and expects so.
 fixed()
 {
-    check "$1: $2" says "Fix (proved.*): .*$2" "$SWSIM" verify --fix="$dir/fixed.yaml" "$plans/$1.yaml"
+    check "$1: $2" says "^  ${3:-Fix} (proved.*): .*$2" "$SWSIM" verify --fix="$dir/fixed.yaml" "$plans/$1.yaml"
     check "$1: the repaired plan is proved" exits 0 "$SWSIM" verify --no-fix "$dir/fixed.yaml"
     check "$1: as it expects" exits 0 "$SWSIM" verify --expect "$dir/fixed.yaml"
 }
@@ -48,7 +48,8 @@ fixed bugs/deepspeed_bucket_overwrite_broken \
     "thread backward: launch refill_bucket waits for launch reduce_bucket: an event"
 fixed bugs/lmcache_gil_callback_broken "thread main: lock driver before lock gil"
 fixed bugs/megatron_event_on_wrong_stream_broken "record reloaded on stream h2d instead of d2h"
-fixed bugs/nccl_one_slot_opposite_order_broken "sm_slots: 2 instead of 1"
+fixed bugs/nccl_one_slot_opposite_order_broken "sm_slots: 2 instead of 1" "No fix of the program found; with another machine"
+check "in JSON" says '"of_machine":true' "$SWSIM" verify --json "$plans/bugs/nccl_one_slot_opposite_order_broken.yaml"
 fixed bugs/nccl_one_slot_same_order_broken "on every rank, thread train: collective activations waits"
 fixed bugs/nccl_opposite_order_broken "rank 1 thread train: collective grads before"
 fixed bugs/nccl_send_send_broken "on every rank, thread train: one group of send x0 and recv x1"
@@ -68,6 +69,110 @@ intra_iter_deps: [[Read, Copy]]
 PLAN
 check "a task's CPU work waits for its stream" says "Fix (proved under both drivers): host_sync of Read: stream" \
     "$SWSIM" verify "$dir/read.yaml"
+
+# loop NAME TEXT: the fix of a plan with a repeat (from standard input), proved and applied.
+loop()
+{
+    cat >"$dir/loop.yaml"
+    check "$1" says "^  Fix (proved): .*$2" "$SWSIM" verify --fix="$dir/fixed.yaml" "$dir/loop.yaml"
+    check "$1: still a repeat" grep -q 'repeat: 3' "$dir/fixed.yaml"
+    check "$1: the repaired plan is proved" says ' proved     every interleaving of 3 iterations' "$SWSIM" verify --no-fix "$dir/fixed.yaml"
+}
+
+loop "the host refills what the last iteration still reads" "sync stream s before compute fill" <<'PLAN'
+swplan: 1
+threads:
+  r0.w:
+    - repeat: 3
+      body:
+        - {compute: fill, writes: [pin]}
+        - {launch: upload, stream: s, reads: [pin], writes: [x]}
+PLAN
+loop "the same with an event that is there" "sync event uploaded before compute fill" <<'PLAN'
+swplan: 1
+threads:
+  r0.w:
+    - repeat: 3
+      body:
+        - {compute: fill, writes: [pin]}
+        - {launch: upload, stream: s, reads: [pin], writes: [x]}
+        - {record: uploaded, stream: s}
+        - {launch: other, stream: s, reads: [x]}
+PLAN
+loop "a stream writes what another still reads" "launch fill waits for launch use: an event" <<'PLAN'
+swplan: 1
+threads:
+  r0.w:
+    - repeat: 3
+      body:
+        - {launch: fill, stream: a, writes: [buf]}
+        - {record: filled, stream: a}
+        - {wait: filled, stream: b}
+        - {launch: use, stream: b, reads: [buf], writes: [x]}
+PLAN
+loop "the same with an event that is there" "launch fill waits for event used, which is there" <<'PLAN'
+swplan: 1
+threads:
+  r0.w:
+    - repeat: 3
+      body:
+        - {launch: fill, stream: a, writes: [buf]}
+        - {record: filled, stream: a}
+        - {wait: filled, stream: b}
+        - {launch: use, stream: b, reads: [buf], writes: [x]}
+        - {record: used, stream: b}
+PLAN
+loop "two sends meet" "on every rank, thread main: one group of send a and recv b" <<'PLAN'
+swplan: 1
+comms: {pair: [0, 1]}
+threads:
+  r0.main:
+    - repeat: 3
+      body:
+        - {group: [{send: a, peer: 1}], comm: pair, stream: s}
+        - {group: [{recv: b, peer: 1}], comm: pair, stream: s}
+  r1.main:
+    - repeat: 3
+      body:
+        - {group: [{send: b, peer: 0}], comm: pair, stream: s}
+        - {group: [{recv: a, peer: 0}], comm: pair, stream: s}
+PLAN
+loop "two collectives in another order" "rank 1 thread main: collective b .*before" <<'PLAN'
+swplan: 1
+comms: {world: [0, 1]}
+threads:
+  r0.main:
+    - {launch: setup, stream: s}
+    - repeat: 3
+      body:
+        - {collective: a, comm: world, stream: s, op: all_gather}
+        - {launch: k, stream: s}
+        - {collective: b, comm: world, stream: s}
+    - {launch: teardown, stream: s}
+  r1.main:
+    - {launch: setup, stream: s}
+    - repeat: 3
+      body:
+        - {collective: b, comm: world, stream: s}
+        - {launch: k, stream: s}
+        - {collective: a, comm: world, stream: s, op: all_gather}
+    - {launch: teardown, stream: s}
+PLAN
+
+cat >"$dir/device.yaml" <<'PLAN'
+swplan: 1
+inputs: [block]
+threads:
+  r0.main:
+    - {copy: d2h, name: save, stream: copies, reads: [block], writes: [saved]}
+    - {signal: free_to_write}
+    - {sync: device}
+  r1.main:
+    - {await: free_to_write}
+    - {launch: put, stream: s, writes: [r0.block]}
+PLAN
+check "a sync of the device stays in its place" says "Fix (proved): rank 0 thread main: sync stream copies before signal" \
+    "$SWSIM" verify "$dir/device.yaml"
 
 check "an order that is given up is said to be a loss" says "This gives up something the plan had" \
     "$SWSIM" verify "$plans/bugs/megatron_barrier_before_recv_broken.yaml"

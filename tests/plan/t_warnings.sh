@@ -208,7 +208,29 @@ check "nothing declared" prints 0 'proved but for race: nothing declared  any nu
 check "is no race that was asked for" prints 0 '  proved     any' "$SWSIM" verify --property=deadlock "$dir/none.yaml"
 check "in JSON" prints 0 '"verdict":"proved","but_for":\["race: nothing declared"\]' "$SWSIM" verify --json "$dir/none.yaml"
 check "the coverage in JSON" said '"coverage":{"unit":"tasks","all":2,"with_accesses":0,"buffers":0,"not_asked":\['
-check "partly declared" prints 0 'proved     any number of iterations, any number of ranks, accesses of 2 of 3 tasks' "$SWSIM" verify "$dir/part.yaml"
+check "partly declared" prints 0 'proved but for race: 2 of 3 tasks declare accesses  any number of iterations, any number of ranks' "$SWSIM" verify "$dir/part.yaml"
+check "in yellow" prints 0 '33mproved but for race: 2 of 3 tasks' "$SWSIM" verify --color=always "$dir/part.yaml"
+check "in JSON" prints 0 '"but_for":\["race: 2 of 3 tasks declare accesses"\]' "$SWSIM" verify --json "$dir/part.yaml"
+check "--require=accesses: partly declared" complains 1 'part.yaml:2: task G declares neither reads nor writes' "$SWSIM" verify --require=accesses "$dir/part.yaml"
+check "--require=accesses: nothing declared" complains 1 '0 of 2 tasks declare what they access' "$SWSIM" verify --require=accesses "$dir/none.yaml"
+check "--require=accesses: all declared" exits 0 "$SWSIM" verify --require=accesses "$plans/examples/hello.yaml"
+check "coverage is not required" exits 0 "$SWSIM" verify --expect "$dir/part.yaml"
+plan covered.yaml <<'PLAN'
+expect: {coverage: all}
+threads:
+  r0.a:
+    - repeat: 3
+      body:
+        - {launch: k, stream: s, writes: [x]}
+        - {launch: l, stream: s}
+        - {launch: m, stream: s, body: [{compute: c, reads: [x]}]}
+PLAN
+check "expect: {coverage: all} is expected" complains 1 'covered.yaml:7: launch l declares neither' "$SWSIM" verify --expect "$dir/covered.yaml"
+check "once for all iterations" test "$(grep -c 'launch l declares' "$dir/err")" -eq 1
+check "a kernel with steps is not counted beside them" said '6 of 9 operations declare'
+check "else not" exits 0 "$SWSIM" verify "$dir/covered.yaml"
+check "it is kept" prints 0 'expect: {coverage: all}' "$SWSIM" export --format=yaml "$dir/covered.yaml"
+check "no other word" complains 2 'expected all' sh -c "sed 's/coverage: all/coverage: most/' '$dir/covered.yaml' | '$SWSIM' verify -"
 check "actions have accesses by their meaning" prints 0 '"coverage":{"unit":"actions","all":\([0-9]*\),"with_accesses":\1,' \
     "$SWSIM" verify --json "$plans/examples/gpipe.yaml"
 check "what was not asked for" prints 0 '"not_asked":\["message","mismatch","race",' "$SWSIM" verify --json --property=deadlock "$dir/part.yaml"
