@@ -2,6 +2,8 @@
 /* finding.c - see finding.h. */
 #include "finding.h"
 
+#include "check/dead_writes.h"
+
 #include <assert.h>
 
 #include "check/stopwatch.h"
@@ -31,6 +33,54 @@ enum status finding_verify(struct finding *finding, const struct verify_options 
     enum status status =
         verify_plan(finding->plan, &timed, &finding->reports[finding->count], diag);
     finding->count += status == STATUS_OK;
+    return status;
+}
+
+/* Are the accesses of every run in the one order that is looked at? */
+static bool finding_is_ordered(const struct finding *finding)
+{
+    bool ordered = finding->count > 0;
+    for (int d = 0; d < finding->count; d++) {
+        const enum outcome *outcome = finding->reports[d].outcome;
+        ordered &=
+            outcome[PROPERTY_RACE] == OUTCOME_PROVED &&
+            outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED &&
+            (finding->plan->form != FORM_PIPELINE || outcome[PROPERTY_SERIAL] == OUTCOME_PROVED);
+    }
+    return ordered;
+}
+
+static const char *dead_write_words(const struct dead_write *write, struct arena *arena)
+{
+    return arena_printf(
+        arena,
+        "what %s (line %u) writes to buffer %s is overwritten by %s (line %u) before "
+        "anything can read it; one that adds to it, or writes a part, reads it, too",
+        write->lost.subject, (unsigned)write->lost.mark.line, write->buffer, write->over.subject,
+        (unsigned)write->over.mark.line);
+}
+
+enum status finding_dead_writes(struct finding *finding, const struct verify_options *options,
+                                struct arena *arena, size_t *first, struct diag *diag)
+{
+    struct dead_writes writes;
+    struct warnings *warnings = &finding->warnings;
+    *first = warnings->count;
+    if (!finding_is_ordered(finding))
+        return STATUS_OK;
+    struct verify_options asked = *options;
+    asked.program.driver = finding->reports[0].driver;
+    enum status status = dead_writes_find(finding->plan, &asked, arena, &writes, diag);
+    for (size_t i = 0; status == STATUS_OK && writes.one_order && i < writes.count; i++) {
+        const struct dead_write *write = &writes.items[i];
+        if (!write->read || warnings->count == WARNINGS_MOST)
+            continue;
+        const char *text = dead_write_words(write, arena);
+        if (!text)
+            return diag_no_memory(diag);
+        warnings->items[warnings->count++] =
+            (struct warning){WARNING_DEAD_WRITE, write->lost.mark, text};
+    }
     return status;
 }
 

@@ -30,6 +30,11 @@ void finding_close(struct finding *finding);
 enum status finding_verify(struct finding *finding, const struct verify_options *options,
                            struct diag *diag);
 
+/* Behind the last report: if the plan is proved without races, warn of writes that nobody can read. The warnings from
+   *first on are new. */
+enum status finding_dead_writes(struct finding *finding, const struct verify_options *options,
+                                struct arena *arena, size_t *first, struct diag *diag);
+
 /* Look for a repair if a report is of a violation; `options` need not say which drivers. */
 enum status finding_repair(struct finding *finding, const struct repair_options *options,
                            struct diag *diag);

@@ -10,6 +10,7 @@ libcheck_a_SOURCES += \
     check/certify_traffic.c \
     check/chunked.c check/chunked.h \
     check/cycle.c check/cycle.h \
+    check/dead_writes.c check/dead_writes.h \
     check/difference.c check/difference.h \
     check/early.c check/early.h \
     check/explain.c check/explain.h \

@@ -19,6 +19,8 @@ struct runner {
     struct search_path steps; /* only where paths are kept */
     size_t steps_cap;
     bool keeps_paths, no_memory;
+    void (*look)(void *arg, const struct effect *effect); /* NULL: none */
+    void *look_arg;
 };
 
 static const unsigned wanted = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
@@ -57,6 +59,8 @@ static bool one_run_own_take(struct runner *runner, struct transition step)
         return false;
     machine_step(runner->program, runner->state, step, &effect);
     out->seen |= effect.violated;
+    if (runner->look)
+        runner->look(runner->look_arg, &effect);
     if (runner->keeps_paths && !keep_path(runner, effect.violated & wanted & ~out->found)) {
         runner->no_memory = true;
         return false;
@@ -93,10 +97,12 @@ static void one_run_run(struct runner *runner)
     runner->out->alone = false;
 }
 
-enum status one_run_take(const struct program *program, struct search_watch *watch,
-                         struct one_run *out, struct diag *diag)
+enum status one_run_observe(const struct program *program, struct search_watch *watch,
+                            void (*look)(void *arg, const struct effect *effect), void *arg,
+                            struct one_run *out, struct diag *diag)
 {
-    struct runner runner = {.program = program, .watch = watch, .out = out};
+    struct runner runner = {
+        .program = program, .watch = watch, .out = out, .look = look, .look_arg = arg};
     *out = (struct one_run){0};
     runner.state = machine_state(program);
     runner.choices = calloc(machine_most_transitions(program), sizeof *runner.choices);
@@ -105,7 +111,8 @@ enum status one_run_take(const struct program *program, struct search_watch *wat
         machine_limit_knowledge(runner.state, true);
         one_run_run(&runner);
     }
-    if (ready && out->seen & wanted) { /* once more, with all knowledge and paths: both take much */
+    if (ready && out->seen & wanted &&
+        !look) { /* once more, with all knowledge and paths: both take much */
         machine_reset(program, runner.state);
         machine_limit_knowledge(runner.state, false);
         runner.keeps_paths = true;
@@ -119,6 +126,12 @@ enum status one_run_take(const struct program *program, struct search_watch *wat
     if (!good)
         one_run_fini(out);
     return good ? STATUS_OK : diag_no_memory(diag);
+}
+
+enum status one_run_take(const struct program *program, struct search_watch *watch,
+                         struct one_run *out, struct diag *diag)
+{
+    return one_run_observe(program, watch, NULL, NULL, out, diag);
 }
 
 void one_run_fini(struct one_run *run)

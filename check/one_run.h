@@ -25,6 +25,10 @@ struct one_run {
 /* `program` was built with options.clocks. The run ends early when the watch says so. */
 enum status one_run_take(const struct program *program, struct search_watch *watch,
                          struct one_run *out, struct diag *diag);
+/* The same of any program, and `look` sees the effect of every step. */
+enum status one_run_observe(const struct program *program, struct search_watch *watch,
+                            void (*look)(void *arg, const struct effect *effect), void *arg,
+                            struct one_run *out, struct diag *diag);
 void one_run_fini(struct one_run *run);
 
 #endif

@@ -231,9 +231,10 @@ struct program_options app_program_options(struct app *app, const struct program
 
 /* ---- warnings -------------------------------------------------------------------------------- */
 
-void warned_tell(struct app *app, const struct plan *plan, const struct warnings *warnings)
+void warned_tell_from(struct app *app, const struct plan *plan, const struct warnings *warnings,
+                      size_t first)
 {
-    for (size_t i = 0; i < warnings->count && !app->quiet; i++)
+    for (size_t i = first; i < warnings->count && !app->quiet; i++)
         diag_warn_at(&app->diag, plan->file, plan->text, warnings->items[i].mark, "%s",
                      warnings->items[i].text);
 }
@@ -242,7 +243,7 @@ enum status warned_find(struct app *app, const struct plan *plan, struct warning
 {
     enum status status = warnings_find(plan, &app->arena, out, &app->diag);
     if (status == STATUS_OK)
-        warned_tell(app, plan, out);
+        warned_tell_from(app, plan, out, 0);
     return status;
 }
 

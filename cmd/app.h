@@ -106,8 +106,9 @@ verb_run cmd_verify, cmd_predict, cmd_render, cmd_schedule, cmd_stages, cmd_lowe
 /* ---- warnings -------------------------------------------------------------------------------- */
 
 /* Tell the warnings about a plan, which each command that proves, predicts or runs it does once. Unless the app is quiet they
-   become messages, with their position and line. */
-void warned_tell(struct app *app, const struct plan *plan, const struct warnings *warnings);
+   become messages, with their position and line; those from `first` on. */
+void warned_tell_from(struct app *app, const struct plan *plan, const struct warnings *warnings,
+                      size_t first);
 
 /* Find the warnings about `plan` and tell them. Texts live as long as the app. */
 enum status warned_find(struct app *app, const struct plan *plan, struct warnings *out);

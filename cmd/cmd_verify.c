@@ -451,6 +451,11 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
 {
     enum status status = verify_drivers(app, request, finding);
     bool all_drivers = status == STATUS_OK && !interrupts_seen();
+    size_t first = 0;
+    if (all_drivers) {
+        status = finding_dead_writes(finding, &request->verify, &app->arena, &first, &app->diag);
+        warned_tell_from(app, finding->plan, &finding->warnings, first);
+    }
     if (finding->count > 0 && status == STATUS_OK && wants_repair(app, request))
         status = find_repair(app, request, finding);
     for (int d = 0; d < finding->count; d++) {
@@ -500,7 +505,7 @@ static enum status verify_one(struct app *app, struct plan *plan, void *context)
     enum status status = finding_open(finding, plan, &app->arena, &app->diag);
     if (status != STATUS_OK)
         return status;
-    warned_tell(app, plan, &finding->warnings);
+    warned_tell_from(app, plan, &finding->warnings, 0);
     status = verify_plan_file(app, context, finding);
     finding_close(finding);
     return status;

@@ -28,7 +28,7 @@ static const struct price {
 
     [EDIT_JOIN] = {10, 60},         [EDIT_MOVE] = {20, 40},
     [EDIT_OP_STREAM] = {30, 30},    [EDIT_EVENT] = {45, 10},
-    [EDIT_WAIT_EVENT] = {44, 6},    [EDIT_SYNC_EVENT] = {79, 14},
+    [EDIT_WAIT_EVENT] = {44, 6},    [EDIT_SYNC_EVENT] = {79, 8},
     [EDIT_SIGNAL] = {50, 20},       [EDIT_RECORD_STREAM] = {60, 9},
     [EDIT_SYNC_BEFORE] = {80, 18},  [EDIT_QUEUE_CAPACITY] = {60, 80},
     [EDIT_LOCK] = {70, 60},         [EDIT_OP_COMM] = {75, 90},

@@ -5,6 +5,7 @@
 #include "diff.h"
 #include "edits.h"
 #include "found.h"
+#include "check/dead_writes.h"
 #include "check/stopwatch.h"
 #include "base/hash.h"
 #include "plan/text/parse.h"
@@ -49,6 +50,8 @@ struct repair_search {
     struct beam next; /* ways to go on from, one edit longer than the present ones */
     bool partly;      /* the result so far is good for some of the drivers only */
     struct found_memo memo;
+    struct dead_writes dead; /* of the given plan */
+    struct plan given;       /* its canonical text, read and numbered */
 };
 
 /* ---- budget ---------------------------------------------------------------------------------- */
@@ -202,6 +205,63 @@ static enum status repair_judge(struct repair_search *search, const struct plan 
         }
     for (int d = 0; d < options->driver_count; d++)
         out->all &= out->proves[d];
+    return status;
+}
+
+/* ---- values that are lost -------------------------------------------------------------------- */
+
+/* Was this pair lost before: what one operation writes is overwritten by the other? */
+static bool was_lost(const struct repair_search *search, const struct dead_write *write)
+{
+    for (size_t i = 0; i < search->dead.count; i++) {
+        const struct dead_write *before = &search->dead.items[i];
+        if (strcmp(before->buffer, write->buffer) == 0 &&
+            strcmp(before->lost.subject, write->lost.subject) == 0 &&
+            strcmp(before->over.subject, write->over.subject) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The first operation of this name in a thread of a numbered host program; -1: none. */
+static int place_in(const struct plan *plan, size_t thread, const char *subject)
+{
+    const size_t length = strcspn(subject, "(");
+    for (size_t i = 0; thread < plan->thread_count && i < plan->threads[thread].op_count; i++) {
+        const struct host_op *op = &plan->threads[thread].ops[i];
+        if (op->name && strlen(op->name) == length && strncmp(op->name, subject, length) == 0)
+            return (int)op->mark.col;
+    }
+    return -1;
+}
+
+/* Does the given plan have the two writes in the other order, in one thread or in threads of one name? */
+static bool is_turned_round(const struct repair_search *search, const struct dead_write *write)
+{
+    const struct plan *given = &search->given;
+    const size_t t = write->lost.mark.line - 1, u = write->over.mark.line - 1;
+    if (given->form != FORM_THREADS || t >= given->thread_count || u >= given->thread_count ||
+        strcmp(given->threads[t].name, given->threads[u].name) != 0)
+        return false;
+    const int lost = place_in(given, t, write->lost.subject);
+    const int over = place_in(given, u, write->over.subject);
+    return lost >= 0 && over >= 0 && over < lost;
+}
+
+/* Does a proved candidate always lose a value that the given plan does not lose, or loses the other way round? Of a
+   buffer that is read every such value counts, of others only the latter: one of two writes is lost in any case. */
+static enum status loses_value(struct repair_search *search, const struct plan *plan, bool *loses,
+                               struct diag *diag)
+{
+    struct verify_options options = search->options->verify;
+    struct dead_writes dead;
+    options.program.driver = search->options->drivers[0];
+    enum status status = dead_writes_find(plan, &options, &search->out->arena, &dead, diag);
+    *loses = false;
+    for (size_t i = 0; status == STATUS_OK && dead.one_order && i < dead.count; i++) {
+        const struct dead_write *write = &dead.items[i];
+        *loses |= !was_lost(search, write) && (write->read || is_turned_round(search, write));
+    }
     return status;
 }
 
@@ -372,9 +432,12 @@ static enum status repair_try_candidate(struct repair_search *search, const stru
     search->candidates_left--;
     search->out->candidates++;
     struct judgement judgement;
+    bool loses = false;
     status = repair_judge(search, &plan, &judgement, diag);
+    if (status == STATUS_OK && helps_somewhere(&judgement))
+        status = loses_value(search, &plan, &loses, diag);
     plan_fini(&plan);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK || loses)
         return status;
     keep_partial(search, partial, text, change, edit, &judgement);
     if (judgement.all || (helps_somewhere(&judgement) && !search->out->found))
@@ -486,8 +549,13 @@ static enum status repair_begin(struct repair_search *search, const struct plan 
     if (status != STATUS_OK)
         return status;
     const uint64_t before = search->steps_left;
+    struct verify_options options = search->options->verify;
+    options.program.driver = search->options->drivers[0];
     status = repair_judge(search, &copy, &judgement, search->diag);
-    plan_fini(&copy);
+    if (status == STATUS_OK)
+        status =
+            dead_writes_find(&copy, &options, &search->out->arena, &search->dead, search->diag);
+    search->given = copy;
     const bool in_time = !repair_is_over(search);
     allow_efforts(search, before - search->steps_left);
     *root = (struct partial){.text = search->original, .suspects = judgement.suspects};
@@ -529,6 +597,7 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
     if (status == STATUS_OK && !out->found && !out->why_not)
         out->why_not = "every edit suggested by the counterexample was tried";
     found_memo_close(&search->memo);
+    plan_fini(&search->given);
     if (status != STATUS_OK)
         repair_fini(out);
     return status;

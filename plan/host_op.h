@@ -144,6 +144,7 @@ struct repeat {
 struct host_thread {
     int rank;
     bool folded;      /* True if the operations of a repeat stand once: edits.h. */
+    bool of_all; /* True if its list is that of all ranks, `r*.name`. */
     const char *name; /* without the "r0." */
     struct mark mark;
     struct host_op *ops;

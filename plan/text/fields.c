@@ -594,9 +594,10 @@ static void print_symbols(struct printer *printer, const void *member, const str
     open_list(printer, FLOW);
     for (size_t i = 0; i < list->count; i++) {
         const char *name = symbol_name(printer->plan, field->table, list->items[i]);
-        put_text(printer, list->ranks && list->ranks[i] > 0
-                              ? arena_printf(&printer->scratch, "r%d.%s", list->ranks[i] - 1, name)
-                              : name);
+        if (list->ranks && list->ranks[i] > 0)
+            put_ranked_name(printer, list->ranks[i] - 1, name);
+        else
+            put_text(printer, name);
     }
     close_list(printer);
 }
@@ -761,10 +762,29 @@ static void schema_texts(struct json *json, const struct field *field)
     schema_end(json);
 }
 
+static void print_rank(struct printer *printer, const void *member, const struct field *field)
+{
+    put_rank(printer, *(const int *)member);
+}
+
+/* Counted from the rank of its thread, too. */
+void schema_rank(struct json *json, const struct field *field)
+{
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    schema_int(json, field);
+    json_end_object(json);
+    json_begin_object(json);
+    json_put_string(json, "type", "string");
+    json_put_string(json, "pattern", "^rank([+-][0-9]{1,4})?$");
+    json_end_object(json);
+    json_end_array(json);
+}
+
 const struct field_kind kind_int = {field_int, print_int, same_int, schema_int};
 const struct field_kind kind_more = {field_int, print_int, same_more, schema_int};
 const struct field_kind kind_int64 = {field_int64, print_int64, same_int64, schema_int};
-const struct field_kind kind_rank = {field_rank, print_int, same_index, schema_int};
+const struct field_kind kind_rank = {field_rank, print_rank, same_index, schema_rank};
 const struct field_kind kind_slots = {field_slots, print_int, same_int, schema_int};
 const struct field_kind kind_boolean = {field_bool, print_bool, same_bool, schema_bool};
 const struct field_kind kind_time = {field_time, print_time, same_int64, schema_time};

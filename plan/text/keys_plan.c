@@ -605,6 +605,9 @@ static bool has_ranks(const struct printer *printer)
     const struct plan *plan = printer->plan;
     int highest = 0;
     for (size_t i = 0; i < plan->thread_count; i++)
+        if (plan->threads[i].of_all) /* that list may stand for more than have lists of their own */
+            return true;
+    for (size_t i = 0; i < plan->thread_count; i++)
         if (plan->threads[i].rank > highest)
             highest = plan->threads[i].rank;
     for (size_t i = 0; plan->form == FORM_THREADS && i < plan->comm_count; i++)

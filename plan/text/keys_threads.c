@@ -40,10 +40,10 @@ static bool same_device(struct printer *printer, const void *member, const void 
 
 static void print_device(struct printer *printer, const void *member, const struct field *field)
 {
-    put_number(printer, *(const int *)member - 1);
+    put_rank(printer, *(const int *)member - 1);
 }
 
-static const struct field_kind kind_device = {field_device, print_device, same_device, schema_int};
+static const struct field_kind kind_device = {field_device, print_device, same_device, schema_rank};
 
 /* A stream that is not named is PLAN_IMPLICIT_STREAM. */
 static bool same_stream(struct printer *printer, const void *member, const void *other,
@@ -93,9 +93,13 @@ static void keys_threads_print_object(struct printer *printer, const void *membe
         const char *of_all = arena_strndup(&printer->scratch, name, (size_t)(number - name));
         const struct flag_spec *spec = of_all ? plan_flag_spec(printer->plan, of_all) : NULL;
         name = spec && spec->scope == SCOPE_ITERATION ? of_all : name;
-    } else if (op->object_rank > 0)
-        name = arena_printf(&printer->scratch, "r%d.%s", op->object_rank - 1, name);
-    put_text(printer, name);
+    }
+    int rank = op->object_rank - 1;
+    const char *rest = name;
+    if (rank >= 0 || (name && thread_name_rank(name, &rank, &rest)))
+        put_ranked_name(printer, rank, rest);
+    else
+        put_text(printer, name);
 }
 
 static bool same_object(struct printer *printer, const void *member, const void *other,
@@ -958,6 +962,8 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
               struct host_op *op)
 {
     *op = (struct host_op){.mark = item->mark, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    if (!parser->in_graph && !(item = parse_relative(parser, item)))
+        return false;
     op->iteration = parser->iteration;
     op->collective = COLLECTIVE_ALL_REDUCE;
     op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
@@ -1132,6 +1138,8 @@ static void schema_parts(struct json *json, const struct field *field)
 
 static void keys_threads_print_op(struct printer *printer, const struct host_op *op)
 {
+    if (printer->relative_lines && !printer->in_body)
+        printer->relative = printer->relative_lines[printer->line++];
     open_map(printer, FLOW);
     fields_print(printer, op_syntax[op->kind].fields, op_syntax[op->kind].count, op, NULL);
     close_map(printer);
@@ -1153,6 +1161,7 @@ static void keys_threads_print_body(struct printer *printer, const void *member,
 static void print_repeat(struct printer *printer, const struct host_thread *thread,
                          const struct repeat *repeat)
 {
+    printer->line += 2; /* this one, and that of "body" */
     open_map(printer, BLOCK);
     put_word(printer, "repeat");
     put_number(printer, repeat->times);
@@ -1164,9 +1173,11 @@ static void print_repeat(struct printer *printer, const struct host_thread *thre
     close_map(printer);
 }
 
-static void print_thread(struct printer *printer, const struct host_thread *thread)
+void print_thread(struct printer *printer, const struct host_thread *thread)
 {
     size_t next = 0;
+    printer->home = thread->rank;
+    printer->line = 0;
     open_list(printer, BLOCK);
     for (size_t k = 0; k < thread->op_count; k++) {
         if (next == thread->repeat_count || k < thread->repeats[next].first) {
@@ -1180,12 +1191,26 @@ static void print_thread(struct printer *printer, const struct host_thread *thre
     close_list(printer);
 }
 
+static bool is_first_of_all(const struct plan *plan, size_t thread)
+{
+    for (size_t i = 0; i < thread; i++)
+        if (plan->threads[i].of_all &&
+            strcmp(plan->threads[i].name, plan->threads[thread].name) == 0)
+            return false;
+    return true;
+}
+
 void print_threads(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
     open_map(printer, BLOCK);
     for (size_t i = 0; i < plan->thread_count; i++) {
         const struct host_thread *thread = &plan->threads[i];
+        if (thread->of_all) {
+            if (is_first_of_all(plan, i))
+                print_for_all_ranks(printer, thread);
+            continue;
+        }
         put_text(printer, arena_printf(&printer->scratch, "r%d.%s", thread->rank, thread->name));
         print_thread(printer, thread);
     }
@@ -1272,26 +1297,76 @@ const struct field_kind kind_threads = {.schema = schema_threads};
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static void parse_thread(struct parser *parser, const struct node *key, const struct node *value,
-                         struct host_thread *thread)
+/* all := "r*." name */
+bool thread_name_is_of_all(const char *name, const char **thread_name)
 {
-    const char *name;
-    *thread = (struct host_thread){.mark = key->mark};
-    if (!parse_name(parser, key, "a thread's name"))
-        return;
-    if (!thread_name_rank(key->text, &thread->rank, &name) || thread->rank >= parser->plan->ranks) {
-        parse_error(parser, key->mark,
-                    "found thread \"%s\", expected a name such as r0.main with a rank from 0 to %d",
-                    key->text, parser->plan->ranks - 1);
-        return;
-    }
-    thread->name = parser->thread = parse_keep(parser, name);
-    if (!thread->name)
-        return;
+    *thread_name = name + 3;
+    return strncmp(name, "r*.", 3) == 0 && name[3];
+}
+
+static void parse_ops_of_thread(struct parser *parser, const struct node *value,
+                                struct host_thread *thread)
+{
+    parser->thread = thread->name;
     parser->home = thread->rank;
     parser->ticket = -1;
     if (parse_thread_ops(parser, value, thread))
         parse_settle_devices(parser, thread);
+}
+
+static void parse_thread(struct parser *parser, const struct node *key, const struct node *value)
+{
+    const char *name;
+    struct host_thread *thread = &parser->plan->threads[parser->plan->thread_count++];
+    *thread = (struct host_thread){.mark = key->mark};
+    if (!thread_name_rank(key->text, &thread->rank, &name) || thread->rank >= parser->plan->ranks) {
+        parse_error(parser, key->mark,
+                    "found thread \"%s\", expected a name such as r0.main with a rank from 0 to "
+                    "%d, or r*.main for all ranks",
+                    key->text, parser->plan->ranks - 1);
+        return;
+    }
+    thread->name = parse_keep(parser, name);
+    if (thread->name)
+        parse_ops_of_thread(parser, value, thread);
+}
+
+static bool has_own_list(const struct node *threads, int rank, const char *name)
+{
+    int other;
+    const char *other_name;
+    for (const struct node *key = threads->first; key; key = key->next->next)
+        if (thread_name_rank(key->text, &other, &other_name) && other == rank &&
+            strcmp(name, other_name) == 0)
+            return true;
+    return false;
+}
+
+/* The list of all ranks that have none of their own. A mistake in it is told once. */
+static void parse_thread_of_all(struct parser *parser, const struct node *threads,
+                                const struct node *key, const struct node *value, const char *name)
+{
+    struct plan *plan = parser->plan;
+    const char *kept = parse_keep(parser, name);
+    const size_t errors = parser->errors;
+    for (int rank = 0; kept && rank < plan->ranks && parser->errors == errors; rank++) {
+        if (has_own_list(threads, rank, name))
+            continue;
+        struct host_thread *thread = &plan->threads[plan->thread_count++];
+        *thread =
+            (struct host_thread){.mark = key->mark, .rank = rank, .name = kept, .of_all = true};
+        parse_ops_of_thread(parser, value, thread);
+    }
+}
+
+/* Room for the threads of a mapping. */
+static size_t most_threads(const struct parser *parser, const struct node *threads)
+{
+    size_t count = threads->length;
+    const char *name;
+    for (const struct node *key = threads->first; key; key = key->next->next)
+        count += thread_name_is_of_all(key->text, &name) ? (size_t)parser->plan->ranks : 0;
+    return count;
 }
 
 void parse_threads(struct parser *parser, const struct node *value)
@@ -1301,11 +1376,18 @@ void parse_threads(struct parser *parser, const struct node *value)
         parse_mismatch(parser, value, "a mapping from threads such as r0.main to operations");
         return;
     }
-    plan->threads = ARENA_ARRAY(&plan->arena, value->length, struct host_thread);
+    plan->threads = ARENA_ARRAY(&plan->arena, most_threads(parser, value), struct host_thread);
     if (!plan->threads) {
         parse_no_memory(parser);
         return;
     }
-    READ_MAP (parser, value, key, ops)
-        parse_thread(parser, key, ops, &plan->threads[plan->thread_count++]);
+    READ_MAP (parser, value, key, ops) {
+        const char *name;
+        if (!parse_name(parser, key, "a thread's name"))
+            continue;
+        if (thread_name_is_of_all(key->text, &name))
+            parse_thread_of_all(parser, value, key, ops, name);
+        else
+            parse_thread(parser, key, ops);
+    }
 }

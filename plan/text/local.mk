@@ -16,6 +16,7 @@ libplan_a_SOURCES += \
     plan/text/parse_devices.c \
     plan/text/parse_effects.c \
     plan/text/parse_graphs.c \
+    plan/text/parse_relative.c \
     plan/text/parse_repeat.c \
     plan/text/parse_yaml.c \
     plan/text/plan_schema.c plan/text/plan_schema.h \

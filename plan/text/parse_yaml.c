@@ -3,8 +3,12 @@
  * parse_yaml.c - YAML text to a tree of nodes: libyaml's events, composed.
  *
  * Composing here rather than in libyaml keeps the quoting of scalars and allows the parser to refuse early what
- * a plan never needs and an attacker might like: anchors and aliases, tags, several documents, deep
- * nesting. Duplicate keys are found here too, once for all mappings.
+ * a plan never needs and an attacker might like: tags, several documents, deep nesting, aliases of aliases that
+ * would fill the memory. Duplicate keys are found here too, once for all mappings.
+ *
+ * An alias is a copy of what its anchor names, with its positions: a mistake in it is one of the text that was written.
+ * A merge key, `<<: *base` or `<<: [*base, *more]`, is replaced by the keys of these mappings that the mapping around
+ * it does not have.
  *
  * Runs of lines of operations (flow_lines.h) are left out of what libyaml reads. Where it does not find what stands for
  * them, or finds any mistake, everything is read again by libyaml alone, so that messages are the same.
@@ -16,9 +20,18 @@
 
 #include "flow_lines.h"
 #include "text_internal.h"
+#include "base/array.h"
 #include "base/sort.h"
 
 enum { MAX_NESTING = 64, FEW_KEYS = 16, MANY_KEYS = 1024 };
+enum { MOST_COPIED = 4 * 1024 * 1024 }; /* nodes, for all aliases */
+#define MERGE_KEY "<<"
+
+/* What a name stands for; of two anchors of one name the later. */
+struct anchor {
+    const char *name;
+    const struct node *node; /* NULL: not read to its end */
+};
 
 /* A list or map under construction; `tail` is where the next child is linked. */
 struct level {
@@ -26,6 +39,8 @@ struct level {
     struct node **tail;
     const char *key; /* MAP: the last one */
     bool want_value; /* MAP: the last child was a key */
+    size_t anchor;   /* 1 + that of this node; 0: none */
+    bool merges;     /* MAP: it has a merge key */
 };
 
 struct tree_builder {
@@ -35,6 +50,9 @@ struct tree_builder {
     int depth;
     int documents;
     struct node *root;
+    struct anchor *anchors;
+    size_t anchor_count, anchor_cap;
+    size_t copied; /* nodes, for aliases */
     const struct flow_runs *runs;
     size_t next_run;
     uint32_t left_out; /* lines of the runs so far */
@@ -219,6 +237,7 @@ static bool link_node(struct tree_builder *builder, struct node *node)
     level->tail = &node->next;
     level->want_value = is_key;
     level->key = is_key ? node->text : level->key;
+    level->merges |= is_key && node->plain && strcmp(node->text, MERGE_KEY) == 0;
     level->node->length += node->kind == NODE_LINES ? node->length : !is_key;
     return true;
 }
@@ -255,17 +274,134 @@ static struct node *parse_yaml_new_node(struct tree_builder *builder, enum node_
     return node;
 }
 
-static bool refuse_decoration(struct tree_builder *builder, const yaml_char_t *anchor,
-                              const yaml_char_t *tag, yaml_mark_t mark)
+/* ---- anchors, aliases, merge keys ------------------------------------------------------------ */
+
+/* Reads what stands before a node: no tag; an anchor gets its number, 1 + its index. */
+static bool read_decoration(struct tree_builder *builder, const yaml_char_t *name,
+                            const yaml_char_t *tag, yaml_mark_t mark, size_t *anchor)
 {
-    if (anchor)
-        return parse_error(builder->parser, to_mark(builder, mark),
-                           "found the anchor \"&%s\", expected a plan without anchors and aliases",
-                           (const char *)anchor);
+    struct parser *parser = builder->parser;
+    *anchor = 0;
     if (tag)
-        return parse_error(builder->parser, to_mark(builder, mark),
+        return parse_error(parser, to_mark(builder, mark),
                            "found the tag \"%s\", expected a plan without tags", (const char *)tag);
+    if (!name)
+        return true;
+    if (builder->runs) /* a copy must be of nodes: all is read again, without runs of lines */
+        return parse_error(parser, to_mark(builder, mark), "found an anchor, expected none");
+    const char *kept = arena_strdup(&parser->scratch, (const char *)name);
+    if (!kept ||
+        !ARENA_GROW(&parser->scratch, builder->anchors, builder->anchor_count, builder->anchor_cap))
+        return parse_no_memory(parser);
+    builder->anchors[builder->anchor_count++] = (struct anchor){kept, NULL};
+    *anchor = builder->anchor_count;
     return true;
+}
+
+static const struct anchor *find_anchor(const struct tree_builder *builder, const char *name)
+{
+    for (size_t i = builder->anchor_count; i-- > 0;)
+        if (strcmp(builder->anchors[i].name, name) == 0)
+            return &builder->anchors[i];
+    return NULL;
+}
+
+/* NULL after an error, which is at `mark`. */
+static struct node *copy_tree(struct tree_builder *builder, const struct node *node, int depth,
+                              struct mark mark)
+{
+    struct parser *parser = builder->parser;
+    if (depth > MAX_NESTING) {
+        parse_error(parser, mark, "found more than %d levels of nesting, expected fewer",
+                    MAX_NESTING);
+        return NULL;
+    }
+    if (builder->copied++ == MOST_COPIED) {
+        parse_error(parser, mark,
+                    "found aliases for more than %d keys, values and items, expected fewer",
+                    MOST_COPIED);
+        return NULL;
+    }
+    struct node *copy = ARENA_NEW(&parser->scratch, struct node);
+    if (!copy) {
+        parse_no_memory(parser);
+        return NULL;
+    }
+    *copy = *node;
+    copy->first = copy->next = NULL;
+    struct node **tail = &copy->first;
+    for (const struct node *item = node->first; item; item = item->next) {
+        *tail = copy_tree(builder, item, depth + 1, mark);
+        if (!*tail)
+            return NULL;
+        tail = &(*tail)->next;
+    }
+    return copy;
+}
+
+static bool on_alias(struct tree_builder *builder, const yaml_event_t *event)
+{
+    const struct mark mark = to_mark(builder, event->start_mark);
+    const char *name = (const char *)event->data.alias.anchor;
+    const struct anchor *anchor = find_anchor(builder, name);
+    if (!anchor)
+        return parse_error(builder->parser, mark,
+                           "found the alias \"*%s\", expected an anchor \"&%s\" before it", name,
+                           name);
+    if (!anchor->node)
+        return parse_error(builder->parser, mark,
+                           "found the alias \"*%s\" within what it stands for, expected it behind",
+                           name);
+    struct node *copy = copy_tree(builder, anchor->node, builder->depth, mark);
+    return copy && link_node(builder, copy);
+}
+
+static bool has_key(const struct node *map, const char *name)
+{
+    for (const struct node *key = map->first; key; key = key->next->next)
+        if (strcmp(key->text, name) == 0)
+            return true;
+    return false;
+}
+
+/* Takes the keys of `from` that the map does not have, and puts them to *tail. */
+static bool merge_one(struct parser *parser, struct node *map, struct node *from,
+                      struct node ***tail)
+{
+    if (from->kind != NODE_MAP)
+        return parse_error(parser, from->mark, "found %s to merge, expected a mapping",
+                           parse_describe(parser, from));
+    for (struct node *key = from->first, *after; key; key = after) {
+        after = key->next->next;
+        if (has_key(map, key->text))
+            continue;
+        key->next->next = **tail;
+        **tail = key;
+        *tail = &key->next->next;
+        map->length++;
+    }
+    return true;
+}
+
+/* The keys that are merged stand where the merge key stood. */
+static bool merge_keys(struct parser *parser, struct node *map)
+{
+    struct node **at = &map->first;
+    while (*at && strcmp((*at)->text, MERGE_KEY) != 0)
+        at = &(*at)->next->next;
+    struct node *value = *at ? (*at)->next : NULL;
+    if (!value)
+        return true;
+    *at = value->next;
+    map->length--;
+    bool ok = true;
+    if (value->kind != NODE_LIST)
+        return merge_one(parser, map, value, &at);
+    for (struct node *item = value->first, *next; item && ok; item = next) {
+        next = item->next;
+        ok = merge_one(parser, map, item, &at);
+    }
+    return ok;
 }
 
 /* ---- runs of lines --------------------------------------------------------------------------- */
@@ -352,8 +488,9 @@ static bool on_scalar(struct tree_builder *builder, const yaml_event_t *event)
     const struct flow_run *run = run_at(builder, event->start_mark);
     if (run)
         return on_run(builder, run, event);
-    if (!refuse_decoration(builder, event->data.scalar.anchor, event->data.scalar.tag,
-                           event->start_mark))
+    size_t anchor;
+    if (!read_decoration(builder, event->data.scalar.anchor, event->data.scalar.tag,
+                         event->start_mark, &anchor))
         return false;
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
@@ -366,16 +503,19 @@ static bool on_scalar(struct tree_builder *builder, const yaml_event_t *event)
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->text = arena_strndup(&builder->parser->scratch, text, length);
     node->length = length;
+    if (anchor)
+        builder->anchors[anchor - 1].node = node;
     return node->text ? link_node(builder, node) : parse_no_memory(builder->parser);
 }
 
 static bool on_open(struct tree_builder *builder, enum node_kind kind, const yaml_event_t *event)
 {
     bool list = kind == NODE_LIST;
-    if (!refuse_decoration(
+    size_t anchor;
+    if (!read_decoration(
             builder, list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor,
             list ? event->data.sequence_start.tag : event->data.mapping_start.tag,
-            event->start_mark))
+            event->start_mark, &anchor))
         return false;
     if (builder->depth == MAX_NESTING)
         return parse_error(builder->parser, to_mark(builder, event->start_mark),
@@ -383,16 +523,22 @@ static bool on_open(struct tree_builder *builder, enum node_kind kind, const yam
     struct node *node = parse_yaml_new_node(builder, kind, event->start_mark);
     if (!node || !link_node(builder, node))
         return false;
-    builder->levels[builder->depth++] = (struct level){.node = node, .tail = &node->first};
+    builder->levels[builder->depth++] =
+        (struct level){.node = node, .tail = &node->first, .anchor = anchor};
     return true;
 }
 
 /* Duplicate keys are reported but do not stop the reading. */
 static bool on_close(struct tree_builder *builder)
 {
-    struct node *node = builder->levels[--builder->depth].node;
+    const struct level *level = &builder->levels[--builder->depth];
+    struct node *node = level->node;
     if (node->kind == NODE_MAP)
         check_duplicates(builder->parser, node);
+    if (level->merges && !merge_keys(builder->parser, node))
+        return false;
+    if (level->anchor)
+        builder->anchors[level->anchor - 1].node = node;
     return builder->parser->status != STATUS_SYSTEM && !parse_gave_up(builder->parser);
 }
 
@@ -403,10 +549,7 @@ static bool on_event(struct tree_builder *builder, const yaml_event_t *event)
         return builder->documents++ == 0 ||
                parse_error(builder->parser, to_mark(builder, event->start_mark),
                            "found a second document, expected one plan a file");
-    case YAML_ALIAS_EVENT:
-        return parse_error(builder->parser, to_mark(builder, event->start_mark),
-                           "found the alias \"*%s\", expected a plan without anchors and aliases",
-                           (const char *)event->data.alias.anchor);
+    case YAML_ALIAS_EVENT: return on_alias(builder, event);
     case YAML_SCALAR_EVENT: return on_scalar(builder, event);
     case YAML_SEQUENCE_START_EVENT: return on_open(builder, NODE_LIST, event);
     case YAML_MAPPING_START_EVENT: return on_open(builder, NODE_MAP, event);

@@ -138,22 +138,34 @@ static int write_bytes(void *data, unsigned char *buffer, size_t size)
     return 0;
 }
 
+static bool open_emitter(struct printer *printer)
+{
+    if (!yaml_emitter_initialize(&printer->emitter))
+        return false;
+    arena_init(&printer->scratch, 0);
+    yaml_emitter_set_output(&printer->emitter, write_bytes, printer);
+    yaml_emitter_set_encoding(&printer->emitter, YAML_UTF8_ENCODING);
+    yaml_emitter_set_unicode(&printer->emitter, 1);
+    yaml_emitter_set_width(&printer->emitter, UNLIMITED);
+    yaml_emitter_set_indent(&printer->emitter, INDENT);
+    return true;
+}
+
+static void close_emitter(struct printer *printer)
+{
+    yaml_emitter_delete(&printer->emitter);
+    arena_fini(&printer->scratch);
+}
+
 static enum status print_to(const struct plan *plan, bool kept, FILE *out, struct diag *diag)
 {
     struct printer printer = {.plan = plan, .out = out, .kept = kept};
     printer.default_stream = names_find(&plan->streams, PLAN_IMPLICIT_STREAM);
     printer.default_group = names_find(&plan->groups, PLAN_IMPLICIT_GROUP);
-    if (!yaml_emitter_initialize(&printer.emitter))
+    if (!open_emitter(&printer))
         return diag_no_memory(diag);
-    arena_init(&printer.scratch, 0);
-    yaml_emitter_set_output(&printer.emitter, write_bytes, &printer);
-    yaml_emitter_set_encoding(&printer.emitter, YAML_UTF8_ENCODING);
-    yaml_emitter_set_unicode(&printer.emitter, 1);
-    yaml_emitter_set_width(&printer.emitter, UNLIMITED);
-    yaml_emitter_set_indent(&printer.emitter, INDENT);
     print_document(&printer);
-    yaml_emitter_delete(&printer.emitter);
-    arena_fini(&printer.scratch);
+    close_emitter(&printer);
     if (!printer.failed && fflush(out) != 0) {
         printer.failed = true;
         printer.write_errno = errno;
@@ -163,6 +175,35 @@ static enum status print_to(const struct plan *plan, bool kept, FILE *out, struc
     return printer.write_errno ? diag_error(diag, STATUS_SYSTEM, "cannot write the plan: %s",
                                             system_words(printer.write_errno))
                                : diag_no_memory(diag);
+}
+
+/* Its own emitter and stream; texts go to the arena of the other. */
+const char *print_aside(struct printer *of, const struct host_thread *thread, bool relative)
+{
+    struct printer printer = {.plan = of->plan,
+                              .default_stream = of->default_stream,
+                              .default_group = of->default_group,
+                              .relative = relative,
+                              .home = thread->rank};
+    struct text_stream stream;
+    yaml_event_t event;
+    if (!text_open(&stream))
+        return NULL;
+    printer.out = stream.out;
+    if (!open_emitter(&printer)) {
+        free(text_close(&stream, false, NULL));
+        return NULL;
+    }
+    print_emit(&printer, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
+    print_emit(&printer, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
+    print_thread(&printer, thread);
+    print_emit(&printer, yaml_document_end_event_initialize(&event, 1), &event);
+    print_emit(&printer, yaml_stream_end_event_initialize(&event), &event);
+    close_emitter(&printer);
+    char *text = text_close(&stream, !printer.failed, NULL);
+    const char *kept = text ? arena_strdup(&of->scratch, text) : NULL;
+    free(text);
+    return kept;
 }
 
 enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)

@@ -12,6 +12,7 @@
  *     keys_parallel.c   the groups of ranks around them
  *     keys_threads.c    host programs
  *     parse.c           reads files, recognizes the format
+ *     parse_relative.c  one list of operations for all ranks
  *     parse_yaml.c      YAML text to a tree of nodes (libyaml)
  *     print.c           the events of libyaml that make the canonical text
  *     plan_schema.c     the same tables as a JSON Schema
@@ -293,6 +294,7 @@ bool parse_check_root(struct parser *parser, const struct node *map, enum collec
 /* {"$ref": ...} to a definition of plan_schema.c that no table has: "time", "size", "name". */
 void schema_refer(struct json *json, const char *definition);
 void schema_int(struct json *json, const struct field *field);
+void schema_rank(struct json *json, const struct field *field);
 void schema_bool(struct json *json, const struct field *field);
 void schema_word(struct json *json, const struct field *field);
 void schema_map(struct json *json, const struct field *field);
@@ -376,6 +378,8 @@ void parse_check_effects(struct parser *parser);
 void parse_graphs(struct parser *parser, const struct node *value);
 /* Find out the ranks before the operations are read: parse_threads needs them. */
 bool thread_name_rank(const char *name, int *rank, const char **thread_name);
+/* Is it that of all ranks, r*.name? */
+bool thread_name_is_of_all(const char *name, const char **thread_name);
 void parse_threads(struct parser *parser, const struct node *value);
 
 /* The plan at the root of the tree (keys_plan.c). */
@@ -394,6 +398,17 @@ bool field_buffers(struct parser *parser, const struct node *value, void *member
 /* A name without a rank, as field_symbol. */
 bool field_own(struct parser *parser, const struct node *value, void *member,
                const struct field *field);
+/* The operation, or a copy in which ranks stand for what is counted from the rank of the thread; NULL after an error
+   (parse_relative.c). */
+const struct node *parse_relative(struct parser *parser, const struct node *item);
+/* A rank, or its distance; a name of it. */
+void put_rank(struct printer *printer, int rank);
+void put_ranked_name(struct printer *printer, int rank, const char *name);
+/* The list of all ranks of which this thread is one, once; then the lists of ranks that differ. */
+void print_for_all_ranks(struct printer *printer, const struct host_thread *thread);
+/* A thread's list (keys_threads.c), in the open document or aside as text, NULL after an error. */
+void print_thread(struct printer *printer, const struct host_thread *thread);
+const char *print_aside(struct printer *printer, const struct host_thread *thread, bool relative);
 bool parse_settle_devices(struct parser *parser, struct host_thread *thread);
 bool parse_check_graph_device(struct parser *parser, const struct host_op *op);
 /* One operation of a thread, a graph or a body; `around`: the operation whose body this is in, or NULL. */
@@ -436,7 +451,12 @@ struct printer {
     bool kept; /* with the lists of a schedule that is found */
     struct arena scratch;
     int default_stream, default_group; /* of PLAN_IMPLICIT_STREAM and _GROUP, -1: not in use */
-    bool in_body; /* operations of a body: they are on the device of the operation around it */
+    bool in_body;  /* operations of a body: they are on the device of the operation around it */
+    bool relative; /* True if ranks are counted from `home` (parse_relative.c). */
+    int home;      /* the rank of the thread that is printed */
+    const bool *
+        relative_lines; /* of a list of all ranks: per line, whether it is relative; NULL: of another */
+    size_t line;        /* of that list, the next */
     bool failed;
     int write_errno; /* why the file refused, 0: it did not */
 };

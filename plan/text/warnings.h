@@ -22,6 +22,7 @@
     X(UNDECLARED, "undeclared")         /* a communicator, where others are; a written input */    \
     X(SIMILAR_NAME, "similar_name")     /* used once, and one edit from another name */            \
     X(DEFAULT_STREAM, "default_stream") /* a stream of that name, which is like the others */      \
+    X(DEAD_WRITE, "dead_write")         /* a write that is overwritten before a read: verify */    \
     X(DOUBLED, "doubled")               /* a send or receive of the lists */                       \
     X(MISSING, "missing")               /* an action that another needs, or a pass */              \
     X(UNPAIRED, "unpaired")           /* a send without its receive, a receive without its send */ \
@@ -44,8 +45,8 @@ struct warning {
 /* In the order of the file; texts live in the arena they were found with. */
 enum { WARNINGS_MOST = 100 };
 struct warnings {
-    struct warning *items;
-    size_t count; /* at most WARNINGS_MOST: then the search ends */
+    struct warning *items; /* room for WARNINGS_MOST */
+    size_t count;          /* at most WARNINGS_MOST: then the search ends */
 };
 
 /* All warnings about `plan`. STATUS_SYSTEM: no memory. */
