@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "telling.h"
 
-enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };
+enum { STEPS_HEAD = 12, STEPS_TAIL = 28, STEPS_MANY = 30, LEAST_BEFORE = 4 };
 #define RACE_OF_NOTHING "race: nothing declared"
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -244,6 +244,25 @@ static void print_ring(const struct story *story, const struct verdict_columns *
     verdict_print_cycle(story, out);
 }
 
+/* The lines before the last moment when all was well, if they are some; a fault is told. */
+static size_t lines_before(const struct story *story, const struct telling *lines, size_t count)
+{
+    size_t before = 0;
+    while (before < count && lines[before].last < story->well &&
+           story->steps[lines[before].first].agent_kind != AGENT_FAULT)
+        before++;
+    return before < LEAST_BEFORE ? 0 : before;
+}
+
+static void print_before(size_t steps, const struct verdict_columns *columns, FILE *out)
+{
+    char range[TELLING_RANGE];
+    const struct telling all = {.first = 0, .last = steps - 1};
+    telling_range(&all, range);
+    fprintf(out, "  %*s  steps before, while all was well%s\n", columns->number, range,
+            columns->rest);
+}
+
 static enum status print_story(const struct verdict_style *style, const struct story *story,
                                FILE *out)
 {
@@ -251,7 +270,11 @@ static enum status print_story(const struct verdict_style *style, const struct s
     struct telling *lines = ARENA_ARRAY(style->arena, story->step_count + 1, struct telling);
     if (!lines)
         return diag_no_memory(style->diag);
-    size_t count = telling_all(story, whole, lines);
+    size_t count = telling_all(story, whole, lines), before = 0;
+    if (!whole && story->step_count > STEPS_MANY)
+        before = lines_before(story, lines, count);
+    lines += before;
+    count -= before;
     bool is_long = is_cut(count, whole);
     if (is_long)
         count = telling_fold(story, lines, count, style->arena);
@@ -264,6 +287,8 @@ static enum status print_story(const struct verdict_style *style, const struct s
     }
     if (is_long) /* a long story tells its end first */
         print_ring(story, &columns, out);
+    if (before > 0)
+        print_before(lines[0].first, &columns, out);
     verdict_print_steps(story, lines, count, whole, &columns, out);
     if (story->blocked_count > 0)
         fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
@@ -355,6 +380,22 @@ static void write_maybe_always(const struct verify_report *report, struct json *
     json_end_array(json);
 }
 
+/* "use(0): on stream b, pushed by thread w, line 9" */
+static void print_places(const struct story *story, FILE *out)
+{
+    for (size_t i = 0; i < sizeof story->places / sizeof *story->places; i++) {
+        const struct story_place *place = &story->places[i];
+        if (!place->subject)
+            continue;
+        fprintf(out, "    %s: on %s", place->subject, place->agent);
+        if (place->pusher)
+            fprintf(out, ", pushed by %s", place->pusher);
+        if (place->line > 0)
+            fprintf(out, ", line %u", place->line);
+        fputc('\n', out);
+    }
+}
+
 enum status verdict_print(const struct verdict_style *style, const struct verdict_view *view,
                           FILE *out)
 {
@@ -365,6 +406,8 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     verdict_quantifier(report, (enum property)p),
                     report->stories[p].sentence);
+    if (report->verdict == VERDICT_VIOLATED && !style->quiet)
+        print_places(&report->stories[report->first], out);
     if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0) {
         /* Of a violation: the job may have had an order that the plan lacks. */
         struct verdict_listing listing = {out, ""};
@@ -422,6 +465,23 @@ static void verdict_write_steps(const struct story *story, struct json *json)
         json_put_string(json, "action", step->action);
         json_put_string(json, "task", step->task);
         put_number_or_null(json, "iteration", step->iteration);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void verdict_write_places(const struct story *story, struct json *json)
+{
+    json_begin_array_at(json, "operations");
+    for (size_t i = 0; i < sizeof story->places / sizeof *story->places; i++) {
+        const struct story_place *place = &story->places[i];
+        if (!place->subject)
+            continue;
+        json_begin_object(json);
+        json_put_string(json, "operation", place->subject);
+        json_put_string(json, "agent", place->agent);
+        json_put_string(json, "pushed_by", place->pusher);
+        put_number_or_null(json, "line", place->line > 0 ? (int64_t)place->line : -1);
         json_end_object(json);
     }
     json_end_array(json);
@@ -528,6 +588,7 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_string(json, "hidden", report->verdict == VERDICT_UNDECIDED ? report->hidden : NULL);
     json_put_string(json, "violation", violated ? property_key(report->first) : NULL);
     json_put_string(json, "sentence", story->sentence);
+    verdict_write_places(story, json);
     verdict_write_steps(story, json);
     verdict_write_blocked(story, json);
     write_repair(view, json);

@@ -169,6 +169,167 @@ static bool explain_accesses(const struct program *p, int op, int buffer, bool w
     return false;
 }
 
+/* The step that pushed the operation of a later one; -1: none. */
+static int find_push(const struct program *p, const struct story *story, int op, int64_t iteration)
+{
+    for (size_t i = 0; i < story->step_count; i++) {
+        const struct story_step *step = &story->steps[i];
+        if (step->program_op == op && step->iteration == iteration && step->kind == EFFECT_HOST &&
+            op_pushes(p->ops[op].kind))
+            return (int)i;
+    }
+    return -1;
+}
+
+static unsigned line_of_op(const struct program *p, int op)
+{
+    const int task = p->ops[op].task;
+    return (unsigned)(task >= 0 ? p->plan->pipeline.tasks[task].mark.line : p->ops[op].mark.line);
+}
+
+static const char *agent_name_of(const struct program *p, int agent, struct arena *arena)
+{
+    char text[TEXT];
+    return arena_strdup(arena, program_agent_name(p, agent, text, sizeof text));
+}
+
+static struct story_place place_of(const struct program *p, const struct story *story, int op,
+                                   int64_t iteration, const char *agent, struct arena *arena)
+{
+    char text[TEXT];
+    const int push = find_push(p, story, op, iteration);
+    const char *pusher = push >= 0 ? story->steps[push].agent : NULL;
+    if (op_pushes(p->ops[op].kind) && p->ops[op].stream >= 0)
+        agent = agent_name_of(p, program_stream_agent(p, p->ops[op].stream), arena);
+    if (op_operand(p->ops[op].kind) == OPERAND_BUFFER)
+        snprintf(text, sizeof text, "%s of %s", op_key(p->ops[op].kind),
+                 program_object_name(p, &p->ops[op]));
+    else
+        program_op_subject(p, &p->ops[op], iteration, text, sizeof text);
+    return (struct story_place){.subject = arena_strdup(arena, text),
+                                .agent = agent,
+                                .pusher = pusher && strcmp(pusher, agent) != 0 ? pusher : NULL,
+                                .line = line_of_op(p, op)};
+}
+
+/* What was pushed to a stream and accesses a buffer, and may not have been done yet; or what freed or allocated it. */
+static int find_user(const struct program *p, const struct story *story,
+                     const struct other_access *other)
+{
+    for (size_t i = story->step_count; i-- > 1;) {
+        const struct story_step *step = &story->steps[i - 1];
+        if (step->program_op < 0)
+            continue;
+        const struct op *op = &p->ops[step->program_op];
+        const bool object = op->object == other->buffer;
+        if (other->agent < 0 ? op->kind == OP_FREE && object
+            : other->early   ? op->kind == OP_ALLOC && object
+                             : op->stream >= 0 && op_pushes(op->kind) &&
+                                 program_stream_agent(p, op->stream) == other->agent &&
+                                 (explain_accesses(p, step->program_op, other->buffer, true) ||
+                                  explain_accesses(p, step->program_op, other->buffer, false)))
+            return (int)i - 1;
+    }
+    return -1;
+}
+
+/* The allocation that gets the memory: the last one on the stream of the operation at the end; -1: not known. */
+static int find_reuse(const struct program *p, const struct story *story, int op)
+{
+    for (size_t i = story->step_count; i-- > 0;) {
+        const struct story_step *step = &story->steps[i];
+        if (step->program_op >= 0 && p->ops[step->program_op].kind == OP_ALLOC &&
+            (op < 0 || p->ops[op].stream < 0 ||
+             p->ops[op].stream == p->ops[step->program_op].stream))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Both operations of a race, or of a lifetime that is not kept. */
+static void place_both(const struct program *p, struct story *story, const struct effect *last,
+                       struct other_access *other, struct arena *arena)
+{
+    const struct story_step *end = &story->steps[story->step_count - 1];
+    const int reuse = last->violated & 1u << PROPERTY_LIFETIME && other->agent >= 0 && !other->early
+                          ? find_reuse(p, story, last->op)
+                          : -1;
+    const int user = story->other_step >= 0 ? story->other_step : find_user(p, story, other);
+    if (reuse >= 0)
+        end = &story->steps[reuse];
+    if (end->program_op >= 0)
+        story->places[0] = place_of(p, story, end->program_op, end->iteration, end->agent, arena);
+    if (user < 0)
+        return;
+    const struct story_step *step = &story->steps[user];
+    other->op = step->program_op;
+    other->iteration = step->iteration;
+    story->places[1] = place_of(
+        p, story, other->op, step->iteration,
+        other->agent >= 0 && !other->early ? agent_name_of(p, other->agent, arena) : step->agent,
+        arena);
+}
+
+/* ---- where a story begins -------------------------------------------------------------------- */
+
+static void begin_at(struct story *story, int step)
+{
+    if (step >= 0 && (size_t)step < story->well)
+        story->well = (size_t)step;
+}
+
+/* With the push of an operation that a step does. */
+static void begin_with(const struct program *p, struct story *story, const struct story_step *step)
+{
+    if (step->program_op >= 0)
+        begin_at(story, find_push(p, story, step->program_op, step->iteration));
+}
+
+/* An agent that hangs has taken its last step: from then on its wait is not to end. */
+static void begin_with_hang(struct story *story)
+{
+    for (size_t k = 0; k < story->blocked_count; k++) {
+        int last = -1;
+        if (story->cycle_count > 0 && !story->blocked[k].in_cycle)
+            continue;
+        for (size_t i = 0; i < story->step_count; i++)
+            if (story->steps[i].agent_index == story->blocked[k].agent_index)
+                last = (int)i;
+        begin_at(story, last);
+    }
+}
+
+/* The step of the other member of a mismatch. */
+static void begin_with_meeting(const struct program *p, struct story *story,
+                               const struct counterpart *met)
+{
+    for (size_t i = 0; i < story->step_count; i++)
+        if (met->op >= 0 && story->steps[i].program_op == met->op &&
+            story->steps[i].iteration == met->iteration)
+            begin_at(story, (int)i);
+    begin_with(p, story, &story->steps[story->step_count - 1]);
+}
+
+static void find_beginning(const struct program *p, enum property property,
+                           const struct effect *last, struct story *story)
+{
+    story->well = story->step_count;
+    if (story->step_count == 0)
+        return;
+    if (story->blocked_count > 0)
+        begin_with_hang(story);
+    else if (property == PROPERTY_MISMATCH)
+        begin_with_meeting(p, story, &last->met);
+    else if (property == PROPERTY_RACE || property == PROPERTY_LIFETIME) {
+        begin_with(p, story, &story->steps[story->step_count - 1]);
+        begin_at(story, story->other_step);
+        if (story->other_step >= 0)
+            begin_with(p, story, &story->steps[story->other_step]);
+    }
+    if (story->well == story->step_count) /* not known */
+        story->well = 0;
+}
+
 /* The machine knows the agent of the other access; its step is the last one that makes it. */
 static void find_other_access(const struct program *p, struct story *story,
                               struct other_access *other)
@@ -201,8 +362,16 @@ enum status explain_path(const struct program *program, enum property property,
         described = describe_blocked(program, state, arena, out) && find_cycle(arena, out);
     if (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))
         find_stale_wait(program, state, &last);
-    if (described && property == PROPERTY_RACE && last.violated & 1u << PROPERTY_RACE)
+    if (described && property == PROPERTY_RACE && last.violated & 1u << PROPERTY_RACE) {
         find_other_access(program, out, &last.race);
+        place_both(program, out, &last, &last.race, arena);
+    }
+    if (described && property == PROPERTY_LIFETIME && last.violated & 1u << PROPERTY_LIFETIME) {
+        out->other_step = find_user(program, out, &last.lifetime);
+        place_both(program, out, &last, &last.lifetime, arena);
+    }
+    if (described)
+        find_beginning(program, property, &last, out);
     char text[TEXT];
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));

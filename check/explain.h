@@ -31,6 +31,14 @@ struct story_step {
     int finished_by; /* START: the agent whose later step ends it, possibly a communicator */
 };
 
+/* One of two operations that a sentence is about. */
+struct story_place {
+    const char *subject; /* "use(0)"; NULL: not known */
+    const char *agent;   /* where it is done: "rank 0 stream b" */
+    const char *pusher;  /* who pushed it there: "rank 0 thread main"; NULL: nobody, or not known */
+    unsigned line;       /* of the file; 0: not known */
+};
+
 struct story_blocked {
     int rank;
     const char *agent;
@@ -44,6 +52,10 @@ struct story_blocked {
 struct story {
     const char *sentence; /* the violation in one sentence */
     int other_step;       /* of a race: the step of the other access, before the last; -1: none */
+    struct story_place
+        places[2]; /* of a race and of a lifetime: the last step's operation, and the other */
+    size_t
+        well; /* so many steps at the beginning were none that what goes wrong needs, as far as is known */
     struct story_step *steps;
     size_t step_count;
     struct story_blocked *blocked; /* deadlock and drain: all that wait */

@@ -835,6 +835,20 @@ bool apply_host(struct plan *plan, const struct edit *edit)
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
+/* What a copy without a name copies, as program_op_subject says it. */
+static const char *copy_label(const struct plan *plan, const struct host_op *op,
+                              struct arena *arena)
+{
+    const struct index_list *sides[] = {&op->reads, &op->writes};
+    const char *const words[] = {" of ", " to "}, *text = op_key(op->kind);
+    for (int i = 0; i < 2 && text; i++)
+        if (sides[i]->count > 0)
+            text = arena_printf(arena, "%s%s%s%s", text, words[i],
+                                plan->buffers[sides[i]->items[0]].name,
+                                sides[i]->count > 1 ? " and others" : "");
+    return text;
+}
+
 static const char *plain_label(const struct plan *plan, int t, int i, struct arena *arena)
 {
     const struct host_op *op = &plan->threads[t].ops[i];
@@ -845,7 +859,9 @@ static const char *plain_label(const struct plan *plan, int t, int i, struct are
                                                      : "device");
     if (op->kind != OP_GROUP) {
         const char *object = plan_object_name(plan, op), *name = object ? object : op->name;
-        return arena_printf(arena, "%s%s%s", op_key(op->kind), name ? " " : "", name ? name : "");
+        return name || op->kind != OP_COPY ? arena_printf(arena, "%s%s%s", op_key(op->kind),
+                                                          name ? " " : "", name ? name : "")
+                                           : copy_label(plan, op, arena);
     }
     const char *text = "";
     for (size_t k = 0; text && k < op->part_count; k++)

@@ -139,6 +139,9 @@ struct body {
     int thread;       /* that executes it */
 };
 
+/* What the name of the thread of a stream's kernels with steps begins with. */
+#define PROGRAM_KERNEL_OF "kernel of "
+
 enum thread_kind { THREAD_HOST, THREAD_WORKER, THREAD_DRIVER, THREAD_CALLBACK };
 
 struct thread_desc {
@@ -405,6 +408,9 @@ const char *program_flag_words(const struct program *program, const struct op *o
                                size_t cap);
 
 /* "Forward(3)" for a task's operation, else the operation's own name or key. Returns buf. */
+const char *program_op_label(const struct program *program, const struct op *op, int64_t iteration,
+                             char *buf, size_t cap);
+/* The same for a sentence: a copy without a name says what it copies, and no iteration stands beside a rank. */
 const char *program_op_subject(const struct program *program, const struct op *op,
                                int64_t iteration, char *buf, size_t cap);
 /* The same behind the place in the program that calls it, where that is told: "train.py:41 aten.mm". */

@@ -8,7 +8,19 @@
 #include <string.h>
 
 #include "plan/group_names.h"
+#include "plan/keywords.h"
 #include "base/units.h"
+
+/* The steps of a kernel have a thread of their own. */
+static void agent_thread_name(const struct thread_desc *thread, const char *rank, char *buf,
+                              size_t cap)
+{
+    const size_t prefix = strlen(PROGRAM_KERNEL_OF);
+    if (thread->kind == THREAD_CALLBACK && strncmp(thread->name, PROGRAM_KERNEL_OF, prefix) == 0)
+        snprintf(buf, cap, "%skernel on stream %s", rank, thread->name + prefix);
+    else
+        snprintf(buf, cap, "%sthread %s", rank, thread->name);
+}
 
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap)
 {
@@ -22,7 +34,7 @@ const char *program_agent_name(const struct program *program, int agent, char *b
         if (program->threads[desc->index].kind == THREAD_DRIVER)
             snprintf(buf, cap, "%sdriver", rank);
         else
-            snprintf(buf, cap, "%sthread %s", rank, program->threads[desc->index].name);
+            agent_thread_name(&program->threads[desc->index], rank, buf, cap);
         break;
     case AGENT_STREAM:
         snprintf(buf, cap, "%sstream %s", rank, program->streams[desc->index].name);
@@ -56,8 +68,8 @@ const char *program_object_name(const struct program *program, const struct op *
     return NULL;
 }
 
-const char *program_op_subject(const struct program *program, const struct op *op,
-                               int64_t iteration, char *buf, size_t cap)
+const char *program_op_label(const struct program *program, const struct op *op, int64_t iteration,
+                             char *buf, size_t cap)
 {
     if (op->task >= 0)
         snprintf(buf, cap, "%s(%" PRId64 ")", program->plan->pipeline.tasks[op->task].name,
@@ -111,6 +123,51 @@ const char *program_op_title(const struct program *program, const struct op *op,
     return buf;
 }
 
+/* "copy of x and others": the buffers that it reads, or writes. */
+static size_t copy_side(const struct program *program, const struct op *op, bool write,
+                        const char *word, char *buf, size_t cap)
+{
+    int count = 0;
+    const char *first = NULL;
+    for (int i = 0; i < op->access_count; i++) {
+        const struct access *access = &program->accesses[op->access_first + i];
+        if (access->write == write && count++ == 0)
+            first = program->buffers[access->buffer].name;
+    }
+    if (!first || cap == 0)
+        return 0;
+    const int used = snprintf(buf, cap, " %s %s%s", word, first, count > 1 ? " and others" : "");
+    return (size_t)used < cap ? (size_t)used : cap - 1;
+}
+
+static void copy_subject(const struct program *program, const struct op *op, char *buf, size_t cap)
+{
+    size_t begin = (size_t)snprintf(buf, cap, "%s", op_key(op->kind)), at = begin;
+    at += copy_side(program, op, false, "of", buf + at, cap - at);
+    at += copy_side(program, op, true, "to", buf + at, cap - at);
+    if (at == begin)
+        snprintf(buf + at, cap - at, " %s", keywords_direction[op->given->work->direction]);
+}
+
+const char *program_op_subject(const struct program *program, const struct op *op,
+                               int64_t iteration, char *buf, size_t cap)
+{
+    const bool message = op->kind == OP_GROUP && op->part_count > 0;
+    const bool unnamed = op->kind == OP_COPY && op->name < 0;
+    if (op->task >= 0 || (!message && !unnamed))
+        return program_op_label(program, op, iteration, buf, cap);
+    struct op once = *op;
+    once.iteration = -1;
+    if (message)
+        program_op_label(program, &once, iteration, buf, cap);
+    else
+        copy_subject(program, op, buf, cap);
+    const size_t length = strlen(buf);
+    if (op->iteration >= 0)
+        snprintf(buf + length, cap - length, message ? ", iteration %d" : "(%d)", op->iteration);
+    return buf;
+}
+
 static void program_words_print_object(FILE *out, const char *name, const struct op *op,
                                        const char *task)
 {
@@ -156,7 +213,7 @@ static void print_operands(const struct program *program, const struct op *op, F
 
 static void program_words_print_op(const struct program *program, const struct op *op, FILE *out)
 {
-    fputs(op_key(op->kind), out);
+    fputs(op->is_kernel ? "kernel" : op_key(op->kind), out);
     print_operands(program, op, out);
     if (op->comm >= 0)
         fprintf(out, " comm %s", program->comms[op->comm].name);

@@ -243,20 +243,34 @@ static void describe_race(const struct program *p, const struct other_access *ra
              agent_of_access(p, race, agent, sizeof agent), race->write ? "writes" : "reads");
 }
 
+/* "Copy(3) on stream d2h" */
+static const char *access_words(const struct program *p, const struct other_access *access,
+                                char *buf, size_t cap)
+{
+    char subject[MACHINE_NAME], agent[MACHINE_NAME];
+    agent_of_access(p, access, agent, sizeof agent);
+    if (access->op < 0)
+        return agent_of_access(p, access, buf, cap);
+    program_op_subject(p, &p->ops[access->op], access->iteration, subject, sizeof subject);
+    snprintf(buf, cap, "%s on %s", subject, agent);
+    return buf;
+}
+
 static void describe_lifetime(const struct program *p, const struct other_access *lifetime,
                               const char *subject, char *buf, size_t cap)
 {
-    char agent[MACHINE_NAME];
+    char agent[MACHINE_NAME], user[3 * MACHINE_NAME];
     const char *buffer = p->buffers[lifetime->buffer].name;
     if (lifetime->early)
         snprintf(buf, cap,
                  "%s uses buffer %s without an order behind its allocation on %s: its memory may "
                  "still be in use there",
                  subject, buffer, agent_of_access(p, lifetime, agent, sizeof agent));
+    else if (lifetime->agent >= 0)
+        snprintf(buf, cap, "memory of buffer %s is reused while another stream still uses it: %s",
+                 buffer, access_words(p, lifetime, user, sizeof user));
     else
-        snprintf(buf, cap, "memory of buffer %s is %s", buffer,
-                 lifetime->agent >= 0 ? "reused while another stream still uses it"
-                                      : "used after it was freed");
+        snprintf(buf, cap, "memory of buffer %s is used after it was freed: %s", buffer, subject);
 }
 
 const char *machine_describe_violation(const struct program *p, enum property property,

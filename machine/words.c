@@ -39,6 +39,12 @@ static const char *words_object_name(const struct program *p, const struct op *o
     return buf;
 }
 
+/* Its subject begins with the word that stands before it. */
+static bool is_unnamed_copy(const struct op *op)
+{
+    return op->kind == OP_COPY && op->name < 0 && op->task < 0;
+}
+
 /* The text for a letter of an operation's words in ops.h. */
 static const char *spell(const struct program *p, const struct op *op, int64_t iteration,
                          char letter, char *buf)
@@ -47,7 +53,9 @@ static const char *spell(const struct program *p, const struct op *op, int64_t i
     case 'o': return words_object_name(p, op, iteration, buf);
     case 's': return p->streams[op->stream].full_name;
     case 'c': return p->comms[op->comm].name;
-    default: return program_op_subject(p, op, iteration, buf, NAME);
+    default:
+        program_op_subject(p, op, iteration, buf, NAME);
+        return is_unnamed_copy(op) ? buf + strlen(op_key(op->kind)) + 1 : buf;
     }
 }
 
@@ -230,7 +238,8 @@ static void thread_words(const struct program *p, int32_t *c, int thread, struct
         waits_for_nothing(p, op, iteration))
         return;
     out->stream = p->streams[op->stream].name;
-    put_words(p, op, iteration, op_pushed(op->kind), out->pushed, sizeof out->pushed);
+    put_words(p, op, iteration, op_pushed(op->is_kernel ? OP_LAUNCH : op->kind), out->pushed,
+              sizeof out->pushed);
     if (op->kind == OP_WAIT && p->tasks && op->distance >= 0)
         snprintf(out->behind, sizeof out->behind, "%s(%" PRId64 ")",
                  p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);

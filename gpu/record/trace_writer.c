@@ -239,7 +239,7 @@ static const char *op_name(const struct program *p, const struct op *op, char *b
 {
     if (op->task >= 0)
         return p->plan->pipeline.tasks[op->task].name;
-    return program_op_subject(p, op, 0, buf, NAME);
+    return program_op_label(p, op, 0, buf, NAME);
 }
 
 /* Host programs have no iterations. */

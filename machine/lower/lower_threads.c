@@ -640,8 +640,8 @@ static int callback_thread(struct lowering *lowering, int rank, int stream, bool
         if (program->threads[t].kind == THREAD_CALLBACK && program->threads[t].stream == stream)
             return t;
     const char *name =
-        arena_printf(&lowering->program->arena, "%s of %s", is_kernel ? "kernel" : "callback",
-                     program->streams[stream].name);
+        arena_printf(&lowering->program->arena, "%s%s",
+                     is_kernel ? PROGRAM_KERNEL_OF : "callback of ", program->streams[stream].name);
     return lower_thread(lowering, (struct thread_desc){.kind = THREAD_CALLBACK,
                                                        .rank = rank,
                                                        .name = name,

@@ -114,6 +114,7 @@ const char *stall_describe(const struct program *program, int rank, const struct
     if (!name && stall->on != STALL_ON_NONE)
         name = agent_on_rank(program, rank, ~stall->on, text, sizeof text);
     const char *joint = stall->cause == STALL_DEPENDENCE     ? " on "
+                        : stall->cause == STALL_SYNC         ? " of "
                         : stall->cause == STALL_HEAD_OF_LINE ? ", behind "
                                                              : ", ";
     snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), name ? joint : "", name ? name : "");

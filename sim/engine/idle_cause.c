@@ -66,6 +66,15 @@ static bool meets_peers(const struct op *op)
     return op->kind == OP_AWAIT && op->distance < 0;
 }
 
+/* The thread is blocked in this sync, or was before it could push. */
+static struct stall sync_cause(struct simulation *sim, int op, const struct wait *wait)
+{
+    const struct op *desc = &sim->program->ops[op];
+    if (desc->sync == SYNC_STREAM)
+        return stall(STALL_SYNC, ~program_stream_agent(sim->program, desc->stream));
+    return stall(STALL_SYNC, wait && wait->agent >= 0 ? ~wait->agent : STALL_ON_NONE);
+}
+
 /* Why has the thread not pushed? `own`: what it is at leads to that push; else to something before,
    which is `front` (a task, ~agent or STALL_ON_NONE). */
 static struct stall thread_cause(struct simulation *sim, int thread, bool own, int front)
@@ -78,6 +87,8 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
     int64_t iteration;
     int current = machine_current_op(p, sim->state, agent, &iteration);
     machine_why(p, sim->state, agent, &wait);
+    if (p->tasks == 0 && current >= 0 && p->ops[current].kind == OP_SYNC)
+        return sync_cause(sim, current, &wait);
     if (current >= 0 && meets_peers(&p->ops[current]))
         return stall(STALL_PEER, STALL_ON_NONE);
     if (!own)
@@ -272,6 +283,11 @@ static struct stall lacks_push(struct simulation *sim, int stream)
     }
     if (!best)
         return stall(STALL_NO_MORE_DATA, STALL_ON_NONE);
+    const int before = best->next > 0 ? sim->host.pushes[best->first + best->next - 1] : -1;
+    const int synced = sim->host.synced[best->thread];
+    if (synced > before &&
+        sim->clocks.timers[program_thread_agent(p, best->thread)] == TIMER_RUNNING)
+        return sync_cause(sim, synced, NULL);
     bool own = sim->host.next_push[best_current] == sim->host.pushes[best->first + best->next];
     return thread_cause(sim, best->thread, own, ~program_thread_agent(p, best->thread));
 }

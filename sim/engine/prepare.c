@@ -207,6 +207,10 @@ static bool prepare_make_tables(struct simulation *sim)
         host->stream_pushers = TABLE(sim, p->stream_count + 1, int);
         host->pushes = TABLE(sim, p->op_count, int);
         host->next_push = TABLE(sim, p->op_count, int);
+        host->came_ns = TABLE(sim, p->thread_count, int64_t);
+        host->synced = TABLE(sim, p->thread_count, int);
+        for (int t = 0; host->synced && t < p->thread_count; t++)
+            host->synced[t] = -1;
     }
     sim->result.streams =
         calloc((size_t)sim->program->stream_count + 1, sizeof *sim->result.streams);

@@ -463,6 +463,16 @@ static void note_launches(struct simulation *sim, int stream)
         queue->pushed_ns[(queue->first + queue->count) % queue->cap] = sim->now_ns;
 }
 
+/* The thread of a host program leaves this operation. */
+static void note_sync(struct simulation *sim, int thread, const struct op *op)
+{
+    if (sim->program->tasks)
+        return;
+    if (op->kind == OP_SYNC && sim->now_ns > sim->host.came_ns[thread])
+        sim->host.synced[thread] = (int)(op - sim->program->ops);
+    sim->host.came_ns[thread] = sim->now_ns;
+}
+
 static void thread_does(struct simulation *sim, int agent, const struct op *op)
 {
     const struct program *p = sim->program;
@@ -475,6 +485,7 @@ static void thread_does(struct simulation *sim, int agent, const struct op *op)
     if (pushes)
         note_launches(sim, op->stream);
     sim->clocks.timers[agent] = TIMER_NONE;
+    note_sync(sim, p->agents[agent].index, op);
     note_host_op(sim, agent, op, effect.iteration);
     simulation_mark(sim, agent);
     mark_after_host(sim, p->agents[agent].index, op);

@@ -37,6 +37,7 @@ enum { SIMULATE_MAX_ITERATIONS = 100 * 1000 * 1000 };
     X(BACKPRESSURE, "backpressure", "back-pressure")                                               \
     X(HOST, "host", "host launch")                                                                 \
     X(HEAD_OF_LINE, "head_of_line", "head-of-line")                                                \
+    X(SYNC, "sync", "host waits in sync")                                                          \
     X(PEER, "peer", "collective peer")                                                             \
     X(RESOURCE, "resource", "resource")                                                            \
     X(NO_MORE_DATA, "no_more_data", "no more data")
@@ -49,6 +50,8 @@ enum { SIMULATE_MAX_ITERATIONS = 100 * 1000 * 1000 };
  * HOST          the thread that will push next is in a CPU part; `on` is that task
  * HEAD_OF_LINE  that thread has work for the stream but is blocked at another task, or the turn of
  *               its ticket has not come; `on` is the task in front
+ * SYNC          host programs: that thread is blocked in a sync, or has been since its last push to the stream,
+ *               and so comes late to this one; `on` is the stream waited for
  * PEER          a started collective or group that waits for other members
  * RESOURCE      something of which there is not enough; `on` is one of HELD_LIST
  * NO_MORE_DATA  nothing will be pushed to the stream any more

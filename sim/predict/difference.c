@@ -15,6 +15,7 @@
     X("backpressure", "an iteration in flight to retire")                                          \
     X("host", "the host to launch its work")                                                       \
     X("head_of_line", "a thread that is blocked before it can launch its work")                    \
+    X("sync", "the host, which is or was blocked in a sync")                                       \
     X("peer", "other members of a collective")                                                     \
     X("resource", "a resource")                                                                    \
     X("no_more_data", "nothing: no more work comes")                                               \
@@ -127,7 +128,9 @@ static bool difference_find_streams(struct difference_builder *builder)
 /* A trace does not tell a host that is slow from one that is blocked before the launch. */
 static const char *known_cause(const struct account_part *part, bool coarse)
 {
-    return coarse && part->cause && strcmp(part->cause, "head_of_line") == 0 ? "host" : part->cause;
+    const bool blocked = part->cause && (strcmp(part->cause, "head_of_line") == 0 ||
+                                         strcmp(part->cause, "sync") == 0);
+    return coarse && blocked ? "host" : part->cause;
 }
 
 static bool difference_is_same(const struct difference_row *row, const struct account_part *part,
