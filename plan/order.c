@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef bool edge_filter(const struct task *, const struct dep *);
+
 static bool is_period_local(const struct task *tasks, const struct dep *dep)
 {
     return tasks[dep->on].stage == tasks[dep->task].stage + dep->distance;
@@ -23,12 +25,10 @@ static bool is_intra(const struct task *tasks, const struct dep *dep)
     return dep->distance == 0;
 }
 
-typedef bool edge_filter(const struct task *, const struct dep *);
-
 /* Does the task's stream wait for another one, in the middle of a period? */
-static bool stalls(const struct task *tasks, const struct dep *dep)
+static bool stalls(const struct task *tasks, const struct dep *dep, edge_filter *filter)
 {
-    return is_period_local(tasks, dep) && tasks[dep->on].stream != tasks[dep->task].stream;
+    return filter(tasks, dep) && tasks[dep->on].stream != tasks[dep->task].stream;
 }
 
 int order_stall_cost(const struct plan *plan, int rank, int task)
@@ -38,7 +38,7 @@ int order_stall_cost(const struct plan *plan, int rank, int task)
     int cost = 0;
     for (size_t i = 0; i < pipeline->dep_count; i++) {
         const struct dep *dep = &pipeline->deps[i];
-        cost += dep->task == task && stalls(tasks, dep);
+        cost += dep->task == task && stalls(tasks, dep, is_period_local);
     }
     return cost;
 }
@@ -48,6 +48,7 @@ struct sorting {
     const struct pipeline *pipeline;
     const struct task *tasks; /* as the rank has them */
     edge_filter *filter;
+    const int *wanted;               /* the precedence that is asked for; NULL: by cost and name */
     int *precedence, *by_precedence; /* of a task; the task that has it */
     int *missing;                    /* of a task: dependences on tasks that are not ordered yet */
     int *first, *next;               /* the dependences on a task, as a list; -1 ends it */
@@ -74,8 +75,11 @@ static enum status find_precedences(struct sorting *sorting, bool by_stall_cost,
         return diag_no_memory(diag);
     for (int t = 0; t < (int)pipeline->task_count; t++)
         ranked[t] = (struct ranked){0, t, sorting->tasks[t].name};
+    for (int i = 0; sorting->wanted && i < (int)pipeline->task_count; i++)
+        ranked[sorting->wanted[i]].cost = i;
     for (size_t i = 0; by_stall_cost && i < pipeline->dep_count; i++)
-        ranked[pipeline->deps[i].task].cost += stalls(sorting->tasks, &pipeline->deps[i]);
+        ranked[pipeline->deps[i].task].cost +=
+            stalls(sorting->tasks, &pipeline->deps[i], sorting->filter);
     SORT(ranked, pipeline->task_count, compare_ranked);
     for (int i = 0; i < (int)pipeline->task_count; i++) {
         sorting->by_precedence[i] = ranked[i].task;
@@ -178,7 +182,7 @@ static enum status sorted_with(struct sorting *sorting, int *out, struct diag *d
 }
 
 static enum status sorted(const struct plan *plan, int rank, edge_filter *filter,
-                          bool by_stall_cost, int *out, struct diag *diag)
+                          bool by_stall_cost, const int *wanted, int *out, struct diag *diag)
 {
     size_t count = plan->pipeline.task_count;
     int *cells = calloc(5 * count + plan->pipeline.dep_count + 1, sizeof *cells);
@@ -187,6 +191,7 @@ static enum status sorted(const struct plan *plan, int rank, edge_filter *filter
     struct sorting sorting = {&plan->pipeline,
                               plan_tasks(plan, rank),
                               filter,
+                              wanted,
                               cells,
                               cells + count,
                               cells + 2 * count,
@@ -203,7 +208,7 @@ static enum status sorted(const struct plan *plan, int rank, edge_filter *filter
 
 enum status order_topological(const struct plan *plan, int *out, struct diag *diag)
 {
-    return sorted(plan, 0, is_intra, false, out, diag);
+    return sorted(plan, 0, is_intra, false, NULL, out, diag);
 }
 
 static enum status order_by_stage(const struct plan *plan, int rank, int sign, int *out,
@@ -231,5 +236,22 @@ enum status order_enqueue(const struct plan *plan, int rank, int *out, struct di
     case ORDER_STAGE_ASCENDING: return order_by_stage(plan, rank, 1, out, diag);
     case ORDER_READY_FIRST: break;
     }
-    return sorted(plan, rank, is_period_local, true, out, diag);
+    return sorted(plan, rank, is_period_local, true, NULL, out, diag);
+}
+
+enum status order_dataflow(const struct plan *plan, int rank, int *out, struct diag *diag)
+{
+    switch (plan_order(plan, rank)->kind) {
+    case ORDER_EXPLICIT: return order_enqueue(plan, rank, out, diag);
+    case ORDER_STAGE_DESCENDING:
+    case ORDER_STAGE_ASCENDING: return order_topological(plan, out, diag);
+    case ORDER_READY_FIRST: break;
+    }
+    return sorted(plan, rank, is_intra, true, NULL, out, diag);
+}
+
+enum status order_behind_dependences(const struct plan *plan, const int *order, int *out,
+                                     struct diag *diag)
+{
+    return sorted(plan, 0, is_intra, false, order, out, diag);
 }

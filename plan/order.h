@@ -15,6 +15,14 @@
    last, by stage descending and name. */
 enum status order_enqueue(const struct plan *plan, int rank, int *out, struct diag *diag);
 
+/* The same for the data-flow driver, which ignores stages: all dependences within an iteration count, and no others. A list
+   stays as it is. */
+enum status order_dataflow(const struct plan *plan, int rank, int *out, struct diag *diag);
+
+/* The order with every task behind those that it depends on within the iteration, and else unchanged. */
+enum status order_behind_dependences(const struct plan *plan, const int *order, int *out,
+                                     struct diag *diag);
+
 /* Topological order of the intra-iteration dependences, ties by name. */
 enum status order_topological(const struct plan *plan, int *out, struct diag *diag);
 

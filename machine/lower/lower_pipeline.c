@@ -327,19 +327,39 @@ static bool collect_edges(struct lowering *lowering)
     return true;
 }
 
-/* All ranks number tasks in the order of rank 0, so that they agree; a rank may leave tasks out. */
-static void number_tickets(struct program *program, const struct plan *plan, int rank)
+/* All ranks number tasks in the order of rank 0, so that they agree; each counts its own ordered tasks. */
+static void number_tickets(struct program *program, const struct plan *plan, int rank,
+                           const int *order)
 {
     for (int k = 0; k < program->tasks; k++) {
-        int task = program->order[0][k];
+        int task = order[k];
         program->ticket_position[rank * program->tasks + task] =
             plan_task(plan, rank, task)->globally_ordered ? program->ordered_tasks[rank]++ : -1;
     }
 }
 
+/* Under the clock driver tickets are taken as tasks are handed out. Data-flow fires a task behind what it depends on, so
+   its tickets follow the dependences. `scratch` has room for the tasks. */
+static enum status find_tickets(struct lowering *lowering, bool dataflow, int *scratch)
+{
+    struct program *program = lowering->program;
+    const int *order = program->order[0];
+    if (dataflow) {
+        enum status status =
+            order_behind_dependences(lowering->plan, program->order[0], scratch, lowering->diag);
+        if (status != STATUS_OK)
+            return status;
+        order = scratch;
+    }
+    for (int rank = 0; rank < program->ranks; rank++)
+        number_tickets(program, lowering->plan, rank, order);
+    return STATUS_OK;
+}
+
 static enum status find_orders(struct lowering *lowering)
 {
     struct program *program = lowering->program;
+    const bool dataflow = program->driver == DRIVER_DATAFLOW;
     size_t tasks = (size_t)program->tasks;
     program->order = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int *);
     program->ticket_position = ARENA_ARRAY(&program->arena, (size_t)program->ranks * tasks, int);
@@ -353,13 +373,14 @@ static enum status find_orders(struct lowering *lowering)
         program->order[rank] = ARENA_ARRAY(&program->arena, tasks, int);
         if (!program->order[rank])
             return diag_no_memory(lowering->diag);
-        enum status status =
-            order_enqueue(lowering->plan, rank, program->order[rank], lowering->diag);
+        enum status status = (dataflow ? order_dataflow : order_enqueue)(
+            lowering->plan, rank, program->order[rank], lowering->diag);
         if (status != STATUS_OK)
             return status;
-        number_tickets(program, lowering->plan, rank);
     }
-    enum status status = order_topological(lowering->plan, topological, lowering->diag);
+    enum status status = find_tickets(lowering, dataflow, topological);
+    if (status == STATUS_OK)
+        status = order_topological(lowering->plan, topological, lowering->diag);
     if (status != STATUS_OK)
         return status;
     program->last_task = topological[tasks - 1];
