@@ -206,7 +206,8 @@ static enum status keep_repair(struct asking *asking, const struct finding *find
     return asking->result->better ? STATUS_OK : diag_no_memory(&asking->diag);
 }
 
-static void tell_warnings(struct asking *asking, const struct finding *finding, size_t first)
+static void examine_tell_warnings(struct asking *asking, const struct finding *finding,
+                                  size_t first)
 {
     const struct plan *plan = finding->plan;
     for (size_t i = first; i < finding->warnings.count; i++)
@@ -227,7 +228,7 @@ static enum status examine(struct asking *asking, struct finding *finding,
     size_t first = 0;
     if (status == STATUS_OK)
         status = finding_dead_writes(finding, &options, &asking->arena, &first, &asking->diag);
-    tell_warnings(asking, finding, first);
+    examine_tell_warnings(asking, finding, first);
     if (status == STATUS_OK && !asking->options.no_fix && !atomic_load(&asking->asked->interrupted))
         status =
             finding_repair(finding, &(struct repair_options){.verify = options}, &asking->diag);
@@ -245,7 +246,7 @@ static enum status verify(struct asking *asking, const struct plan *plan,
     enum status status = finding_open(finding, plan, &asking->arena, &asking->diag);
     if (status != STATUS_OK)
         return status;
-    tell_warnings(asking, finding, 0);
+    examine_tell_warnings(asking, finding, 0);
     status = examine(asking, finding, *options);
     finding_close(finding);
     return status;

@@ -271,6 +271,7 @@ static enum status print_story(const struct verdict_style *style, const struct s
     if (!lines)
         return diag_no_memory(style->diag);
     size_t count = telling_all(story, whole, lines), before = 0;
+    const bool rings = is_cut(count, whole);
     if (!whole && story->step_count > STEPS_MANY)
         before = lines_before(story, lines, count);
     lines += before;
@@ -285,7 +286,7 @@ static enum status print_story(const struct verdict_style *style, const struct s
         int width = telling_range(&lines[i], range);
         columns.number = width > columns.number ? width : columns.number;
     }
-    if (is_long) /* a long story tells its end first */
+    if (rings) /* a long story tells its end first */
         print_ring(story, &columns, out);
     if (before > 0)
         print_before(lines[0].first, &columns, out);

@@ -16,7 +16,7 @@ static const struct price {
     [EDIT_SLOT_RESET] = {2, 2},     [EDIT_NUM_SLOTS] = {3, 3},
     [EDIT_RETIRED_DEP] = {4, 4},    [EDIT_RETIRE] = {5, 5},
     [EDIT_BATCHES] = {6, 6},        [EDIT_SORT_HOLDS] = {15, 15},
-    [EDIT_ON_FAILURE] = {7, 7},
+    [EDIT_ON_FAILURE] = {7, 7},     [EDIT_DECLARE] = {6, 6},
 
     [EDIT_ORDER_RULE] = {20, 60},   [EDIT_OVERRIDE_ORDER] = {25, 70},
     [EDIT_ORDER_COMMS] = {27, 90},  [EDIT_ORDER_MOVE] = {30, 70},
@@ -250,7 +250,7 @@ static void number_thread(struct host_thread *thread, uint32_t line)
 }
 
 /* The first iteration of every repeat stays. */
-static void fold_thread(struct host_thread *thread)
+static void edits_fold_thread(struct host_thread *thread)
 {
     size_t kept = 0, skipped = 0, from = 0;
     for (size_t r = 0; r < thread->repeat_count; r++) {
@@ -272,7 +272,7 @@ static void fold_thread(struct host_thread *thread)
 void edits_fold(struct plan *plan)
 {
     for (size_t t = 0; t < plan->thread_count; t++)
-        fold_thread(&plan->threads[t]);
+        edits_fold_thread(&plan->threads[t]);
 }
 
 bool edit_is_of_machine(const struct edit *edit)

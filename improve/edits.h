@@ -56,6 +56,7 @@
     X(ORDER_COMMS)    /* globally_ordered for all tasks that communicate */                        \
     X(TASK_STREAM)    /* task a to stream `to`; -1: one of its own */                              \
     X(TASK_SYNC)      /* task a: host_sync: stream; `to` 1: sync_after: stream */                  \
+    X(DECLARE)        /* buffer a: one for all iterations */                                       \
     X(SORT_HOLDS)     /* every task takes its locks in one order */                                \
     X(ON_FAILURE)     /* on_failure: to */                                                         \
     X(SM_SLOTS)       /* machine: to */                                                            \

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "plan/crossing.h"
 #include "plan/order.h"
 #include "plan/keywords.h"
 
@@ -343,8 +344,17 @@ static void propose_holds(struct proposer *proposer)
         }
 }
 
+static void propose_scopes(struct proposer *proposer)
+{
+    const struct crossing *crossings = crossings_find(proposer->plan, proposer->arena);
+    for (size_t b = 0; crossings && b < proposer->plan->buffer_count; b++)
+        if (crossings[b].first >= 0)
+            propose(proposer, (struct edit){.kind = EDIT_DECLARE, .a = (int)b}, 0, 0);
+}
+
 void propose_pipeline(struct proposer *proposer)
 {
+    propose_scopes(proposer);
     propose_knobs(proposer);
     propose_depth(proposer);
     propose_order(proposer);
@@ -550,6 +560,11 @@ bool apply_pipeline(struct plan *plan, const struct edit *edit)
     case EDIT_NUM_SLOTS: pipeline->num_slots_given = false; return true;
     case EDIT_ELIDE: pipeline->elide_same_stream = edit->to; return true;
     case EDIT_BATCHES: return equal_batches(plan);
+    case EDIT_DECLARE:
+        plan->buffers[edit->a].scope = SCOPE_SHARED;
+        plan->buffers[edit->a].declared = true;
+        plan->buffers[edit->a].input = plan->inputs_given;
+        return true;
     case EDIT_ORDER_RULE: return set_rule(plan, edit->to);
     case EDIT_ORDER_MOVE: return set_order(plan, edit);
     case EDIT_OVERRIDE_ORDER: return drop_override_order(plan, edit->a);
@@ -628,6 +643,9 @@ static const char *describe_knob(const struct plan *plan, const struct edit *edi
     case EDIT_ELIDE:
         return edit->to ? "elide_same_stream: true, no waits for one's own stream"
                         : "elide_same_stream: false, a wait for every dependence";
+    case EDIT_DECLARE:
+        return arena_printf(arena, "buffer %s: scope shared, one for all iterations",
+                            plan->buffers[edit->a].name);
     case EDIT_BATCHES:
         return arena_printf(arena, "batches: %lld on every rank",
                             (long long)fewest_batches(pipeline));

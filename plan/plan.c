@@ -120,6 +120,14 @@ void plan_set_host_time(struct task *task, int64_t time_ns)
     task->host_time_ns = time_ns - task->host_after_ns;
 }
 
+bool plan_is_only_cpu(const struct plan *plan, const struct task *task)
+{
+    return task->work.kind == WORK_NONE && task->time_ns == 0 &&
+           task->host_time_ns + task->host_after_ns > 0 &&
+           (task->stream < 0 ||
+            strcmp(plan->streams.items[task->stream], PLAN_IMPLICIT_STREAM) == 0);
+}
+
 int plan_repeats(const struct plan *plan)
 {
     int most = 0;

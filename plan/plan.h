@@ -222,6 +222,9 @@ int names_find(const struct names *names, const char *name);
 
 /* The name of the event, flag, queue, lock, barrier or buffer an operation uses; NULL: none. */
 const char *plan_object_name(const struct plan *plan, const struct host_op *op);
+/* Has the task CPU time, and neither a stream, a device time nor work? It is a launch of nothing on the default stream. */
+bool plan_is_only_cpu(const struct plan *plan, const struct task *task);
+
 /* The most iterations of a repeat of a host program; 0: none has one. */
 int plan_repeats(const struct plan *plan);
 

@@ -324,9 +324,9 @@ static enum status analyse(const struct plan *plan, struct analysis *analysis, s
 }
 
 /* Does the task push work to a stream, or is it done when the CPU part is? */
-static const char *task_type(const struct task *task)
+static const char *task_type(const struct plan *plan, const struct task *task)
 {
-    return task->work.kind == WORK_HOST ? "host" : "stream";
+    return task->work.kind == WORK_HOST || plan_is_only_cpu(plan, task) ? "host" : "stream";
 }
 
 static const char *schedule_order_text(enum order_kind kind)
@@ -353,7 +353,8 @@ static void print_topological(const struct plan *plan, const struct analysis *an
         const struct task *task = plan_task(plan, 0, analysis->topological[i]);
         fprintf(out, "%4zu  ", i);
         put_left(out, task->name, width);
-        fprintf(out, "  %4d  %5d  %s\n", analysis->topological[i], task->stage, task_type(task));
+        fprintf(out, "  %4d  %5d  %s\n", analysis->topological[i], task->stage,
+                task_type(plan, task));
     }
 }
 
@@ -439,7 +440,7 @@ static void write_topological(const struct plan *plan, const struct analysis *an
         json_put_string(json, "task", task->name);
         json_put_int(json, "index", analysis->topological[i]);
         json_put_int(json, "stage", task->stage);
-        json_put_string(json, "type", task_type(task));
+        json_put_string(json, "type", task_type(plan, task));
         json_end_object(json);
     }
     json_end_array(json);

@@ -234,8 +234,19 @@ struct sketch {
 
 /* ---- pipeline form --------------------------------------------------------------------------- */
 
+enum { DRAWN_AS_CPU = -2 };
+
+/* The stream that a task is drawn on; -1: none. */
+static int drawn_stream(const struct plan *plan, const struct task *task)
+{
+    return task->work.kind == WORK_HOST || plan_is_only_cpu(plan, task) ? DRAWN_AS_CPU
+                                                                        : task->stream;
+}
+
 static const char *plangraph_stream_name(const struct plan *plan, const struct task *task)
 {
+    if (drawn_stream(plan, task) == DRAWN_AS_CPU)
+        return "CPU work";
     return task->stream >= 0 ? plan->streams.items[task->stream] : "no stream";
 }
 
@@ -251,10 +262,14 @@ static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *
     struct arena *arena = &sketch->arena;
     char time[UNITS_TEXT], host_time[UNITS_TEXT];
     units_print_time(task->time_ns, time);
-    units_print_time(task->host_time_ns + task->host_after_ns, host_time);
-    const char *label = task->time_ns
-                            ? arena_printf(arena, "%s\nstage %d, %s", task->name, task->stage, time)
-                            : arena_printf(arena, "%s\nstage %d", task->name, task->stage);
+    units_print_time(task->host_time_ns + task->host_after_ns +
+                         (task->work.kind == WORK_HOST ? task->work.time_ns : 0),
+                     host_time);
+    const char *shown = task->time_ns ? time : "";
+    if (drawn_stream(plan, task) == DRAWN_AS_CPU)
+        shown = host_time;
+    const char *label =
+        arena_printf(arena, "%s\nstage %d%s%s", task->name, task->stage, *shown ? ", " : "", shown);
     const char *tooltip = arena_printf(
         arena, "%s: stage %d, stream %s, thread group %s, device %s, host %s%s", task->name,
         task->stage, plangraph_stream_name(plan, task), plangraph_group_name(plan, task), time,
@@ -264,15 +279,15 @@ static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *
                                          draw_fill(task->stage), draw_border(task->stage));
 }
 
-/* One cluster for `stream` (-1: no stream), if any task uses it. */
+/* One cluster for `stream` (-1: no stream, DRAWN_AS_CPU), if any task uses it. */
 static void draw_stream(struct sketch *sketch, int stream)
 {
     struct draw_cluster *cluster = NULL;
     for (size_t i = 0; i < sketch->plan->pipeline.task_count; i++) {
         const struct task *task = plan_task(sketch->plan, 0, (int)i);
-        if (task->stream != stream)
+        if (drawn_stream(sketch->plan, task) != stream)
             continue;
-        if (!cluster && stream >= 0)
+        if (!cluster && stream != -1)
             cluster = draw_cluster(sketch->drawing, plangraph_stream_name(sketch->plan, task));
         draw_task(sketch, i, cluster);
     }
@@ -280,7 +295,7 @@ static void draw_stream(struct sketch *sketch, int stream)
 
 static void draw_pipeline(struct sketch *sketch)
 {
-    for (int stream = -1; stream < (int)sketch->plan->streams.count; stream++)
+    for (int stream = DRAWN_AS_CPU; stream < (int)sketch->plan->streams.count; stream++)
         draw_stream(sketch, stream);
     const struct pipeline *pipeline = &sketch->plan->pipeline;
     for (size_t i = 0; i < pipeline->dep_count; i++) {

@@ -356,7 +356,7 @@ static bool on_alias(struct tree_builder *builder, const yaml_event_t *event)
     return copy && link_node(builder, copy);
 }
 
-static bool has_key(const struct node *map, const char *name)
+static bool merge_has_key(const struct node *map, const char *name)
 {
     for (const struct node *key = map->first; key; key = key->next->next)
         if (strcmp(key->text, name) == 0)
@@ -373,7 +373,7 @@ static bool merge_one(struct parser *parser, struct node *map, struct node *from
                            parse_describe(parser, from));
     for (struct node *key = from->first, *after; key; key = after) {
         after = key->next->next;
-        if (has_key(map, key->text))
+        if (merge_has_key(map, key->text))
             continue;
         key->next->next = **tail;
         **tail = key;

@@ -8,7 +8,9 @@
 #include "warnings.h"
 
 #include "list_warnings.h"
+#include "plan/crossing.h"
 #include "base/nearest.h"
+#include "base/units.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -374,8 +376,24 @@ static void warn_of_unwritten(struct book *book, const struct usage *usage)
          usage->name, meant);
 }
 
+/* Is one buffer for all iterations meant, where each has its own? */
+static void warn_of_crossing(struct book *book, const struct crossing *crossing,
+                             const struct usage *usage)
+{
+    const struct task *tasks = book->plan->pipeline.tasks;
+    if (crossing->first < 0)
+        return;
+    WARN(book, WARNING_UNDECLARED, usage,
+         "buffer \"%s\" is not under \"buffers\", where others are: each iteration has one of its "
+         "own, so %s (line %u) does not see what %s (line %u) left there in the iteration before; "
+         "one for all has scope shared",
+         usage->name, tasks[crossing->first].name, (unsigned)tasks[crossing->first].mark.line,
+         tasks[crossing->second].name, (unsigned)tasks[crossing->second].mark.line);
+}
+
 static void warn_of_buffers(struct book *book)
 {
+    const struct crossing *crossings = crossings_find(book->plan, book->arena);
     for (size_t i = 0; i < book->counts[BUFFERS]; i++) {
         const struct usage *usage = &book->tables[BUFFERS][i];
         if (!usage->uses)
@@ -389,6 +407,8 @@ static void warn_of_buffers(struct book *book)
                  "iteration has one of its own and sees no write of another; one for all has "
                  "scope shared",
                  usage->name);
+        else if (crossings)
+            warn_of_crossing(book, &crossings[i], usage);
     }
     warn_of_similar(book, BUFFERS, "buffer");
 }
@@ -441,6 +461,25 @@ static void warn_of_streams(struct book *book)
              "waits for none of them");
 }
 
+/* CPU time alone is that of a launch; what it launches takes no time. */
+static void warn_of_cpu_tasks(struct book *book)
+{
+    const struct pipeline *pipeline = &book->plan->pipeline;
+    for (size_t t = 0; t < pipeline->task_count; t++) {
+        const struct task *task = &pipeline->tasks[t];
+        char time[UNITS_TEXT];
+        units_print_time(task->host_time_ns + task->host_after_ns, time);
+        if (plan_is_only_cpu(book->plan, task))
+            warnings_warn(
+                book, WARNING_CPU_TASK, task->mark,
+                arena_printf(book->arena,
+                             "task %s has CPU time and neither stream, time nor work: it "
+                             "launches work of no length on stream %s; work of the CPU is "
+                             "\"work: {host: %s}\"",
+                             task->name, PLAN_IMPLICIT_STREAM, time));
+    }
+}
+
 static bool stands_before(const struct warning *first, const struct warning *second)
 {
     if (first->mark.line != second->mark.line)
@@ -472,6 +511,7 @@ enum status warnings_find(const struct plan *plan, struct arena *arena, struct w
     warn_of_flags(&book);
     warn_of_buffers(&book);
     warn_of_comms(&book);
+    warn_of_cpu_tasks(&book);
     warn_of_streams(&book);
     warn_of_similar(&book, GROUPS, "thread group");
     warn_of_similar(&book, LOCKS, "lock");

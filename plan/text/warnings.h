@@ -22,6 +22,7 @@
     X(UNDECLARED, "undeclared")         /* a communicator, where others are; a written input */    \
     X(SIMILAR_NAME, "similar_name")     /* used once, and one edit from another name */            \
     X(DEFAULT_STREAM, "default_stream") /* a stream of that name, which is like the others */      \
+    X(CPU_TASK, "cpu_task")             /* a task with CPU time alone */                           \
     X(DEAD_WRITE, "dead_write")         /* a write that is overwritten before a read: verify */    \
     X(DOUBLED, "doubled")               /* a send or receive of the lists */                       \
     X(MISSING, "missing")               /* an action that another needs, or a pass */              \

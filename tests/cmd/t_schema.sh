@@ -138,6 +138,8 @@ objects "a hang" 1 "errors measured" "$SWRUN" --json --timeout=200ms "$plans/bug
 "$SWSIM" verify -q --witness="$dir/witness.db" "$plans/bugs/nccl_opposite_order_broken.yaml" >"$dir/null"
 objects "a replay" 1 "errors replayed" "$SWRUN" --json --timeout=200ms --replay="$dir/witness.db"
 
+objects "a race" 1 verdict "$SWSIM" verify --json "$plans/bugs/torchrec_lookup_without_wait_broken.yaml"
+
 # ---- swcheck -----------------------------------------------------------------------------------------
 
 "$SWSIM" verify --quiet --certificate="$dir/proof" "$hello" >"$dir/out" 2>&1

@@ -236,6 +236,49 @@ check "actions have accesses by their meaning" prints 0 '"coverage":{"unit":"act
 check "what was not asked for" prints 0 '"not_asked":\["message","mismatch","race",' "$SWSIM" verify --json --property=deadlock "$dir/part.yaml"
 check "all declared is plain" prints 0 '"verdict":"proved","but_for":\[\]' "$SWSIM" verify --json "$plans/examples/hello.yaml"
 
+# ---- buffers across iterations, CPU tasks ---------------------------------------------------------
+
+plan weights.yaml <<'PLAN'
+buffers: {grads: {scope: shared}}
+schedule:
+  Load: {stage: 0, stream: copies, time: 1ms, writes: [batch]}
+  Forward: {stage: 1, time: 1ms, reads: [batch, weights], writes: [act]}
+  Backward: {stage: 1, time: 2ms, reads: [act], writes: [grads]}
+  Step: {stage: 1, time: 1ms, reads: [grads], writes: [weights]}
+intra_iter_deps: [[Forward, Load], [Backward, Forward], [Step, Backward]]
+PLAN
+check "a buffer that the last iteration wrote" complains 1 'buffer "weights" is not under "buffers", where others are: .* Forward (line 5) does not see what Step (line 7) left' \
+    "$SWSIM" verify --no-fix "$dir/weights.yaml"
+check "to declare it is a repair" says 'buffer weights: scope shared, one for all iterations' "$SWSIM" verify --fix="$dir/mended.yaml" "$dir/weights.yaml"
+check "which is proved" prints 0 ' proved ' "$SWSIM" verify --no-fix "$dir/mended.yaml"
+sed 's/stage: 1, time: 1ms, reads: .grads/stage: 1, stream: opt, time: 1ms, reads: [grads/' "$dir/weights.yaml" >"$dir/two.yaml"
+check "beside another repair" says 'buffer weights: scope shared, one for all iterations' "$SWSIM" verify --fix="$dir/mended.yaml" "$dir/two.yaml"
+check "both are needed" said 'and add the dependence'
+check "and proved" prints 0 ' proved ' "$SWSIM" verify --no-fix "$dir/mended.yaml"
+sed '/^buffers/d; s/, weights]/]/; s/writes: .weights/writes: [new/' "$dir/weights.yaml" >"$dir/none_declared.yaml"
+check "no buffer crosses" prints 0 '"warnings":\[\]' "$SWSIM" verify --json --no-fix "$dir/none_declared.yaml"
+plan guard.yaml <<'PLAN'
+buffers: {grads: {scope: shared}}
+schedule:
+  Fill: {stage: 0, stream: copies, time: 1ms, writes: [pin]}
+  Use: {stage: 1, time: 1ms, reads: [pin], writes: [grads]}
+intra_iter_deps: [[Use, Fill]]
+inter_iter_deps: [[Fill, Use]]
+PLAN
+check "a dependence between iterations guards one buffer" complains 0 'Fill (line 4) does not see what Use (line 5) left' "$SWSIM" verify --no-fix "$dir/guard.yaml"
+
+plan cpu.yaml <<'PLAN'
+schedule:
+  Load: {stage: 0, host_time: 5ms, writes: [batch]}
+  Sort: {stage: 0, work: {host: 5ms}, writes: [rows]}
+  Forward: {stage: 1, time: 1ms, reads: [batch, rows], host_time: 10us}
+intra_iter_deps: [[Forward, Load], [Forward, Sort]]
+PLAN
+check "a task with CPU time alone" complains 0 'task Load has CPU time and neither stream, time nor work: .* "work: {host: 5ms}"' "$SWSIM" verify --no-fix "$dir/cpu.yaml"
+check "no other" test "$(grep -c ': warning: ' "$dir/err")" -eq 1
+check "it is drawn as CPU work" sh -c "'$SWSIM' render '$dir/cpu.yaml' -o '$dir/cpu.dot' 2>/dev/null && grep -q 'label=\"CPU work' '$dir/cpu.dot' &&
+    sed -n '/CPU work/,/}/p' '$dir/cpu.dot' | grep -q 'Load'"
+
 # ---- dead writes ---------------------------------------------------------------------------------
 
 plan dead.yaml <<'PLAN'
