@@ -392,6 +392,31 @@ static enum status cmd_predict_agree(struct app *app, const struct predict_reque
     return status;
 }
 
+/* The predicted run comes to its end; another order of the steps of a host program may not. The look is a short one. */
+static enum status warn_of_hang(struct app *app, const struct plan *plan)
+{
+    enum { HANG_STATES = 2000, HANG_STEPS = 200000 };
+    const struct verify_options options = {
+        .program = {.iterations = -1},
+        .properties = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_DRAIN,
+        .quick = true,
+        .limits = {.states = HANG_STATES, .steps = HANG_STEPS},
+    };
+    struct verify_report report;
+    if (app->quiet)
+        return STATUS_OK;
+    enum status status = verify_plan(plan, &options, &report, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (report.verdict == VERDICT_VIOLATED)
+        diag_warn(&app->diag,
+                  "%s: the predicted run comes to its end, but in another order of its steps the "
+                  "plan has a %s: swsim verify tells how",
+                  plan->file, property_key(report.first));
+    verify_fini(&report);
+    return STATUS_OK;
+}
+
 static enum status cmd_predict_plan(struct app *app, const struct predict_request *request,
                                     const struct plan *plan)
 {
@@ -408,7 +433,8 @@ static enum status cmd_predict_plan(struct app *app, const struct predict_reques
                               "%s: found --sweep, but only plans of the pipeline form have %s",
                               plan->file,
                               sweeps(request, SWEPT_CORES) ? "one" : request->swept->name);
-        return predict_driver(app, request, plan, DRIVER_NONE);
+        enum status status = predict_driver(app, request, plan, DRIVER_NONE);
+        return status == STATUS_OK && plan->form == FORM_THREADS ? warn_of_hang(app, plan) : status;
     }
     bool depth = sweeps(request, SWEPT_DEPTH);
     if (depth && driver == CLOCK_ONLY)

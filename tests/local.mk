@@ -138,6 +138,7 @@ tests_in_sh = \
     tests/plan/t_plan_schema.sh \
     tests/cmd/t_schema.sh \
     tests/check/t_search.sh \
+    tests/sim/t_predict_host.sh \
     tests/sim/t_sharing.sh \
     tests/sim/t_timeouts.sh \
     tests/whole/t_signals.sh \

@@ -378,4 +378,31 @@ check "a found schedule knows that F is computed again" \
 printf 'swplan: 1\nname: slow\nstages: {F: [1ms, 9ms], B: [2ms, 9ms]}\nprograms: ["0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"]\n' > "$dir/slow.yaml"
 check "messages stand in the order of the stages' own times" prints 0 "0F0 0SEND_F0 0F1 0SEND_F1 0F2 0SEND_F2 0RECV_B0" \
     "$SWSIM" export --comms=timed "$dir/slow.yaml"
+
+# Data-flow: stages are ignored, and tickets follow dependences.
+cat > "$dir/flow.yaml" <<'PLAN'
+swplan: 1
+name: flow
+driver: dataflow
+max_depth: 2
+schedule:
+  A: {stage: 0, stream: a, thread_group: a, time: 1ms, writes: [x]}
+  B: {stage: 0, stream: b, thread_group: b, globally_ordered: true, time: 1ms, reads: [x], writes: [y]}
+  C: {stage: 0, stream: c, thread_group: c, globally_ordered: true, time: 2ms, reads: [y]}
+intra_iter_deps: [[B, A], [C, B]]
+PLAN
+flow() { "$SWSIM" predict --driver=dataflow --json "$1" | field makespan_ns; "$SWSIM" verify --driver=dataflow --no-fix "$1" | sed 's/  [^ ]* [mun]*s$//'; }
+flow "$dir/flow.yaml" > "$dir/even"
+for stages in "1 0 0" "2 1 0" "0 1 2" "0 0 1"; do
+    set -- $stages
+    sed "s/A: {stage: 0/A: {stage: $1/; s/B: {stage: 0/B: {stage: $2/; s/C: {stage: 0/C: {stage: $3/" "$dir/flow.yaml" > "$dir/staged.yaml"
+    check "data-flow ignores the stages $stages" sh -c "cat > '$dir/uneven'; cmp '$dir/even' '$dir/uneven'" <<FIGURES
+$(flow "$dir/staged.yaml")
+FIGURES
+done
+sed 's/^max_depth/enqueue_order: [C, B, A]\n&/' "$dir/flow.yaml" > "$dir/listed.yaml"
+check "tickets follow dependences against a list" prints 0 ' proved ' "$SWSIM" verify --no-fix --driver=dataflow "$dir/listed.yaml"
+check "not under the clock" prints 1 'deadlock, always' "$SWSIM" verify --no-fix --driver=clock "$dir/listed.yaml"
+sed 's/^max_depth/ranks: 2\n&/; s/, globally_ordered: true//; $a rank_overrides: {1: {schedule: {B: {globally_ordered: true}, C: {globally_ordered: true}}}}' "$dir/flow.yaml" > "$dir/lone.yaml"
+check "each rank numbers its own ordered tasks" prints 0 ' proved ' "$SWSIM" verify --no-fix --driver=dataflow "$dir/lone.yaml"
 done_testing

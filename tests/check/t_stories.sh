@@ -117,4 +117,48 @@ check "a thread has no signal of an iteration before the first" says \
     "thread train  has no CPU signal to wait for: there is no Train(-1)" "$SWSIM" verify --no-fix "$dir/first.yaml"
 check "and its stream no event" said "thread train  gives stream main nothing to wait for: there is no Train(-1)"
 
+# ---- what a story names ---------------------------------------------------------------------------
+
+cat >"$dir/two.yaml" <<'PLAN'
+swplan: 1
+threads:
+  r0.w:
+    - repeat: 3
+      body:
+        - {launch: fill, stream: a, writes: [buf]}
+        - {record: filled, stream: a}
+        - {wait: filled, stream: b}
+        - {copy: d2h, stream: b, reads: [buf], writes: [x]}
+PLAN
+check "a race names the copy by what it copies" says 'race, always: copy of buf to x(0) accesses buffer buf, which fill(1) of stream a' \
+    "$SWSIM" verify --no-fix "$dir/two.yaml"
+check "its stream, who pushed it, and the line" said '    copy of buf to x(0): on stream b, pushed by thread w, line 9'
+check "and the other's" said '    fill(1): on stream a, pushed by thread w, line 6'
+check "in JSON" prints 1 '"operations":\[{"operation":"copy of buf to x(0)","agent":"stream b","pushed_by":"thread w","line":9},{"operation":"fill(1)"' \
+    "$SWSIM" verify --no-fix --json "$dir/two.yaml"
+check "no operation is a copy of its name" sh -c "'$SWSIM' verify --no-fix '$dir/two.yaml' | grep -c 'copy copy' | grep -qx 0"
+check "a lifetime names both" says '    alloc of next_logits: on stream compute, pushed by thread train, line 15' \
+    "$SWSIM" verify --no-fix "$srcdir/plans/properties/lifetime_broken.yaml"
+check "and who still uses the memory" said '    copy of logits: on stream d2h, pushed by thread train, line 13'
+check "the iteration of a message is no part of the rank" says 'send a to rank 1, iteration 0' sh -c \
+    "printf 'swplan: 1\ncomms: {p: [0, 1]}\nthreads:\n  r*.m: [{repeat: 2, body: [{group: [{send: a, peer: rank+1}], comm: p}, {group: [{recv: a, peer: rank+1}], comm: p}]}]\n' |
+     '$SWSIM' verify --no-fix -"
+cat >"$dir/kernel.yaml" <<'PLAN'
+swplan: 1
+threads:
+  r0.main: [{launch: waiter, stream: s, body: [{compute: a, time: 1us}, {await: never}]}, {sync: device}]
+PLAN
+check "a kernel with steps is a kernel" says 'stream s  *runs kernel waiter' "$SWSIM" verify --no-fix "$dir/kernel.yaml"
+check "and so are its steps" said 'kernel on stream s  *is at operation 2, waits for never'
+check "no callback" sh -c "'$SWSIM' verify --no-fix '$dir/kernel.yaml' | grep -c callback | grep -qx 0"
+
+# A long story begins where an agent takes its last step.
+{
+    printf 'swplan: 1\ncomms: {p: [0, 1]}\nthreads:\n  r*.m:\n    - {repeat: 20, body: [{collective: c, comm: p, stream: s}, {sync: stream, stream: s}]}\n'
+    printf '    - {group: [{send: a, peer: rank+1}], comm: p, stream: s}\n    - {group: [{recv: a, peer: rank+1}], comm: p, stream: s}\n'
+} >"$dir/long.yaml"
+check "a long story begins late" says '^ *1-[0-9]*  steps before, while all was well; --full tells all of them' "$SWSIM" verify --no-fix "$dir/long.yaml"
+check "it is short" test "$(wc -l <"$dir/out")" -lt 30
+check "--full tells all of it" sh -c "'$SWSIM' verify --no-fix --full '$dir/long.yaml' | grep -c 'while all was well' | grep -qx 0"
+
 done_testing

@@ -138,7 +138,7 @@ class Pipeline:
         changes = self.plan.get("rank_overrides", {}).get(str(rank), {})
         order = changes.get("enqueue_order", self.plan.get("enqueue_order", "ready-first"))
         schedule = self.schedules[rank]
-        stage = {task: keys["stage"] for task, keys in schedule.items()}
+        stage = {task: 0 if self.dataflow else keys["stage"] for task, keys in schedule.items()}
         if isinstance(order, list):
             return order
         if order == "stage-descending":
@@ -168,8 +168,12 @@ class Pipeline:
     def turns(self, rank):
         """The tickets of a rank's globally ordered instances."""
         if self.dataflow:
+            needs = {task: [on for of, on in self.intra if of == task] for task in self.tasks}
+            places = {task: place for place, task in enumerate(self.orders[0])}
             ordered = [
-                task for task in self.orders[0] if self.schedules[0][task].get("globally_ordered")
+                task
+                for task in sorted_by_need(self.tasks, needs, places)
+                if self.schedules[rank][task].get("globally_ordered")
             ]
             return {
                 (iteration, task): iteration * len(ordered) + place
@@ -643,7 +647,7 @@ class PipelineMachine(Machine):
             if forgotten or state["submitted", need] is None:
                 return
         state["fired", number] = True
-        if self.at_fire and self.pipeline.schedules[0][instance.task].get("globally_ordered"):
+        if self.at_fire and self.pipeline.schedules[rank][instance.task].get("globally_ordered"):
             state["turn", number] = state["next turn", rank]
             state["next turn", rank] += 1
         known = state["admission", rank, instance.iteration]
