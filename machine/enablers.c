@@ -338,8 +338,7 @@ static int lock_holder(const struct enablers_query *q, const struct op *op)
 /* Is there nothing to wait for, or to push, once the iteration waited for is retired? */
 static bool may_be_skipped(const struct program *p, const struct op *op)
 {
-    return p->tasks && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP && op->distance >= 0 &&
-           op_takes(op->kind) && op->kind != OP_SYNC;
+    return p->tasks && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP && op_dependence(op) >= 0;
 }
 
 static void op_enablers(const struct enablers_query *q, int thread, const struct op *op)

@@ -142,9 +142,10 @@ bool machine_device_idle(const struct program *p, int32_t *c, int rank)
 bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,
                         int64_t iteration)
 {
-    if (p->tasks == 0 || op->distance < 0)
+    const int distance = op_dependence(op);
+    if (p->tasks == 0 || distance < 0)
         return true;
-    int64_t wanted = iteration - op->distance;
+    int64_t wanted = iteration - distance;
     if (wanted < 0)
         return false;
     return p->plan->pipeline.retired_dep == RETIRED_DEP_WAIT ||
@@ -157,7 +158,7 @@ static void learn_of_retirement(struct work_state *w, int thread, const struct o
                                 int64_t iteration)
 {
     int rank = w->p->threads[thread].rank;
-    if (iteration >= op->distance)
+    if (iteration >= op_dependence(op))
         hb_join(w, at_thread(w, thread), at_thread(w, w->p->driver_thread[rank]));
 }
 
@@ -797,8 +798,8 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_CALLBACK:
     case OP_ALLOC:
     case OP_WRITE:
-    case OP_WAIT_FLAG:
-    case OP_RECORD: return machine_has_place(p, c, op->stream);
+    case OP_WAIT_FLAG: return machine_has_place(p, c, op->stream);
+    case OP_RECORD:
     case OP_WAIT:
         return !dependence_applies(p, c, rank, op, iteration) ||
                machine_has_place(p, c, op->stream);
@@ -809,7 +810,8 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
                machine_flag_suffices(p, c, op, iteration);
     case OP_PUT: return c[p->at.queues + op->object] < p->queue_caps[op->object];
     case OP_GET: return c[p->at.queues + op->object] > 0;
-    case OP_LOCK: return c[p->at.locks + op->object] == 0;
+    case OP_LOCK:
+        return c[p->at.locks + op->object] == 0 || !dependence_applies(p, c, rank, op, iteration);
     case OP_TICKET: return rank_cells(p, c, rank)[RANK_SERVED] == ticket_of(op, state);
     case OP_HOST:
     case OP_COMPUTE:
@@ -911,10 +913,6 @@ static void record(struct work_state *w, int thread, const struct op *op, int64_
 static void wait(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
     const struct program *p = w->p;
-    if (!dependence_applies(p, w->c, p->threads[thread].rank, op, iteration)) {
-        learn_of_retirement(w, thread, op, iteration);
-        return;
-    }
     int instance = instance_of(p, op, iteration);
     const int32_t *event = event_cells(p, w->c, instance);
     check_owner(w, op, iteration, event[EVENT_OWNER]);
@@ -958,10 +956,6 @@ static void machine_signal_flag(struct work_state *w, int thread, const struct o
 static void machine_await_flag(struct work_state *w, int thread, const struct op *op,
                                int64_t iteration)
 {
-    if (!dependence_applies(w->p, w->c, w->p->threads[thread].rank, op, iteration)) {
-        learn_of_retirement(w, thread, op, iteration);
-        return;
-    }
     int instance = instance_of(w->p, op, iteration);
     check_owner(w, op, iteration, flag_cells(w->p, w->c, instance)[FLAG_OWNER]);
     hb_join(w, at_thread(w, thread), w->p->at.row_flags + instance);
@@ -1067,11 +1061,24 @@ static void machine_complete(struct work_state *w, int thread, const struct op *
         dataflow_complete(w, rank, op->task, iteration);
 }
 
+/* Has the operation no effect, as there is nothing to wait for? A lock that was taken for a wait is released in any case. */
+static bool has_no_effect(const struct work_state *w, int thread, const struct op *op,
+                          int64_t iteration)
+{
+    if (op->kind == OP_UNLOCK && op_dependence(op) >= 0 && w->p->tasks > 0)
+        return w->c[w->p->at.locks + op->object] != thread + 1;
+    return !dependence_applies(w->p, w->c, w->p->threads[thread].rank, op, iteration);
+}
+
 static void machine_execute(struct work_state *w, int thread, const struct op *op,
                             int64_t iteration)
 {
     const struct program *p = w->p;
     int rank = p->threads[thread].rank, self = at_thread(w, thread);
+    if (has_no_effect(w, thread, op, iteration)) {
+        learn_of_retirement(w, thread, op, iteration);
+        return;
+    }
     switch (op->kind) {
     case OP_HOST:
     case OP_COMPUTE:

@@ -99,6 +99,8 @@ struct op {
         int part_first; /* GROUP: program->parts */
         int value;      /* OPERAND_FLAG: that the flag gets, what is added, taken or waited for */
         int sm_most; /* LAUNCH, greedy: the most residency slots that it takes, of which `sm` are the least; else -1 */
+        int within; /* LOCK, UNLOCK, RECORD, WAIT of a pipeline: part of the wait for a dependence of this distance, as
+                           that takes a lock or is on a legacy stream; -1: of none */
     };
     int part_count;
     int access_first, access_count; /* program->accesses */
@@ -115,6 +117,20 @@ _Static_assert(PLAN_MAX_RANKS <= INT16_MAX && PLAN_MAX_TASKS <= INT16_MAX &&
 static inline bool op_is_greedy(const struct op *op)
 {
     return op->kind == OP_LAUNCH && op->sm_most > 0;
+}
+
+/* The distance of the dependence without which the operation has no effect: awaited, waited for, or part of that wait; -1: it
+   has one always. */
+static inline int op_dependence(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_AWAIT: return op->distance;
+    case OP_WAIT: return op->distance >= 0 ? op->distance : op->within;
+    case OP_RECORD: return op->distance >= 0 ? -1 : op->within;
+    case OP_LOCK:
+    case OP_UNLOCK: return op->within;
+    default: return -1;
+    }
 }
 
 /* May a thread go past the sync behind this operation? */

@@ -241,6 +241,9 @@ static void use_at_call(const struct visitor *v, const struct op *op, int rank)
         return; /* use_push */
     if (uses_slot(v->program, op))
         use_slot(v, op, rank, op_uses(op->kind, AT_CALL) & (TAKES | LOOKS));
+    else if (v->program->tasks && op_dependence(op) >= 0 &&
+             v->program->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
+        uses_use(v, OBJECT_RETIRED, rank, WAY_READ); /* part of a wait that may be skipped */
     use_operand(v, op, rank, AT_CALL);
 }
 
@@ -278,8 +281,9 @@ bool uses_alike(const struct program *program, const struct op *a, const struct 
     return a->kind == b->kind && a->sync == b->sync && a->stream == b->stream &&
            a->object == b->object && a->comm == b->comm && a->member == b->member &&
            a->task == b->task && a->distance == b->distance && a->device == b->device &&
-           a->flag_rule == b->flag_rule && (a->sm > 0) == (b->sm > 0) &&
-           accesses == (b->access_count > 0) && !(accesses && program->is_crossed);
+           a->flag_rule == b->flag_rule && op_dependence(a) == op_dependence(b) &&
+           (a->sm > 0) == (b->sm > 0) && accesses == (b->access_count > 0) &&
+           !(accesses && program->is_crossed);
 }
 
 struct uses_kept *uses_place(struct uses_memo *memo, const struct program *program,

@@ -75,7 +75,7 @@ static void put_words(const struct program *p, const struct op *op, int64_t iter
 /* The first iterations have no earlier one to wait for. */
 static bool waits_for_nothing(const struct program *p, const struct op *op, int64_t iteration)
 {
-    return p->tasks && op->distance > iteration && (op->kind == OP_AWAIT || op->kind == OP_WAIT);
+    return p->tasks && op_dependence(op) > iteration;
 }
 
 static void describe_op(const struct program *p, const struct op *op, int64_t iteration, char *buf,
@@ -86,6 +86,12 @@ static void describe_op(const struct program *p, const struct op *op, int64_t it
         const size_t length = strlen(buf);
         if (op->at > 0)
             snprintf(buf + length, cap - length, " (%s)", p->names.items[op->at - 1]);
+        return;
+    }
+    if (op->kind != OP_AWAIT && !(op->kind == OP_WAIT && op->distance >= 0)) {
+        char object[NAME];
+        snprintf(buf, cap, "has nothing to wait for, and no use for %s",
+                 words_object_name(p, op, iteration, object));
         return;
     }
     const char *task = p->plan->pipeline.tasks[op->object % p->tasks].name;

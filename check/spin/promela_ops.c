@@ -70,9 +70,10 @@ static bool may_have_no_instance(const struct model *m, const struct op *op)
 /* "the iteration that the operation depends on exists and is not skipped": dependence_applies. */
 static void put_applies(const struct model *m, const struct op *op, int rank)
 {
-    promela_put(m, "i >= %d", op->distance);
+    const int distance = op_dependence(op);
+    promela_put(m, "i >= %d", distance);
     if (m->p->plan->pipeline.retired_dep != RETIRED_DEP_WAIT)
-        promela_put(m, " && i - %d >= oldest[%d]", op->distance, rank);
+        promela_put(m, " && i - %d >= oldest[%d]", distance, rank);
 }
 
 static void put_room(const struct model *m, int stream)
@@ -128,23 +129,11 @@ static void put_push_wait(const struct model *m, const struct op *op)
     promela_put(m, "pushed[%d]++", op->stream);
 }
 
-static void put_wait(const struct model *m, const struct op *op, int rank)
+static void put_wait(const struct model *m, const struct op *op)
 {
-    if (!may_have_no_instance(m, op)) {
-        put_room(m, op->stream);
-        promela_put(m, " -> ");
-        put_push_wait(m, op);
-        return;
-    }
-    promela_put(m, "if :: !(");
-    put_applies(m, op, rank);
-    promela_put(m, ") :: (");
-    put_applies(m, op, rank);
-    promela_put(m, ") && ");
     put_room(m, op->stream);
     promela_put(m, " -> ");
     put_push_wait(m, op);
-    promela_put(m, " fi");
 }
 
 static void put_device_idle(const struct model *m, int rank)
@@ -296,16 +285,16 @@ static bool promela_ops_uses_so(const struct op *op, enum op_operand operand, en
 }
 
 /* A push: "there is room -> push the item". One that looks for a record has a text of its own. */
-static void put_pushing_op(const struct model *m, const struct op *op, int rank)
+static void put_pushing_op(const struct model *m, const struct op *op)
 {
     if (promela_ops_uses_so(op, OPERAND_EVENT, AT_CALL, LOOKS)) {
-        put_wait(m, op, rank);
+        put_wait(m, op);
         return;
     }
     put_room(m, op->stream);
     promela_put(m, " -> ");
     if (op_uses_comm(op->kind))
-        put_push_comm(m, op, rank);
+        put_push_comm(m, op, m->p->streams[op->stream].rank);
     else if (promela_ops_uses_so(op, OPERAND_EVENT, AT_CALL, SETS))
         put_record(m, op);
     else
@@ -342,7 +331,7 @@ static void put_lock_op(const struct model *m, const struct op *op)
     if (op_takes(op->kind))
         promela_put(m, "!locked[%d] -> locked[%d] = 1", op->object, op->object);
     else
-        promela_put(m, "locked[%d] = 0", op->object);
+        promela_put(m, "true -> locked[%d] = 0", op->object);
 }
 
 static void put_host_op(const struct model *m, const struct op *op, int rank, int thread)
@@ -357,7 +346,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_WRITE:
     case OP_WAIT_FLAG:
     case OP_RECORD:
-    case OP_WAIT: put_pushing_op(m, op, rank); break;
+    case OP_WAIT: put_pushing_op(m, op); break;
     case OP_SYNC: put_sync(m, op, thread); break;
     case OP_SIGNAL: put_signal(m, op); break;
     case OP_AWAIT: put_await(m, op, rank); break;
@@ -383,6 +372,21 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     }
 }
 
+/* Nothing is done where there is nothing to wait for: an await has that in its condition. */
+static void put_op_that_applies(const struct model *m, const struct op *op, int rank, int thread)
+{
+    const bool may = promela_is_pipeline(m) && op_dependence(op) >= 0 && op->kind != OP_AWAIT;
+    if (may) {
+        promela_put(m, "if :: !(");
+        put_applies(m, op, rank);
+        promela_put(m, ") :: (");
+        put_applies(m, op, rank);
+        promela_put(m, ") && ");
+    }
+    put_host_op(m, op, rank, thread);
+    promela_put(m, may ? " fi" : "");
+}
+
 void promela_put_body(const struct model *m, int index, int rank, const char *indent)
 {
     const struct body *body = &m->p->bodies[index];
@@ -395,7 +399,7 @@ void promela_put_body(const struct model *m, int index, int rank, const char *in
         if (op->snapshot)
             put_snapshot(m, body->thread, op);
         promela_put(m, "atomic { ");
-        put_host_op(m, op, rank, body->thread);
+        put_op_that_applies(m, op, rank, body->thread);
         promela_put(m, may ? " } fi;" : " };");
         promela_put_op_comment(m, op);
         promela_put(m, "\n");

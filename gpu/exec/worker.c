@@ -63,7 +63,7 @@ static bool depends(const struct run *run, int rank, const struct op *op, int64_
 /* Can it not depend on how far the driver is? */
 static bool depends_always(const struct run *run, const struct op *op)
 {
-    return !run->policy || op->distance <= 0;
+    return !run->policy || op_dependence(op) <= 0;
 }
 
 /* Has the flag the value that the operation waits for? */
@@ -354,24 +354,39 @@ static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t it
     return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
-/* A wait that does not apply is no push at all. */
-static bool wait_event(struct run_thread *self, const struct op *op, int64_t iteration)
+/* With the lock held. Has the operation no effect, as there is nothing to wait for? A lock that was taken for a wait is
+   released in any case; an await looks itself. */
+static bool worker_has_no_effect(const struct run_thread *self, const struct op *op,
+                                 int64_t iteration)
 {
-    struct run *run = self->run;
-    if (depends_always(run, op))
-        return push_wait(self, op, iteration);
-    pthread_mutex_lock(&run->lock);
-    bool skipped = !depends(run, self->rank, op, iteration), done = true;
+    if (op->kind == OP_UNLOCK)
+        return self->run->holders[op->object] != self->index;
+    return op->kind != OP_AWAIT && !depends(self->run, self->rank, op, iteration);
+}
+
+/* A wait that does not apply is no push at all, and takes no lock. */
+static bool note_without_effect(struct run_thread *self, const struct op *op, int64_t iteration,
+                                bool *skipped)
+{
+    bool done = true;
+    pthread_mutex_lock(&self->run->lock);
+    *skipped = worker_has_no_effect(self, op, iteration);
     int64_t now_ns = run_step_ns(self);
-    if (skipped)
+    if (*skipped)
         done = worker_note_op(self, op, iteration, now_ns, now_ns);
-    run_unlock(run);
-    return skipped ? done : push_wait(self, op, iteration);
+    run_unlock(self->run);
+    return done;
 }
 
 /* False when the run stopped or failed. */
 static bool worker_execute(struct run_thread *self, const struct op *op, int64_t iteration)
 {
+    bool skipped = false;
+    if (!depends_always(self->run, op)) {
+        const bool done = note_without_effect(self, op, iteration, &skipped);
+        if (skipped)
+            return done;
+    }
     switch (op->kind) {
     case OP_HOST:
     case OP_COMPUTE: return worker_spend(self, op, iteration);
@@ -383,7 +398,7 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_WRITE: return push_step(self, op, iteration, worker_write);
     case OP_WAIT_FLAG: return push_step(self, op, iteration, worker_wait_flag);
     case OP_RECORD: return push_record(self, op, iteration);
-    case OP_WAIT: return wait_event(self, op, iteration);
+    case OP_WAIT: return push_wait(self, op, iteration);
     case OP_ALLOC: return push_mark(self, op, iteration);
     case OP_FREE:
     case OP_RECORD_STREAM: return mark_buffer(self, op, iteration);
@@ -645,7 +660,8 @@ void worker_run(struct run_thread *self)
 /* Does what other workers do let the operation take effect? No other thread changes it, here and below. */
 static bool others_allow(const struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    if (op_waits(op->kind) != WAITS_THREADS)
+    if (op_waits(op->kind) != WAITS_THREADS ||
+        (!depends_always(self->run, op) && !depends(self->run, self->rank, op, iteration)))
         return true;
     return op_operand(op->kind) == OPERAND_FLAG
                ? worker_flag_lets_pass(self->run, self->rank, op, iteration)
@@ -656,9 +672,8 @@ static bool others_allow(const struct run_thread *self, const struct op *op, int
 static bool is_pushed(const struct run_thread *self, const struct op *op, int64_t iteration)
 {
     const struct run *run = self->run;
-    if (op->kind != OP_WAIT)
-        return op_pushes(op->kind);
-    if (run->ops[index_of(run, op)].vain && !self->log)
+    if (!op_pushes(op->kind) ||
+        (op->kind == OP_WAIT && run->ops[index_of(run, op)].vain && !self->log))
         return false;
     return depends_always(run, op) || depends(run, self->rank, op, iteration);
 }

@@ -42,6 +42,7 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
         if (pipeline->elide_same_stream &&
             plan_task(lowering->plan, rank, dep->on)->stream == task->stream)
             continue;
+        const size_t first = lowering->program->op_count;
         lower_legacy_begin(lowering, rank, task->stream, false, dep->mark);
         struct op *op = lower_emit(lowering, OP_WAIT, dep->mark);
         op->task = (int16_t)task_index;
@@ -49,6 +50,8 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
         op->object = family(lowering->program, rank, dep->on);
         op->distance = (int16_t)dep->distance;
         lower_legacy_end(lowering, rank, task->stream, false, dep->mark);
+        for (size_t k = first; k < lowering->program->op_count; k++)
+            lowering->program->ops[k].within = dep->distance;
     }
 }
 

@@ -129,6 +129,26 @@ check "a race that a hang may forestall is not always there" \
     says "race, in some interleavings" "$SWSIM" verify "$dir/never_there.yaml"
 check "the hang is" says "deadlock, always" "$SWSIM" verify "$dir/never_there.yaml"
 
+# What a dependence before the first iteration would call takes no lock either, and makes no stream wait: the two tasks are
+# unordered in every run. With a legacy stream, too.
+cat >"$dir/first.yaml" <<'EOF'
+swplan: 1
+driver: clock
+machine: {launch_lock: true}
+buffers: {w: {scope: shared}}
+schedule:
+  T0: {stream: s, thread_group: g0, work: {host: 1us}, writes: [w]}
+  T1: {stream: s, thread_group: g1, work: {host: 1us}, reads: [w]}
+inter_iter_deps: [[T0, T0, 1], [T1, T1, 1]]
+EOF
+{ grep -v '^machine' "$dir/first.yaml"; echo 'streams: {s: {legacy: true}}'; } >"$dir/first_legacy.yaml"
+for plan in first first_legacy; do
+    for search in --no-reduction --threads=1; do
+        check "$plan: nothing is called for a dependence that is not there ($search)" \
+            says "race, always" "$SWSIM" verify -n 1 --no-fix $search "$dir/$plan.yaml"
+    done
+done
+
 # Whether every run violates a property is another search, and a limit may end it.
 cat >"$dir/many.yaml" <<'EOF'
 swplan: 1

@@ -719,7 +719,7 @@ PIPELINE_FEATURES = tuple("""
     stages inter ranks groups tickets locks host_sync sync_after host_work retire
     launch_queue num_slots elide enqueue_order max_in_flight memory overrides messages eager
     sm hw_queues slot_reset forget_done retired_dep ticket_at shared max_depth batches
-    broadcast two_comms share_device launch_order_implicit host_time host_after inputs
+    broadcast two_comms share_device launch_order_implicit host_time host_after inputs launch_lock
     """.split())
 PIPELINE_SCENES = ("relay", "crossed", "retired", "held")
 TASK_STREAMS, TASK_GROUPS = ("main", "s"), ("default", "g")
@@ -974,6 +974,8 @@ class PipelinePlan(RandomPlan):
             machine["hw_queues"] = 1
         if self.has("launch_queue"):
             machine["launch_queue"] = self.one_of([1, 2, 3, 4])
+        if self.has("launch_lock"):
+            machine["launch_lock"] = True
         crossed = self.scene == "crossed" and self.chance(0.7)
         if two and (crossed or self.has("launch_order_implicit")):
             machine["launch_order_implicit"] = True

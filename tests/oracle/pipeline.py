@@ -22,7 +22,7 @@ KEYS = set("""
     """.split())
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_order_implicit eager_messages
-    eager_bytes memory launch_latency
+    eager_bytes memory launch_latency launch_lock
     """.split())
 TASK_KEYS = set("""
     stage stream thread_group globally_ordered holds host_sync sync_after host_time
@@ -273,7 +273,7 @@ class Pipeline:
             self.emit("unlock", object=lock)
         if keys.get("globally_ordered"):
             self.emit("serve")
-        instance.record = self.emit("record", stream=self.stream, object=instance.event)
+        instance.record = self.push("record", stream=self.stream, object=instance.event)
         self.emit("signal", object=instance.flag)
         self.emit("complete", instances=(self.numbers[rank, iteration, task],))
 
@@ -283,10 +283,14 @@ class Pipeline:
 
     def lower_dependence(self, kind, on, earlier, instance):
         """Its signal or its event; one before the first iteration has no effect."""
+        locked = kind == "wait" and self.locks_pushes()
         if earlier < 0:
-            self.emit("nothing")
+            for _ in ["lock", kind, "unlock"] if locked else [kind]:
+                self.emit("nothing")
             return
         source = self.numbers[instance.rank, earlier, on]
+        if locked:
+            self.emit("lock", object=self.context(), source=source)
         if kind == "await":
             instance.needs.append(source)
             number = self.emit("await", object=self.instances[source].flag, source=source)
@@ -295,6 +299,24 @@ class Pipeline:
                 "wait", stream=self.stream, object=self.instances[source].event, source=source
             )
         self.program.operations[number].iteration = earlier
+        if locked:
+            self.emit("unlock", object=self.context(), source=source)
+
+    def locks_pushes(self):
+        """Section 7, `launch_lock`."""
+        return self.plan.get("machine", {}).get("launch_lock")
+
+    def context(self):
+        return Program.number(self.program.locks, (self.rank, "the context of CUDA"))
+
+    def push(self, kind, **fields):
+        """A push, under the lock of the context where the machine says so."""
+        if self.locks_pushes():
+            self.emit("lock", object=self.context())
+        number = self.emit(kind, **fields)
+        if self.locks_pushes():
+            self.emit("unlock", object=self.context())
+        return number
 
     def lower_sync(self, what):
         """Wait for a stream or the device; two steps where other workers push to it."""
@@ -326,7 +348,7 @@ class Pipeline:
             members = self.program.comms[fields["comm"]].members
             root = work.get("root", min(members)) if work["collective"] == "broadcast" else None
             match = (task, self.iteration, work["collective"], root, size(work.get("bytes")))
-            self.emit("collective", root=root, match=match, **fields)
+            self.push("collective", root=root, match=match, **fields)
         elif "comm" in work:
             send = "send" in work
             part = Part(
@@ -335,9 +357,9 @@ class Pipeline:
             if not self.iteration:
                 ends = (self.rank, part.peer) if send else (part.peer, self.rank)
                 self.messages[work["comm"], ends, part.tag] += 1 if send else -1
-            self.emit("group", parts=(part,), **fields)
+            self.push("group", parts=(part,), **fields)
         else:
-            self.emit("kernel", **fields)
+            self.push("kernel", **fields)
 
     # ---- section 4: what drivers do ------------------------------------------------------------
 
@@ -481,6 +503,7 @@ class PipelineMachine(Machine):
         for worker in range(self.pipeline.ranks, len(self.program.threads)):
             state["queue of", worker] = ()
             state["instance", worker] = None
+            state["locked", worker] = False
         for flag in range(len(self.program.flags)):
             state["owner of flag", flag] = None
         for event in range(len(self.program.events)):
@@ -590,6 +613,25 @@ class PipelineMachine(Machine):
     def do_signal(self, state, number, row):
         self.check_owner(state, "flag", self.program.operations[number])
         return super().do_signal(state, number, row)
+
+    def do_lock(self, state, number, row):
+        """One that belongs to a wait is not taken where the wait is skipped."""
+        operation = self.program.operations[number]
+        if operation.source is not None and self.skipped(state, operation, row):
+            return DONE
+        done = super().do_lock(state, number, row)
+        if done == DONE and operation.source is not None:
+            state["locked", row[1]] = True
+        return done
+
+    def do_unlock(self, state, number, row):
+        operation = self.program.operations[number]
+        if operation.source is not None:
+            if not state["locked", row[1]]:
+                self.skipped(state, operation, row)
+                return DONE
+            state["locked", row[1]] = False
+        return super().do_unlock(state, number, row)
 
     def do_await(self, state, number, row):
         operation = self.program.operations[number]
