@@ -216,7 +216,7 @@ enum status program_fits(const struct program *program, struct diag *diag)
 
 /* Of a short text: half of this machine's memory. Rank programs are as long as their lists, which have a limit of their
    own. */
-static size_t most_bytes(void)
+static size_t most_program_bytes(void)
 {
     const size_t least = (size_t)1 << 30;
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -394,7 +394,7 @@ enum status program_build(const struct plan *plan, const struct program_options 
     struct program *program = calloc(1, sizeof *program);
     if (!program)
         return diag_no_memory(diag);
-    arena_init(&program->arena, plan->form == FORM_PROGRAMS ? 0 : most_bytes());
+    arena_init(&program->arena, plan->form == FORM_PROGRAMS ? 0 : most_program_bytes());
     struct lowering lowering = {.program = program, .diag = diag};
     enum status status = as_threads(plan, options, program, &lowering.plan, &lowering.ranks, diag);
     if (status == STATUS_OK)
