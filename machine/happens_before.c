@@ -151,7 +151,7 @@ static bool is_empty_piece(const uint64_t *words)
 }
 
 /* The next word of the rows that is not zero, from `at`; `count`: there is none. */
-static size_t next_ticks(const uint64_t *words, size_t at, size_t count)
+static size_t next_used_word(const uint64_t *words, size_t at, size_t count)
 {
     for (; at + 8 <= count && is_empty_piece(words + at);)
         at += 8;
@@ -200,7 +200,7 @@ MADE_FOR_SIZE void visit_rows(const struct program *p, int32_t *c, int bytes, in
     const size_t width = (size_t)p->at.row_words, in_word = sizeof(uint64_t) / (size_t)bytes;
     const size_t count = (size_t)p->at.row_marked * width;
     uint64_t *words = row(p, c, 0);
-    for (size_t at = 0; (at = next_ticks(words, at, count)) < count; at++) {
+    for (size_t at = 0; (at = next_used_word(words, at, count)) < count; at++) {
         const int *first = p->at.column_ticks + at % width * in_word;
         for (size_t i = 0; i < in_word; i++)
             if (tick_at(words + at, i, bytes))
