@@ -4,7 +4,7 @@ none_engine_objects = none_engine.o none_graph.o none_kernels.o none_memory.o no
 none_runtime_objects = none_runtime.o none_launches.o none_missing_runtime.o
 none_blas_objects = none_blas.o none_missing_blas.o
 none_blas_lt_objects = none_blas_lt.o none_missing_blas_lt.o
-none_nccl_objects = none_nccl.o none_nccl_comm.o none_nccl_sums.o
+none_nccl_objects = none_nccl.o none_nccl_comm.o none_nccl_sums.o none_missing_nccl.o
 none_driver_objects = none_driver.o none_missing_driver.o
 none_all_objects = $(none_engine_objects) $(none_runtime_objects) $(none_blas_objects) $(none_blas_lt_objects) \
     $(none_nccl_objects) $(none_driver_objects) none_nvml.o none_audit.o none_major12.o none_major13.o
@@ -22,7 +22,7 @@ none_headers = trace/record/none/none.h trace/record/none/models.h trace/record/
 EXTRA_DIST += $(none_headers) $(nonepython_DATA) trace/record/none/audit.c trace/record/none/blas.c trace/record/none/blas_lt.c \
     trace/record/none/driver.c trace/record/none/engine.c trace/record/none/graph.c trace/record/none/kernels.c \
     trace/record/none/launches.c trace/record/none/memory.c trace/record/none/missing_blas.c \
-    trace/record/none/missing_blas_lt.c trace/record/none/missing_driver.c trace/record/none/missing_runtime.c \
+    trace/record/none/missing_blas_lt.c trace/record/none/missing_driver.c trace/record/none/missing_nccl.c trace/record/none/missing_runtime.c \
     trace/record/none/models.c trace/record/none/nccl.c trace/record/none/nccl_comm.c trace/record/none/nccl_sums.c \
     trace/record/none/nvml.c trace/record/none/runtime.c trace/record/none/runtime_major.c
 CLEANFILES += $(nonepython_DATA:trace/record/none/%=none/%) $(none_libraries) $(none_all_objects:%=none/%)
