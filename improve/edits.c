@@ -228,7 +228,7 @@ const char *edit_describe(const struct plan *plan, const struct edit *edit, stru
 static void number_op(struct host_op *op, uint32_t line, size_t at)
 {
     op->mark = (struct mark){line, (uint32_t)at + 1};
-    for (size_t k = 0; k < op->body_count; k++)
+    for (size_t k = 0; k < host_op_body_count(op); k++)
         op->body[k].mark = op->mark;
 }
 

@@ -21,8 +21,8 @@ static bool edits_calls_is_message(const struct host_op *op)
 
 static bool edits_calls_is_collective(const struct host_op *op)
 {
-    bool all = op->kind == OP_COLLECTIVE || (op->kind == OP_GROUP && op->part_count > 0);
-    for (size_t i = 0; i < op->part_count; i++)
+    bool all = op->kind == OP_COLLECTIVE || host_op_part_count(op) > 0;
+    for (size_t i = 0; i < host_op_part_count(op); i++)
         all &= op->parts[i].is_collective && op->parts[i].comm < 0 && op->parts[i].device == 0;
     return all;
 }
@@ -96,14 +96,13 @@ static bool is_like_part(const struct p2p_part *a, const struct p2p_part *b)
 
 static bool is_like_call(const struct host_op *a, const struct host_op *b)
 {
-    if (a->kind != b->kind || a->part_count != b->part_count || a->comm != b->comm)
+    if (a->kind != b->kind || host_op_part_count(a) != host_op_part_count(b) || a->comm != b->comm)
         return false;
-    for (size_t i = 0; i < a->part_count; i++)
+    for (size_t i = 0; i < host_op_part_count(a); i++)
         if (!is_like_part(&a->parts[i], &b->parts[i]))
             return false;
-    return a->kind == OP_GROUP ||
-           (a->collective == b->collective && a->bytes == b->bytes &&
-            a->work.root == b->work.root && edits_same_name(a->name, b->name));
+    return a->kind == OP_GROUP || (a->collective == b->collective && a->bytes == b->bytes &&
+                                   a->root == b->root && edits_same_name(a->name, b->name));
 }
 
 /* ---- proposals ------------------------------------------------------------------------------- */
@@ -271,8 +270,8 @@ static bool copy_call(struct plan *plan, const struct edit *edit, struct host_op
 {
     const struct host_op *from = &plan->threads[edit->c].ops[edit->to];
     *out = *from;
-    out->reads = out->writes = (struct index_list){0};
-    if (from->part_count == 0)
+    out->accesses = NULL;
+    if (host_op_part_count(from) == 0)
         return true;
     out->parts = ARENA_ARRAY(&plan->arena, from->part_count, struct p2p_part);
     if (!out->parts)
@@ -304,8 +303,8 @@ bool apply_call(struct plan *plan, const struct edit *edit)
 
 static int64_t edits_calls_bytes_of(const struct host_op *op)
 {
-    int64_t sum = op->kind == OP_COLLECTIVE ? op->bytes : 0;
-    for (size_t i = 0; i < op->part_count; i++)
+    int64_t sum = host_op_bytes(op);
+    for (size_t i = 0; i < host_op_part_count(op); i++)
         sum += op->parts[i].bytes;
     return sum;
 }
@@ -319,7 +318,7 @@ static const char *edits_calls_words_of(const struct plan *plan, const struct ho
                        : op->parts[0].send                                      ? "send"
                                                                                 : "recv";
     const char *name = op->kind == OP_COLLECTIVE ? op->name : op->parts[0].tag;
-    const char *more = op->part_count > 1 ? " and others" : "";
+    const char *more = host_op_part_count(op) > 1 ? " and others" : "";
     return edits_calls_bytes_of(op) > 0
                ? arena_printf(arena, "%s %s%s of %s (%" PRId64 " bytes)", kind, name ? name : "",
                               more, comm, edits_calls_bytes_of(op))

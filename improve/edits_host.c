@@ -23,7 +23,7 @@ static bool edits_host_is_work(const struct host_op *op)
 static bool is_like_op(const struct host_op *a, const struct host_op *b)
 {
     return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
-           a->part_count == b->part_count &&
+           host_op_part_count(a) == host_op_part_count(b) &&
            ((a->kind != OP_LAUNCH && a->kind != OP_COLLECTIVE) ||
             edits_same_name(a->name, b->name));
 }
@@ -386,7 +386,7 @@ static void propose_comms(struct proposer *proposer, int t)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
-        if (thread->ops[i].kind == OP_COLLECTIVE && !thread->ops[i].process_group)
+        if (thread->ops[i].kind == OP_COLLECTIVE && !host_op_process_group(&thread->ops[i]))
             propose(proposer, (struct edit){.kind = EDIT_OP_COMM, .a = t, .b = (int)i},
                     proposer->near[t][i], 0);
 }
@@ -416,8 +416,8 @@ static bool names_buffer(const struct index_list *list, int buffer)
 
 static bool uses(const struct host_op *op, int buffer)
 {
-    bool any = names_buffer(&op->reads, buffer) || names_buffer(&op->writes, buffer);
-    for (size_t i = 0; i < op->part_count; i++)
+    bool any = names_buffer(host_op_reads(op), buffer) || names_buffer(host_op_writes(op), buffer);
+    for (size_t i = 0; i < host_op_part_count(op); i++)
         any |=
             names_buffer(&op->parts[i].reads, buffer) || names_buffer(&op->parts[i].writes, buffer);
     return any;
@@ -463,8 +463,8 @@ static void propose_before_access(struct proposer *proposer, int t, size_t i)
         if (user->stream < 0 || user->stream == last || !op_pushes(user->kind) ||
             edits_host_way(thread, k, i) == FAR_AWAY ||
             !(gives ? proposer->near[t][k] == 0 && edits_host_is_work(user)
-                    : edits_host_shares_buffer(user, &own->reads) ||
-                          edits_host_shares_buffer(user, &own->writes)))
+                    : edits_host_shares_buffer(user, host_op_reads(own)) ||
+                          edits_host_shares_buffer(user, host_op_writes(own))))
             continue;
         last = user->stream;
         propose_both(
@@ -546,8 +546,7 @@ static struct host_op *edits_host_insert(struct plan *plan, int t, size_t at, si
         memcpy(ops, thread->ops, at * sizeof *ops);
     if (thread->op_count > at)
         memcpy(&ops[at + 1], &thread->ops[at], (thread->op_count - at) * sizeof *ops);
-    ops[at] = (struct host_op){.kind = kind, .stream = -1, .object = -1, .comm = -1};
-    ops[at].work.comm = ops[at].work.peer = ops[at].work.root = -1;
+    ops[at] = host_op_make(kind);
     thread->ops = ops;
     edits_host_widen(thread, at, beside);
     thread->op_count++;
@@ -593,7 +592,7 @@ static const char *stem_of(const struct plan *plan, const struct host_op *op)
 {
     if (op->name)
         return op->name;
-    if (op->part_count > 0)
+    if (host_op_part_count(op) > 0)
         return op->parts[0].tag;
     if (edits_is_event_op(op) && op->object >= 0)
         return plan->events.items[op->object];
@@ -839,7 +838,7 @@ bool apply_host(struct plan *plan, const struct edit *edit)
 static const char *copy_label(const struct plan *plan, const struct host_op *op,
                               struct arena *arena)
 {
-    const struct index_list *sides[] = {&op->reads, &op->writes};
+    const struct index_list *sides[] = {host_op_reads(op), host_op_writes(op)};
     const char *const words[] = {" of ", " to "}, *text = op_key(op->kind);
     for (int i = 0; i < 2 && text; i++)
         if (sides[i]->count > 0)

@@ -353,7 +353,7 @@ static int message_balance(const struct host_op *ops, size_t count, int comm)
 {
     int balance = 0;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; ops[i].comm == comm && k < ops[i].part_count; k++)
+        for (size_t k = 0; ops[i].comm == comm && k < host_op_part_count(&ops[i]); k++)
             balance += ops[i].parts[k].send ? 1 : -1;
     return balance;
 }

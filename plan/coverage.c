@@ -17,12 +17,13 @@ static void mark_made_by(const struct plan *plan, const struct host_op *ops, siz
 {
     for (size_t i = 0; i < count; i++) {
         const struct host_op *op = &ops[i];
-        mark_made(plan, &op->writes, outside);
-        for (size_t k = 0; k < op->part_count; k++)
+        mark_made(plan, host_op_writes(op), outside);
+        for (size_t k = 0; k < host_op_part_count(op); k++)
             mark_made(plan, &op->parts[k].writes, outside);
         if (op->kind == OP_ALLOC)
             outside[op->object] = plan->buffers[op->object].input;
-        mark_made_by(plan, op->body, op->body_count, outside);
+        if (host_op_may_have_body(op->kind))
+            mark_made_by(plan, op->body, op->body_count, outside);
     }
 }
 
@@ -64,8 +65,8 @@ static bool task_declares(const struct plan *plan, size_t task)
 
 static bool op_declares(const struct host_op *op)
 {
-    bool declares = has_accesses(&op->reads, &op->writes);
-    for (size_t i = 0; i < op->part_count; i++)
+    bool declares = has_accesses(host_op_reads(op), host_op_writes(op));
+    for (size_t i = 0; i < host_op_part_count(op); i++)
         declares |= has_accesses(&op->parts[i].reads, &op->parts[i].writes);
     return declares;
 }
@@ -75,7 +76,7 @@ static bool op_declares(const struct host_op *op)
 static bool op_is_counted(const struct host_op *op)
 {
     return op_declares(op) || op->kind == OP_COMPUTE ||
-           (op_is_device_work(op->kind) && !op->is_graph && op->body_count == 0);
+           (op_is_device_work(op->kind) && !host_op_is_graph(op) && host_op_body_count(op) == 0);
 }
 
 static void coverage_count_ops(const struct host_op *ops, size_t count, struct coverage *out)
@@ -83,7 +84,8 @@ static void coverage_count_ops(const struct host_op *ops, size_t count, struct c
     for (size_t i = 0; i < count; i++) {
         out->all += op_is_counted(&ops[i]);
         out->declared += op_declares(&ops[i]);
-        coverage_count_ops(ops[i].body, ops[i].body_count, out);
+        if (host_op_may_have_body(ops[i].kind))
+            coverage_count_ops(ops[i].body, ops[i].body_count, out);
     }
 }
 
@@ -182,10 +184,13 @@ static void coverage_tell_ops(const struct plan *plan, const struct host_op *ops
 {
     for (size_t i = 0; i < count; i++) {
         const struct host_op *op = &ops[i];
-        const char *name = op->name ? op->name : op->part_count > 0 ? op->parts[0].tag : NULL;
+        const char *name = op->name                     ? op->name
+                           : host_op_part_count(op) > 0 ? op->parts[0].tag
+                                                        : NULL;
         if (op_is_counted(op) && !op_declares(op))
             coverage_tell_one(plan, op->mark, op_key(op->kind), name, told, diag);
-        coverage_tell_ops(plan, op->body, op->body_count, told, diag);
+        if (host_op_may_have_body(op->kind))
+            coverage_tell_ops(plan, op->body, op->body_count, told, diag);
     }
 }
 

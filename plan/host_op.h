@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/diag.h"
 #include "dist.h"
 #include "ops.h"
@@ -69,50 +70,171 @@ struct time_list {
     size_t count;
 };
 
+/* The buffers that an operation accesses. */
+struct host_accesses {
+    struct index_list reads, writes; /* plan->buffers */
+};
+
+/* What few operations say: of work. */
+struct host_details {
+    struct time_list *times,
+        *host_times; /* that time_ns and host_time_ns are from; NULL: given as one time */
+    struct dist jitter;
+    struct shares shares;
+    struct work
+        work; /* LAUNCH: for a real run; WORK_NONE spins for time_ns. COLLECTIVE: its elements. See host_op_work */
+};
+
+/* The parts of operations lie in one place: an operation has those of its kind (host_op_is_* and host_op_*_count below).
+   Under --enable-checks they lie side by side, and those that a plan's operation does not have are filled with a pattern, so
+   that the tests notice who reads them. */
+#ifdef SWSIM_CHECKS
+#define HOST_OP_PARTS struct
+#else
+#define HOST_OP_PARTS union
+#endif
+
 /* One operation of a host thread; which members mean something follows from `kind` (ops.h). Objects
    (events, flags, queues, locks, barriers) are indices into the plan's tables. */
 struct host_op {
     enum op_kind kind;
     struct mark mark;
+    int stream;       /* plan->streams, -1 */
     const char *name; /* LAUNCH, COMPUTE: function; COLLECTIVE: tag; else label or NULL */
     const char *at;   /* where in the program it is called, as "train.py:41"; NULL: not told */
-    int stream;       /* plan->streams, -1 */
-    bool is_graph;    /* LAUNCH: of a graph */
-    int graph;        /* plan->graphs, where it is one; else -1 */
     int object;       /* index into the plan's table of its operand (op_operand), -1 */
     int object_rank;  /* WAIT, SYNC: 1 + the rank whose event it is; 0: that of the operation */
+    int comm;         /* op_uses_comm: plan->comms, else -1 */
     int device;       /* 1 + the rank on whose device it is done; 0: that of the thread */
     int iteration;    /* 1 + the iteration of its thread, in a repeat; 0: in none */
-    int comm;         /* op_uses_comm: plan->comms, else -1 */
+    int sm;           /* residency slots */
     uint32_t listed;  /* index + 1 into plan->listed; 0: none */
     int numbered; /* of rank programs: 1 + the number of its name with who takes it; 0: `name` says it */
-    enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
-    enum sync_kind sync;
-    enum direction direction; /* COPY */
-    bool pageable;
-    bool
-        external; /* RECORD, WAIT of a graph: the event is the plan's, and each launch records it, or waits for it */
-    int64_t ticket;           /* TICKET */
-    struct flag_use flag_use; /* OPERAND_FLAG */
-    int64_t bytes;
-    int64_t time_ns;                      /* CPU work: CPU time; else device time */
-    int64_t host_time_ns;                 /* operations that push: CPU time of the call */
-    struct time_list *times, *host_times; /* that the two are from; NULL: given as one time */
-    struct dist jitter;
-    int sm;
-    bool
-        greedy; /* LAUNCH: it takes up to `sm` slots, as many as are free, and more as they become free */
-    struct shares shares;
-    struct work work;                    /* LAUNCH: for a real run; WORK_NONE spins for time_ns */
-    struct index_list reads, writes;     /* plan->buffers */
-    struct p2p_part *parts;              /* GROUP: all on one stream a communicator */
-    struct process_group *process_group; /* COLLECTIVE, GROUP: called through one; else NULL */
-    struct index_list *aborted;          /* ABORT: plan->comms, in one group; else NULL */
-    size_t part_count;
-    struct host_op
-        *body; /* CALLBACK: host operations that touch no device; LAUNCH: steps of the kernel */
-    size_t body_count;
+    int64_t time_ns;                /* CPU work: CPU time; else device time */
+    int64_t host_time_ns;           /* operations that push: CPU time of the call */
+    struct host_accesses *accesses; /* NULL: none (host_op_reads, host_op_writes) */
+    struct host_details *details;   /* NULL: none (host_op_details) */
+    HOST_OP_PARTS
+    {
+        struct { /* host_op_may_have_body */
+            struct host_op
+                *body; /* CALLBACK: operations that touch no device; LAUNCH: steps of the kernel */
+            size_t body_count;
+            int graph;     /* LAUNCH: plan->graphs, if it is one */
+            bool is_graph; /* LAUNCH: of a graph */
+            bool
+                greedy; /* LAUNCH: it takes up to `sm` slots, as many as are free, and more as they become free */
+        };
+        struct {                                 /* op_uses_comm, COPY */
+            struct process_group *process_group; /* op_uses_comm: called through one; else NULL */
+            HOST_OP_PARTS
+            {
+                struct {                    /* GROUP */
+                    struct p2p_part *parts; /* all on one stream a communicator */
+                    size_t part_count;
+                };
+                struct { /* COLLECTIVE, COPY */
+                    int64_t bytes;
+                    HOST_OP_PARTS
+                    {
+                        struct { /* COLLECTIVE */
+                            enum collective_kind
+                                collective; /* `op: all_reduce`; default all_reduce */
+                            int root;       /* a rank; -1: the lowest */
+                        };
+                        struct { /* COPY */
+                            enum direction direction;
+                            bool pageable;
+                        };
+                    };
+                };
+            };
+        };
+        enum sync_kind sync; /* SYNC */
+        /* RECORD, WAIT of a graph: the event is the plan's, and each launch records it, or waits for it */
+        bool external;
+        int64_t ticket;             /* TICKET, SERVE */
+        struct index_list *aborted; /* ABORT: plan->comms, in one group */
+        struct flag_use flag_use;   /* OPERAND_FLAG */
+    };
 };
+#ifndef SWSIM_CHECKS
+_Static_assert(sizeof(struct host_op) <= 120, "programs of millions of operations fit into memory");
+#endif
+
+/* An operation of the kind with nothing in it. */
+static inline struct host_op host_op_make(enum op_kind kind)
+{
+    struct host_op op = {.kind = kind, .stream = -1, .object = -1, .comm = -1};
+    if (kind == OP_COLLECTIVE) {
+        op.collective = COLLECTIVE_ALL_REDUCE;
+        op.root = -1;
+    }
+    return op;
+}
+
+/* Its accesses, or its details, to be written: they are made where there are none. NULL: memory is exhausted. Copies of an
+   operation share them; host_op_own_details makes its own. */
+struct host_accesses *host_op_make_accesses(struct host_op *op, struct arena *arena);
+struct host_details *host_op_make_details(struct host_op *op, struct arena *arena);
+struct host_details *host_op_own_details(struct host_op *op, struct arena *arena);
+
+static inline const struct index_list *host_op_reads(const struct host_op *op)
+{
+    static const struct index_list none;
+    return op->accesses ? &op->accesses->reads : &none;
+}
+static inline const struct index_list *host_op_writes(const struct host_op *op)
+{
+    static const struct index_list none;
+    return op->accesses ? &op->accesses->writes : &none;
+}
+const struct host_details *host_op_details(const struct host_op *op);
+/* What a real run does for it. */
+struct work host_op_work(const struct host_op *op);
+
+/* May it have operations inside: a callback's, or the steps of a kernel? */
+static inline bool host_op_may_have_body(enum op_kind kind)
+{
+    return kind == OP_CALLBACK || kind == OP_LAUNCH;
+}
+static inline size_t host_op_body_count(const struct host_op *op)
+{
+    return host_op_may_have_body(op->kind) ? op->body_count : 0;
+}
+static inline size_t host_op_part_count(const struct host_op *op)
+{
+    return op->kind == OP_GROUP ? op->part_count : 0;
+}
+static inline const struct process_group *host_op_process_group(const struct host_op *op)
+{
+    return op_uses_comm(op->kind) ? op->process_group : NULL;
+}
+/* The bytes that it moves, where it says so itself. */
+static inline int64_t host_op_bytes(const struct host_op *op)
+{
+    return op->kind == OP_COPY || op->kind == OP_COLLECTIVE ? op->bytes : 0;
+}
+static inline bool host_op_is_graph(const struct host_op *op)
+{
+    return op->kind == OP_LAUNCH && op->is_graph;
+}
+static inline bool host_op_is_greedy(const struct host_op *op)
+{
+    return op->kind == OP_LAUNCH && op->greedy;
+}
+static inline bool host_op_is_pageable(const struct host_op *op)
+{
+    return op->kind == OP_COPY && op->pageable;
+}
+static inline bool host_op_is_external(const struct host_op *op)
+{
+    return (op->kind == OP_RECORD || op->kind == OP_WAIT) && op->external;
+}
+static inline bool host_op_syncs(const struct host_op *op, enum sync_kind sync)
+{
+    return op->kind == OP_SYNC && op->sync == sync;
+}
 
 /* A stream of a graph: what is captured from stream `of` runs on `stream`, and `end` is its last event. */
 struct graph_stream {
@@ -144,7 +266,7 @@ struct repeat {
 struct host_thread {
     int rank;
     bool folded;      /* True if the operations of a repeat stand once: edits.h. */
-    bool of_all; /* True if its list is that of all ranks, `r*.name`. */
+    bool of_all;      /* True if its list is that of all ranks, `r*.name`. */
     const char *name; /* without the "r0." */
     struct mark mark;
     struct host_op *ops;

@@ -263,10 +263,59 @@ const char *plan_object_name(const struct plan *plan, const struct host_op *op)
     return NULL;
 }
 
+struct host_accesses *host_op_make_accesses(struct host_op *op, struct arena *arena)
+{
+    if (!op->accesses)
+        op->accesses = ARENA_ARRAY(arena, 1, struct host_accesses);
+    return op->accesses;
+}
+
+static const struct host_details no_details = {.work = {.comm = -1, .peer = -1, .root = -1}};
+
+const struct host_details *host_op_details(const struct host_op *op)
+{
+    return op->details ? op->details : &no_details;
+}
+
+struct host_details *host_op_make_details(struct host_op *op, struct arena *arena)
+{
+    return op->details ? op->details : host_op_own_details(op, arena);
+}
+
+struct host_details *host_op_own_details(struct host_op *op, struct arena *arena)
+{
+    struct host_details *own = ARENA_ARRAY(arena, 1, struct host_details);
+    if (own) {
+        *own = *host_op_details(op);
+        op->details = own;
+    }
+    return own;
+}
+
+struct work host_op_work(const struct host_op *op)
+{
+    struct work work = no_details.work;
+    if (op->kind == OP_LAUNCH)
+        return host_op_details(op)->work;
+    work.bytes = host_op_bytes(op);
+    if (op->kind == OP_COPY) {
+        work.kind = WORK_COPY;
+        work.direction = op->direction;
+        work.pageable = op->pageable;
+    } else if (op->kind == OP_COLLECTIVE) {
+        work.kind = WORK_COLLECTIVE;
+        work.collective = op->collective;
+        work.element = host_op_details(op)->work.element;
+        work.elements = host_op_details(op)->work.elements;
+        work.root = op->root;
+        work.comm = op->comm;
+    }
+    return work;
+}
+
 bool host_op_has_stream(const struct host_op *op)
 {
-    return op_pushes(op->kind) || op->kind == OP_RECORD_STREAM ||
-           (op->kind == OP_SYNC && op->sync == SYNC_STREAM) ||
+    return op_pushes(op->kind) || op->kind == OP_RECORD_STREAM || host_op_syncs(op, SYNC_STREAM) ||
            (op->kind == OP_FREE && op->stream >= 0); /* cudaFreeAsync */
 }
 

@@ -62,7 +62,7 @@ static bool plan_boxes_folds(const struct plan *plan, bool all)
 /* Work that may have an arrow. */
 static bool is_tied(const struct plan_boxes *boxes, const struct host_op *op)
 {
-    return op->is_graph && boxes->externals[op->graph].count > 0;
+    return host_op_is_graph(op) && boxes->externals[op->graph].count > 0;
 }
 
 static bool joins(const struct host_thread *thread, const struct plan_boxes *boxes,
@@ -135,7 +135,7 @@ static bool find_externals(const struct graph *graph, struct arena *arena,
     size_t cap = 0;
     *out = (struct plan_externals){0};
     for (size_t i = 0; i < graph->op_count; i++) {
-        if (!graph->ops[i].external)
+        if (!host_op_is_external(&graph->ops[i]))
             continue;
         if (!ARENA_GROW(arena, out->ops, out->count, cap))
             return false;
@@ -313,7 +313,7 @@ static const char *plangraph_object_name(const struct plan *plan, const struct h
 {
     if (op->name)
         return op->name;
-    if (op->kind == OP_SYNC && op->sync == SYNC_DEVICE)
+    if (host_op_syncs(op, SYNC_DEVICE))
         return "device";
     const char *name = plan_object_name(plan, op);
     return name ? name : "";
@@ -382,7 +382,7 @@ static bool draws_releases(const struct host_op *op)
 static const struct host_op *plangraph_part_of(const struct sketch *sketch,
                                                const struct host_op *op, size_t i)
 {
-    if (!op->is_graph)
+    if (!host_op_is_graph(op))
         return i == 0 ? op : NULL;
     const struct plan_externals *externals = &sketch->boxes.externals[op->graph];
     return i < externals->count ? externals->ops[i] : NULL;
@@ -427,7 +427,9 @@ static void draw_release(struct sketch *sketch, size_t thread, size_t index,
             const struct host_op *to = box_ops(sketch, i, &boxes->items[j]);
             if (is_taken_by(sketch, gives, to, same_rank) && j != index)
                 draw_edge(sketch->drawing, sketch->nodes[index], sketch->nodes[j],
-                          from->is_graph || to->is_graph ? plan_object_name(plan, gives) : NULL,
+                          host_op_is_graph(from) || host_op_is_graph(to)
+                              ? plan_object_name(plan, gives)
+                              : NULL,
                           true);
             if (own && is_given_by(sketch, gives, to))
                 break;

@@ -135,13 +135,14 @@ static bool profiler_json_add_tasks(struct work_names *names, struct arena *aren
 static bool profiler_json_add_op(struct work_names *names, struct arena *arena,
                                  const struct plan *plan, const struct host_op *op)
 {
+    const struct work own = host_op_work(op);
     struct named_work work = {.name = op->name ? op->name : op_key(op->kind),
                               .class = WORK_CLASS_KERNEL,
-                              .direction = op->direction,
-                              .pageable = op->pageable,
-                              .collective = op->collective,
+                              .direction = own.direction,
+                              .pageable = own.pageable,
+                              .collective = own.collective,
                               .comm = profiler_json_comm_name(plan, op->comm),
-                              .bytes = op->bytes};
+                              .bytes = own.bytes};
     if (op->kind == OP_COPY)
         work.class = WORK_CLASS_COPY;
     else if (op->kind == OP_COLLECTIVE)

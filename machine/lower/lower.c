@@ -257,13 +257,13 @@ void lower_give(struct lowering *lowering, struct op *op, struct given given)
         }
     struct arena *arena = &lowering->program->arena;
     struct given *kept = ARENA_NEW(arena, struct given);
-    struct work *work = lowering->ranks ? ARENA_NEW(arena, struct work) : NULL;
-    if (!kept || (lowering->ranks && !work)) {
+    struct work *work = given.work == &no_work ? NULL : ARENA_NEW(arena, struct work);
+    if (!kept || (given.work != &no_work && !work)) {
         lowering->failed = true;
         return;
     }
     *kept = given;
-    if (work) /* an action's lives no longer than the next one */
+    if (work) /* it lives no longer than the operation is lowered */
         kept->work = memcpy(work, given.work, sizeof *work);
     lowering->kept[lowering->kept_next++ % LOWER_KEPT] = kept;
     op->given = kept;
@@ -275,11 +275,13 @@ void lower_given(struct lowering *lowering, struct op *op, const struct host_op 
     if (!op_is_work(from->kind))
         return;                    /* it has none of them */
     bool action = lowering->ranks; /* these have neither jitter nor shares of their own */
+    const struct host_details *details = host_op_details(from);
+    const struct work work = host_op_work(from);
     lower_give(lowering, op,
-               (struct given){.jitter = action ? NULL : &from->jitter,
-                              .shares = action ? &none : &from->shares,
-                              .work = &from->work,
-                              .bytes = from->bytes});
+               (struct given){.jitter = action ? NULL : &details->jitter,
+                              .shares = action ? &none : &details->shares,
+                              .work = work.kind == WORK_NONE ? NULL : &work,
+                              .bytes = host_op_bytes(from)});
 }
 
 int lower_flag(struct lowering *lowering, const char *name)

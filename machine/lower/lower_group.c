@@ -60,7 +60,7 @@ static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int
     op->time_ns = from->time_ns;
     op->sm = from->sm;
     lower_given(lowering, op, from);
-    lower_accesses(lowering, op, rank, &from->reads, &from->writes);
+    lower_accesses(lowering, op, rank, host_op_reads(from), host_op_writes(from));
     return op;
 }
 
@@ -106,9 +106,9 @@ static void leave_process_group(struct lowering *lowering, int rank, const struc
     if (!group)
         return;
     emit_event(lowering, OP_RECORD, rank, group->done, group->stream, from->mark);
-    lower_group_keep_memory(lowering, rank, &from->reads, from);
-    lower_group_keep_memory(lowering, rank, &from->writes, from);
-    for (size_t i = 0; i < from->part_count; i++) {
+    lower_group_keep_memory(lowering, rank, host_op_reads(from), from);
+    lower_group_keep_memory(lowering, rank, host_op_writes(from), from);
+    for (size_t i = 0; i < host_op_part_count(from); i++) {
         lower_group_keep_memory(lowering, rank, &from->parts[i].reads, from);
         lower_group_keep_memory(lowering, rank, &from->parts[i].writes, from);
     }
@@ -123,7 +123,7 @@ enum status lower_collective(struct lowering *lowering, int home, const struct h
     if (status != STATUS_OK)
         return status;
     if (collective_has_root(from->collective))
-        status = check_root(lowering, from->comm, from->work.root, from->mark);
+        status = check_root(lowering, from->comm, from->root, from->mark);
     if (status != STATUS_OK)
         return status;
     lower_first_use(lowering, &(struct first_use){from->comm, rank, NULL, 0, from->mark});
@@ -132,7 +132,7 @@ enum status lower_collective(struct lowering *lowering, int home, const struct h
     enter_process_group(lowering, rank, from);
     lower_legacy_begin(lowering, rank, stream, false, from->mark);
     struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, stream, from);
-    lower_root(lowering, op, from->collective, from->work.root);
+    lower_root(lowering, op, from->collective, from->root);
     int pushed_to = op->stream;
     lower_legacy_end(lowering, rank, stream, false, from->mark);
     lower_launched(lowering, pushed_to, from->mark);

@@ -42,7 +42,7 @@ static bool is_blocking(const struct plan *plan, int stream)
 static bool op_is_on(const struct host_op *op, int home, int rank, int stream)
 {
     bool is_on = op_pushes(op->kind) && op->stream == stream && host_op_rank(op, home) == rank;
-    for (size_t i = 0; !is_on && i < op->part_count; i++) {
+    for (size_t i = 0; !is_on && i < host_op_part_count(op); i++) {
         const struct p2p_part *part = &op->parts[i];
         is_on = (part->stream >= 0 ? part->stream : op->stream) == stream &&
                 p2p_part_rank(op, part, home) == rank;
@@ -235,7 +235,7 @@ static bool lower_threads_is_shared(const struct plan *plan, int rank, int graph
         bool launches = false;
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             const struct host_op *op = &plan->threads[t].ops[i];
-            launches |= op->is_graph && op->graph == graph &&
+            launches |= host_op_is_graph(op) && op->graph == graph &&
                         host_op_rank(op, plan->threads[t].rank) == rank;
         }
         threads += launches;
@@ -444,7 +444,7 @@ static void emit_callback(struct lowering *lowering, int rank, const struct host
     op->is_kernel = from->kind == OP_LAUNCH;
     op->stream = stream;
     op->time_ns = from->time_ns;
-    lower_give(lowering, op, (struct given){.jitter = &from->jitter});
+    lower_give(lowering, op, (struct given){.jitter = &host_op_details(from)->jitter});
     op->sm = from->sm;
     op->callback = -1; /* its body is lowered after all threads, see lower_callbacks */
 }
@@ -487,16 +487,18 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     op->name = lower_op_name(lowering, from);
     op->listed = from->listed;
     op->stream = stream;
-    op->sync = from->sync;
-    op->ticket = (int)from->ticket;
+    if (from->kind == OP_SYNC)
+        op->sync = from->sync;
+    if (op_operand(from->kind) == OPERAND_TURN)
+        op->ticket = (int)from->ticket;
     if (op_operand(from->kind) == OPERAND_FLAG)
         lower_flag_use(op, from);
     op->time_ns = from->time_ns;
-    lower_slots(lowering, op, from->sm, from->greedy);
+    lower_slots(lowering, op, from->sm, host_op_is_greedy(from));
     lower_given(lowering, op, from);
     op->object =
         from->object < 0 ? -1 : first_object(lowering->plan, from, home, rank) + from->object;
-    lower_accesses(lowering, op, rank, &from->reads, &from->writes);
+    lower_accesses(lowering, op, rank, host_op_reads(from), host_op_writes(from));
 }
 
 static void lower_threads_emit_sync(struct lowering *lowering, int rank, enum sync_kind sync,
@@ -537,7 +539,7 @@ static enum status lower_host_op(struct lowering *lowering, int home, const stru
     int rank = host_op_rank(from, home);
     lowering->at = from->at ? 1 + lower_name(lowering, from->at) : 0;
     emit_host_time(lowering, from);
-    if (from->kind == OP_LAUNCH && from->is_graph)
+    if (host_op_is_graph(from))
         return lower_graph(lowering, home, from);
     if (from->kind == OP_COLLECTIVE)
         return lower_collective(lowering, home, from);
@@ -561,7 +563,7 @@ static enum status lower_host_op(struct lowering *lowering, int home, const stru
         lower_load_end(lowering, rank, from->mark);
     if (from->kind == OP_LAUNCH)
         lower_launched(lowering, stream, from->mark);
-    if (from->kind == OP_COPY && from->pageable) {
+    if (host_op_is_pageable(from)) {
         lower_threads_emit_sync(lowering, rank, SYNC_STAGED, stream, from->mark);
         lower_threads_emit_sync(lowering, rank, SYNC_STREAM, stream, from->mark);
     }
@@ -764,7 +766,7 @@ static void reserve(struct lowering *lowering)
     for (size_t t = 0; t < plan->thread_count; t++) {
         ops += plan->threads[t].op_count;
         for (size_t i = 0; !lowering->ranks && i < plan->threads[t].op_count; i++)
-            parts += plan->threads[t].ops[i].part_count;
+            parts += host_op_part_count(&plan->threads[t].ops[i]);
     }
     if (lowering->ranks)
         parts += rank_programs_parts(lowering->ranks);

@@ -382,8 +382,10 @@ void replicas_move(struct rank_lowering *lowering, struct host_op *op)
             replicas->first_copy + (replica - 1) * replicas->routes + replicas->route[op->comm] - 1;
     if (op_operand(op->kind) == OPERAND_BUFFER)
         op->object += replica * (int)replicas->buffers;
-    move_list(lowering, &op->reads);
-    move_list(lowering, &op->writes);
-    for (size_t i = 0; of_pipeline && i < op->part_count; i++)
+    if (op->accesses) {
+        move_list(lowering, &op->accesses->reads);
+        move_list(lowering, &op->accesses->writes);
+    }
+    for (size_t i = 0; of_pipeline && i < host_op_part_count(op); i++)
         op->parts[i].peer = rank_at(lowering, replica, op->parts[i].peer);
 }

@@ -392,8 +392,10 @@ static bool add_accesses(struct rank_lowering *lowering, struct host_op *op,
     int *items = ARENA_ARRAY(lowering->sink.arena, 2 * most, int);
     if (!items)
         return false;
-    op->reads.items = items;
-    op->writes.items = items + most;
+    if (!host_op_make_accesses(op, lowering->sink.arena))
+        return false;
+    op->accesses->reads.items = items;
+    op->accesses->writes.items = items + most;
     bool of_pass = step->place != STEP_ALONE && step->action->kind != ACTION_REDUCE_GRAD;
     for (size_t k = 0; k < count; k++)
         if (!(of_pass ? tensors_access_shared(lowering, op, &parts[k], step->place)
@@ -432,12 +434,8 @@ static struct host_op *rank_steps_add_op(struct rank_lowering *lowering, struct 
     rank_steps_hand_on(lowering, thread);
     sink->open = true;
     thread->op_count++;
-    if (!sink->take) {
-        sink->op.reads.count = sink->op.writes.count = sink->op.part_count = 0;
-        return &sink->op;
-    }
-    sink->op = (struct host_op){.kind = kind, .mark = mark, .stream = -1, .object = -1, .comm = -1};
-    sink->op.work.comm = sink->op.work.root = -1;
+    sink->op = host_op_make(kind);
+    sink->op.mark = mark;
     return &sink->op;
 }
 
@@ -589,12 +587,6 @@ static void fill_collective(struct host_op *op, const struct rank_step *step)
     op->comm = step->comm;
     op->collective = step->collective.kind;
     op->bytes = step->collective.bytes;
-    op->work = (struct work){.kind = WORK_COLLECTIVE,
-                             .collective = op->collective,
-                             .comm = op->comm,
-                             .bytes = op->bytes,
-                             .peer = -1,
-                             .root = -1};
 }
 
 /* It holds up the stream of the passes, and occupies nothing. */
@@ -650,7 +642,9 @@ static bool write_end(struct rank_lowering *lowering, struct host_thread *thread
     if (missing.count == 0)
         return true;
     struct host_op *end = rank_steps_add_op(lowering, thread, OP_HOST, (struct mark){0, 0});
-    end->reads = missing;
+    if (!host_op_make_accesses(end, lowering->sink.arena))
+        return false;
+    end->accesses->reads = missing;
     end->listed = steps_list(lowering, &(struct action){.kind = ACTION_IDLE, .microbatch = -1}, 0);
     return end->listed > 0 && names_word(lowering, end, "end of the list");
 }

@@ -435,7 +435,9 @@ bool tensors_access(struct rank_lowering *lowering, struct host_op *op, const st
     int count = rank_tensors_uses_of(lowering, action, lowering->accessed, uses);
     for (int i = 0; i < count; i++)
         if (is_accessed(lowering, &uses[i].tensor) &&
-            !rank_tensors_use(lowering, uses[i].write ? &op->writes : &op->reads, &uses[i].tensor))
+            !rank_tensors_use(lowering,
+                              uses[i].write ? &op->accesses->writes : &op->accesses->reads,
+                              &uses[i].tensor))
             return false;
     return true;
 }
@@ -455,8 +457,8 @@ bool tensors_access_shared(struct rank_lowering *lowering, struct host_op *op,
     for (int i = 0; i < count; i++)
         if (uses[i].write == behind && rank_tensors_is_shared(&uses[i].tensor) &&
             is_accessed(lowering, &uses[i].tensor) &&
-            !(rank_tensors_use(lowering, &op->reads, &uses[i].tensor) &&
-              (!behind || rank_tensors_use(lowering, &op->writes, &uses[i].tensor))))
+            !(rank_tensors_use(lowering, &op->accesses->reads, &uses[i].tensor) &&
+              (!behind || rank_tensors_use(lowering, &op->accesses->writes, &uses[i].tensor))))
             return false;
     return true;
 }

@@ -133,6 +133,13 @@ static const struct field *find_field(const struct field *fields, size_t count, 
     return NULL;
 }
 
+static bool field_parse(struct parser *parser, const struct node *value, const struct field *field,
+                        void *base)
+{
+    char *in = field->part ? field->part->make(parser, base) : base;
+    return in && field->kind->parse(parser, value, in + field->offset, field);
+}
+
 bool fields_parse(struct parser *parser, const struct node *map, const struct field *fields,
                   size_t count, void *base, const char *what)
 {
@@ -141,7 +148,7 @@ bool fields_parse(struct parser *parser, const struct node *map, const struct fi
     size_t last = count - 1;
     READ_MAP (parser, map, key, value) {
         const struct field *field = find_field(fields, count, key->text, &last);
-        ok &= field ? field->kind->parse(parser, value, (char *)base + field->offset, field)
+        ok &= field ? field_parse(parser, value, field, base)
                     : unknown_key(parser, key, fields, count, what);
     }
     for (size_t i = 0; i < count; i++)
@@ -157,13 +164,21 @@ bool keys_parse(struct parser *parser, const struct node *value, const struct ke
            fields_parse(parser, value, keys->fields, keys->count, base, keys->what);
 }
 
+/* NULL: in a part that is not there. */
+static const char *field_member(const struct field *field, const void *base)
+{
+    const char *in = field->part ? field->part->find(base) : base;
+    return in ? in + field->offset : NULL;
+}
+
 static bool field_same(struct printer *printer, const struct field *field, const void *base,
                        const void *usual)
 {
-    const void *member = (const char *)base + field->offset;
-    const void *other = usual ? (const char *)usual + field->offset : NULL;
     assert(!field->kind->print || field->kind->same || field->always);
-    return !field->kind->print || field->kind->same(printer, member, other, field);
+    assert(!field->part || (!usual && !field->always && !field->required));
+    const char *member = field_member(field, base);
+    const void *other = usual ? (const char *)usual + field->offset : NULL;
+    return !field->kind->print || !member || field->kind->same(printer, member, other, field);
 }
 
 void fields_print(struct printer *printer, const struct field *fields, size_t count,
@@ -174,7 +189,7 @@ void fields_print(struct printer *printer, const struct field *fields, size_t co
         if (!field->always && !field->required && field_same(printer, field, base, usual))
             continue;
         put_word(printer, field->key);
-        field->kind->print(printer, (const char *)base + field->offset, field);
+        field->kind->print(printer, field_member(field, base), field);
     }
 }
 

@@ -199,28 +199,28 @@ static void print_time_or_list(struct printer *printer, int64_t time_ns,
 static void print_op_time(struct printer *printer, const void *member, const struct field *field)
 {
     const struct host_op *op = member;
-    print_time_or_list(printer, op->time_ns, op->times);
+    print_time_or_list(printer, op->time_ns, host_op_details(op)->times);
 }
 
 static bool same_op_time(struct printer *printer, const void *member, const void *other,
                          const struct field *field)
 {
     const struct host_op *op = member;
-    return !op->times && op->time_ns == 0;
+    return !host_op_details(op)->times && op->time_ns == 0;
 }
 
 static void print_op_host_time(struct printer *printer, const void *member,
                                const struct field *field)
 {
     const struct host_op *op = member;
-    print_time_or_list(printer, op->host_time_ns, op->host_times);
+    print_time_or_list(printer, op->host_time_ns, host_op_details(op)->host_times);
 }
 
 static bool same_op_host_time(struct printer *printer, const void *member, const void *other,
                               const struct field *field)
 {
     const struct host_op *op = member;
-    return !op->host_times && op->host_time_ns == 0;
+    return !host_op_details(op)->host_times && op->host_time_ns == 0;
 }
 
 static void schema_op_time(struct json *json, const struct field *field)
@@ -387,7 +387,37 @@ static const struct field_kind kind_aborted = {field_aborted, print_aborted, NUL
 
 /* ---- the keys of each operation, in the order of the canonical text ------------------------------ */
 
+static void *make_accesses(struct parser *parser, void *base)
+{
+    void *made = host_op_make_accesses(base, &parser->plan->arena);
+    return made ? made : (parse_no_memory(parser), NULL);
+}
+
+static const void *find_accesses(const void *base)
+{
+    return ((const struct host_op *)base)->accesses;
+}
+
+static void *make_details(struct parser *parser, void *base)
+{
+    void *made = host_op_make_details(base, &parser->plan->arena);
+    return made ? made : (parse_no_memory(parser), NULL);
+}
+
+static const void *find_details(const void *base)
+{
+    return ((const struct host_op *)base)->details;
+}
+
+static const struct field_part part_accesses = {make_accesses, find_accesses},
+                               part_details = {make_details, find_details};
+
 #define OP_FIELD(key, member, kind, ...) FIELD(key, struct host_op, member, kind, __VA_ARGS__)
+#define OP_DETAIL(key, member, kind, ...)                                                          \
+    FIELD(key, struct host_details, member, kind, __VA_ARGS__, .part = &part_details)
+#define OP_ACCESS(key, member, about)                                                              \
+    FIELD(key, struct host_accesses, member, buffers, about, .table = TABLE_BUFFERS,               \
+          .part = &part_accesses)
 #define OP_HEAD(key, kind, table_, about)                                                          \
     FIELD_OF_ALL(key, kind, about, .table = (table_), .always = true)
 #define OP_AT OP_FIELD("at", at, name, "Where in the program it is called, as train.py:41.")
@@ -401,8 +431,8 @@ static const struct field_kind kind_aborted = {field_aborted, print_aborted, NUL
 #define OP_COMM(...)                                                                               \
     OP_FIELD("comm", comm, symbol, "The communicator.", .table = TABLE_COMMS, __VA_ARGS__)
 #define OP_ACCESSES                                                                                \
-    OP_FIELD("reads", reads, buffers, "The buffers that it reads.", .table = TABLE_BUFFERS),       \
-        OP_FIELD("writes", writes, buffers, "The buffers that it writes.", .table = TABLE_BUFFERS)
+    OP_ACCESS("reads", reads, "The buffers that it reads."),                                       \
+        OP_ACCESS("writes", writes, "The buffers that it writes.")
 /* A call of torch.distributed: `async` with or without `work`. */
 #define OP_PROCESS_GROUP                                                                           \
     FIELD_OF_ALL(                                                                                  \
@@ -412,7 +442,7 @@ static const struct field_kind kind_aborted = {field_aborted, print_aborted, NUL
 #define OP_HOST_TIME                                                                               \
     FIELD_OF_ALL("host_time", op_host_time, "The CPU time of the call, or one for each iteration.")
 #define OP_TIME     FIELD_OF_ALL("time", op_time, "The time that it takes, or one for each iteration.")
-#define OP_JITTER   OP_FIELD("jitter", jitter, dist, "How its time varies.")
+#define OP_JITTER   OP_DETAIL("jitter", jitter, dist, "How its time varies.")
 #define OP_NAME     OP_FIELD("name", name, name, "A label.")
 #define OP_BYTES    OP_FIELD("bytes", bytes, bytes, "The bytes that it moves.")
 #define DTYPE_ABOUT "The type of its elements, which its peers must agree in."
@@ -421,7 +451,8 @@ static const struct field_kind kind_aborted = {field_aborted, print_aborted, NUL
 #define OP_WORK                                                                                    \
     OP_TIME, OP_HOST_TIME, OP_JITTER,                                                              \
         OP_FIELD("sm", sm, slots, "The residency slots that it holds.", .max = MAX_SM),            \
-        OP_FIELD("shares", shares, shares, "The shares of the device that it takes."), OP_ACCESSES
+        OP_DETAIL("shares", shares, shares, "The shares of the device that it takes."),            \
+        OP_ACCESSES
 
 static const struct field HOST_fields[] = {
     FIELD_OF_ALL("host", op_time, "CPU work of this time.", .always = true),
@@ -445,7 +476,7 @@ static const struct field LAUNCH_fields[] = {
     OP_FIELD("greedy", greedy, boolean,
              "Whether it starts with the slots that are free, up to sm, and takes more as they "
              "become free."),
-    OP_FIELD("work", work, work, "What a real run does."),
+    OP_DETAIL("work", work, work, "What a real run does."),
     FIELD_OF_ALL("body", body, "The steps of a kernel that synchronises on the device."),
 };
 static const struct field COPY_fields[] = {
@@ -464,11 +495,11 @@ static const struct field COLLECTIVE_fields[] = {
     OP_STREAM,
     OP_FIELD("op", collective, word, "The kind of collective.", .words = keywords_collective,
              .otherwise = COLLECTIVE_ALL_REDUCE),
-    OP_FIELD("root", work.root, rank, "The rank that sends to all. The default is the lowest.",
+    OP_FIELD("root", root, rank, "The rank that sends to all. The default is the lowest.",
              .max = PLAN_MAX_RANKS - 1, .otherwise = -1),
     OP_BYTES,
-    OP_FIELD("dtype", work.element, word, DTYPE_ABOUT, .words = keywords_element),
-    OP_FIELD("count", work.elements, count, COUNT_ABOUT, .max = PARSE_MAX_COUNT),
+    OP_DETAIL("dtype", work.element, word, DTYPE_ABOUT, .words = keywords_element),
+    OP_DETAIL("count", work.elements, count, COUNT_ABOUT, .max = PARSE_MAX_COUNT),
     OP_WORK,
     OP_PROCESS_GROUP,
 };
@@ -691,17 +722,20 @@ static bool finish_graph_launch(struct parser *parser, const struct node *item, 
         if (!known)
             return parse_error(
                 parser, key->mark,
-                "found \"%s\" in the launch of a graph, expected stream, at or host_time", key->text);
+                "found \"%s\" in the launch of a graph, expected stream, at or host_time",
+                key->text);
     }
     struct nearest nearest = {.found = op->name};
+    int graph = -1;
     for (size_t i = 0; i < parser->plan->graph_count; i++) {
         const char *name = parser->plan->graphs[i].name;
         if (name && strcmp(name, op->name) == 0)
-            op->graph = (int)i;
+            graph = (int)i;
         else if (name)
             nearest_try(&nearest, name);
     }
-    return op->graph >= 0 ||
+    op->graph = graph;
+    return graph >= 0 ||
            parse_error(parser, item->mark, "found no graph \"%s\", expected one of \"graphs\"%s",
                        op->name, nearest_hint(&nearest, '"', &parser->scratch));
 }
@@ -722,7 +756,8 @@ static bool finish_launch(struct parser *parser, const struct node *item, struct
                                "found \"%s\" beside \"body\", expected what the kernel does in its "
                                "steps",
                                of_steps[i]);
-    switch (op->work.kind) {
+    const enum work_kind work = host_op_details(op)->work.kind;
+    switch (work) {
     case WORK_COPY:
     case WORK_COLLECTIVE:
     case WORK_SEND:
@@ -730,7 +765,7 @@ static bool finish_launch(struct parser *parser, const struct node *item, struct
     case WORK_HOST:
         return parse_error(parser, node_find(item, "work")->mark,
                            "found work \"%s\" in a launch, expected gemm, gather, axpy or spin",
-                           work_key(op->work.kind));
+                           work_key(work));
     case WORK_NONE:
     case WORK_GEMM:
     case WORK_GATHER:
@@ -758,6 +793,8 @@ static bool finish_sync(struct parser *parser, const struct node *item, const st
 static bool finish_turn(struct parser *parser, const struct host_op *op)
 {
     int64_t open = parser->ticket;
+    if (op_operand(op->kind) != OPERAND_TURN)
+        return true;
     if (op->kind == OP_TICKET)
         parser->ticket = op->ticket;
     if (op->kind != OP_SERVE || op->ticket == open)
@@ -819,7 +856,7 @@ static bool finish_group(struct parser *parser, const struct node *item, struct 
             return false;
         streams |= op->parts[i].stream >= 0;
     }
-    return !streams || op->reads.count + op->writes.count == 0 ||
+    return !streams || !op->accesses || host_op_reads(op)->count + host_op_writes(op)->count == 0 ||
            parse_error(parser, item->mark,
                        "found reads or writes of a group on several streams, expected them in its "
                        "parts");
@@ -841,7 +878,7 @@ static bool finish_process_group(struct parser *parser, const struct node *item,
     const struct node *work = node_find(item, "work");
     if (!node_find(item, "async"))
         return parse_error(parser, work->mark, "found \"work\" without \"async\", expected both");
-    for (size_t i = 0; i < op->part_count; i++)
+    for (size_t i = 0; i < host_op_part_count(op); i++)
         if (op->parts[i].comm >= 0 || op->parts[i].stream >= 0)
             return parse_error(parser, op->parts[i].mark,
                                "found a part with a communicator or stream of its own in a call of "
@@ -855,22 +892,6 @@ static bool finish_process_group(struct parser *parser, const struct node *item,
     return group->stream >= 0 && group->ready >= 0 && group->done >= 0;
 }
 
-/* The kind of a copy or collective follows from its keys. */
-static void fill_work(struct host_op *op)
-{
-    if (op->kind == OP_COPY) {
-        op->work.kind = WORK_COPY;
-        op->work.direction = op->direction;
-        op->work.pageable = op->pageable;
-        op->work.bytes = op->bytes;
-    } else if (op->kind == OP_COLLECTIVE) {
-        op->work.kind = WORK_COLLECTIVE;
-        op->work.collective = op->collective;
-        op->work.comm = op->comm;
-        op->work.bytes = op->bytes;
-    }
-}
-
 /* Checks of several keys together. */
 static bool finish_op(struct parser *parser, const struct node *item, struct host_op *op)
 {
@@ -879,23 +900,25 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         return false;
     if (op->kind == OP_COPY && !parse_check_pageable(parser, item, op->direction))
         return false;
-    if (op->external && !parser->in_graph)
+    if (host_op_is_external(op) && !parser->in_graph)
         return parse_error(
             parser, node_find(item, "external")->mark,
             "found \"external\" outside of a graph, expected it of a record or a wait "
             "of a graph: other events are the plan's anyway");
-    if (op->kind == OP_COLLECTIVE &&
-        !parse_check_count(parser, item, op->work.element, op->work.elements, &op->bytes))
-        return false;
-    fill_work(op);
+    if (op->kind == OP_COLLECTIVE) {
+        const struct work *work = &host_op_details(op)->work;
+        if (!parse_check_count(parser, item, work->element, work->elements, &op->bytes))
+            return false;
+    }
     if (!parse_check_jitter(parser, item, "jitter", op->kind == OP_HOST ? "host" : "time",
-                            op->times ? 1 : op->time_ns))
+                            host_op_details(op)->times ? 1 : op->time_ns))
         return false;
     return finish_turn(parser, op) &&
-           parse_check_root(parser, item, op->collective, op->work.root) &&
+           (op->kind != OP_COLLECTIVE ||
+            parse_check_root(parser, item, op->collective, op->root)) &&
            implicit_stream(parser, op) &&
            (op->kind != OP_GROUP || finish_group(parser, item, op)) &&
-           (!op->process_group || finish_process_group(parser, item, op));
+           (!host_op_process_group(op) || finish_process_group(parser, item, op));
 }
 
 /* `around`: the operation whose body this is in, or NULL. */
@@ -958,25 +981,71 @@ static const struct node *group_of_message(struct parser *parser, const struct n
     return good ? group : NULL;
 }
 
+#ifdef SWSIM_CHECKS
+/* Members from `first` up to, without it, `end` are of operations of these kinds. */
+#define PART(first, end, ...)                                                                      \
+    {                                                                                              \
+        offsetof(struct host_op, first), offsetof(struct host_op, end), __VA_ARGS__                \
+    }
+enum { OF_FLAGS = 0 }; /* in place of kinds */
+static const struct {
+    size_t begin, end;
+    uint32_t kinds;
+} op_parts[] = {
+    PART(body, graph, 1u << OP_LAUNCH | 1u << OP_CALLBACK),
+    PART(graph, process_group, 1u << OP_LAUNCH),
+    PART(process_group, parts, 1u << OP_COLLECTIVE | 1u << OP_GROUP),
+    PART(parts, bytes, 1u << OP_GROUP),
+    PART(bytes, collective, 1u << OP_COLLECTIVE | 1u << OP_COPY),
+    PART(collective, direction, 1u << OP_COLLECTIVE),
+    PART(direction, sync, 1u << OP_COPY),
+    PART(sync, external, 1u << OP_SYNC),
+    PART(external, ticket, 1u << OP_RECORD | 1u << OP_WAIT),
+    PART(ticket, aborted, 1u << OP_TICKET | 1u << OP_SERVE),
+    PART(aborted, flag_use, 1u << OP_ABORT),
+    {offsetof(struct host_op, flag_use), sizeof(struct host_op), OF_FLAGS},
+};
+_Static_assert(OP_COUNT <= 32, "a bit for each kind");
+
+/* No key of the operation fills a part of other kinds. They get a pattern, which whoever reads them stumbles over. */
+static void check_parts(struct host_op *op)
+{
+    enum { PATTERN = 0xa5 };
+    unsigned char *bytes = (unsigned char *)op;
+    for (size_t i = 0; i < sizeof op_parts / sizeof *op_parts; i++)
+        for (size_t at = op_parts[i].begin; at < op_parts[i].end; at++) {
+            if (op_parts[i].kinds == OF_FLAGS ? op_operand(op->kind) == OPERAND_FLAG
+                                              : op_parts[i].kinds >> op->kind & 1)
+                continue;
+            assert(bytes[at] == 0 && "a key fills what its kind of operation has not");
+            bytes[at] = PATTERN;
+        }
+}
+#endif
+
 bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
               struct host_op *op)
 {
-    *op = (struct host_op){.mark = item->mark, .stream = -1, .graph = -1, .object = -1, .comm = -1};
     if (!parser->in_graph && !(item = parse_relative(parser, item)))
         return false;
+    enum op_kind kind = OP_HOST;
+    if (!keys_threads_parse_kind(parser, item, &kind))
+        return false;
+    if (!check_place(parser, item, around, kind))
+        return false;
+    *op = host_op_make(kind);
+    op->mark = item->mark;
     op->iteration = parser->iteration;
-    op->collective = COLLECTIVE_ALL_REDUCE;
-    op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
-    if (!keys_threads_parse_kind(parser, item, &op->kind))
-        return false;
-    if (!check_place(parser, item, around, op->kind))
-        return false;
     if (is_message_key(item->first->text))
         item = group_of_message(parser, item);
-    return item &&
-           fields_parse(parser, item, op_syntax[op->kind].fields, op_syntax[op->kind].count, op,
-                        op_syntax[op->kind].what) &&
-           finish_op(parser, item, op);
+    const bool read = item &&
+                      fields_parse(parser, item, op_syntax[kind].fields, op_syntax[kind].count, op,
+                                   op_syntax[kind].what) &&
+                      finish_op(parser, item, op);
+#ifdef SWSIM_CHECKS
+    check_parts(op);
+#endif
+    return read;
 }
 
 static bool parse_ops(struct parser *parser, const struct node *list, const struct host_op *around,

@@ -113,9 +113,9 @@ static bool settle_list(struct index_list *list, int own)
 static bool parse_devices_check_call(struct parser *parser, const struct host_op *op)
 {
     bool devices = op->device > 0;
-    for (size_t i = 0; i < op->part_count; i++)
+    for (size_t i = 0; i < host_op_part_count(op); i++)
         devices |= op->parts[i].device > 0;
-    return !devices || !op->process_group ||
+    return !devices || !host_op_process_group(op) ||
            parse_error(parser, op->mark,
                        "found \"device\" in a call with \"async\", expected the device of its "
                        "thread: a process group has one rank in a process");
@@ -146,17 +146,17 @@ static bool settle_op(struct parser *parser, int home, const struct host_op *aro
     }
     op->device = op->device == home + 1 ? 0 : op->device;
     int rank = host_op_rank(op, home);
-    bool others = settle_list(&op->reads, rank);
-    others |= settle_list(&op->writes, rank);
+    bool others = op->accesses && settle_list(&op->accesses->reads, rank);
+    others |= op->accesses && settle_list(&op->accesses->writes, rank);
     op->object_rank = op->object_rank == rank + 1 ? 0 : op->object_rank;
-    for (size_t i = 0; i < op->part_count; i++) {
+    for (size_t i = 0; i < host_op_part_count(op); i++) {
         struct p2p_part *part = &op->parts[i];
         part->device = part->device == rank + 1 ? 0 : part->device;
         settle_list(&part->reads, p2p_part_rank(op, part, home));
         settle_list(&part->writes, p2p_part_rank(op, part, home));
     }
     bool ok = parse_devices_check_call(parser, op) && parse_devices_check_copy(parser, op, others);
-    for (size_t i = 0; i < op->body_count; i++)
+    for (size_t i = 0; i < host_op_body_count(op); i++)
         ok &= settle_op(parser, home, op, &op->body[i]);
     return ok;
 }
@@ -181,9 +181,9 @@ static bool names_rank(const struct index_list *list)
 
 bool parse_check_graph_device(struct parser *parser, const struct host_op *op)
 {
-    bool named =
-        op->device > 0 || op->object_rank > 0 || names_rank(&op->reads) || names_rank(&op->writes);
-    for (size_t i = 0; i < op->part_count; i++)
+    bool named = op->device > 0 || op->object_rank > 0 || names_rank(host_op_reads(op)) ||
+                 names_rank(host_op_writes(op));
+    for (size_t i = 0; i < host_op_part_count(op); i++)
         named |= op->parts[i].device > 0 || names_rank(&op->parts[i].reads) ||
                  names_rank(&op->parts[i].writes);
     return !named || parse_error(parser, op->mark,

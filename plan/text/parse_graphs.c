@@ -16,8 +16,8 @@
 static bool fits_in_graph(const struct host_op *op)
 {
     bool event = op->kind == OP_RECORD || op->kind == OP_WAIT;
-    bool work = op_is_device_work(op->kind) && op->body_count == 0 && !op->is_graph;
-    return event || (work && !op->pageable && !op->process_group);
+    bool work = op_is_device_work(op->kind) && host_op_body_count(op) == 0 && !host_op_is_graph(op);
+    return event || (work && !host_op_is_pageable(op) && !host_op_process_group(op));
 }
 
 static bool parse_graphs_check_kinds(struct parser *parser, const struct graph *graph)
@@ -33,7 +33,7 @@ static bool parse_graphs_check_kinds(struct parser *parser, const struct graph *
         if (!parse_check_graph_device(parser, &graph->ops[i]))
             return false;
     for (size_t i = 0; i < graph->op_count; i++)
-        for (size_t k = 0; k < graph->ops[i].part_count; k++)
+        for (size_t k = 0; k < host_op_part_count(&graph->ops[i]); k++)
             if (graph->ops[i].parts[k].stream >= 0)
                 return parse_error(
                     parser, graph->ops[i].parts[k].mark,
@@ -83,7 +83,7 @@ static bool check_joins(struct parser *parser, const struct graph *graph)
     for (size_t i = graph->op_count; i-- > 0;) {
         const struct host_op *op = &graph->ops[i];
         joined[op->stream] |= awaited[i];
-        if ((op_is_stream_work(op->kind) || op->external) && !joined[op->stream])
+        if ((op_is_stream_work(op->kind) || host_op_is_external(op)) && !joined[op->stream])
             return parse_error(parser, op->mark,
                                "found work that the first stream of the graph does not wait for, "
                                "expected every stream to be joined at the end");
@@ -134,7 +134,8 @@ static bool name_events(struct parser *parser, struct graph *graph)
     if (!graph->events)
         return parse_no_memory(parser);
     for (size_t i = 0; i < graph->op_count; i++) {
-        bool event = op_operand(graph->ops[i].kind) == OPERAND_EVENT && !graph->ops[i].external;
+        bool event =
+            op_operand(graph->ops[i].kind) == OPERAND_EVENT && !host_op_is_external(&graph->ops[i]);
         graph->events[i] =
             event ? own_name(parser, TABLE_EVENTS, graph, plan->events.items[graph->ops[i].object])
                   : -1;

@@ -146,7 +146,7 @@ static bool parse_repeat_count_ops(struct parser *parser, const struct node *lis
 /* Refuses operations that an iteration cannot do twice. */
 static bool check_repeated(struct parser *parser, const struct host_op *op)
 {
-    for (size_t i = 0; i < op->body_count; i++)
+    for (size_t i = 0; i < host_op_body_count(op); i++)
         if (!check_repeated(parser, &op->body[i]))
             return false;
     const bool turn = op->kind == OP_TICKET || op->kind == OP_SERVE;
@@ -159,7 +159,7 @@ static bool check_repeated(struct parser *parser, const struct host_op *op)
 
 static bool names_flags(const struct host_op *op)
 {
-    return op_operand(op->kind) == OPERAND_FLAG || op->body_count > 0;
+    return op_operand(op->kind) == OPERAND_FLAG || host_op_body_count(op) > 0;
 }
 
 static int64_t time_of_round(const struct time_list *list, int64_t time_ns, int round)
@@ -172,8 +172,9 @@ static struct host_op copy_for(const struct parser *parser, const struct host_op
 {
     struct host_op op = *first;
     op.iteration = parser->iteration;
-    op.time_ns = time_of_round(op.times, op.time_ns, parser->round);
-    op.host_time_ns = time_of_round(op.host_times, op.host_time_ns, parser->round);
+    const struct host_details *details = host_op_details(first);
+    op.time_ns = time_of_round(details->times, op.time_ns, parser->round);
+    op.host_time_ns = time_of_round(details->host_times, op.host_time_ns, parser->round);
     return op;
 }
 
@@ -265,9 +266,9 @@ static bool parse_repeat_read_list(struct parser *parser, const struct node *val
 }
 
 static bool parse_repeat_read_time(struct parser *parser, const struct node *value,
-                                   const struct field *field, int64_t *out_ns,
-                                   struct time_list **out_list)
+                                   const struct field *field, struct host_op *op, bool of_call)
 {
+    int64_t *out_ns = of_call ? &op->host_time_ns : &op->time_ns;
     if (value->kind != NODE_LIST)
         return field_time(parser, value, out_ns, field);
     if (parser->iteration == 0)
@@ -275,24 +276,26 @@ static bool parse_repeat_read_time(struct parser *parser, const struct node *val
                            "found several times outside of a repeat, expected one");
     if (value->length == 0)
         return parse_error(parser, value->mark, "found no time, expected one or more");
-    if (!parse_repeat_read_list(parser, value, field, out_list))
+    struct host_details *details = host_op_make_details(op, &parser->plan->arena);
+    if (!details)
+        return parse_no_memory(parser);
+    struct time_list **list = of_call ? &details->host_times : &details->times;
+    if (!parse_repeat_read_list(parser, value, field, list))
         return false;
-    *out_ns = (*out_list)->items[(size_t)parser->round % (*out_list)->count];
+    *out_ns = (*list)->items[(size_t)parser->round % (*list)->count];
     return true;
 }
 
 bool field_op_time(struct parser *parser, const struct node *value, void *member,
                    const struct field *field)
 {
-    struct host_op *op = member;
-    return parse_repeat_read_time(parser, value, field, &op->time_ns, &op->times);
+    return parse_repeat_read_time(parser, value, field, member, false);
 }
 
 bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    struct host_op *op = member;
-    return parse_repeat_read_time(parser, value, field, &op->host_time_ns, &op->host_times);
+    return parse_repeat_read_time(parser, value, field, member, true);
 }
 
 /* ---- flags ----------------------------------------------------------------------------------- */

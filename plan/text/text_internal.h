@@ -168,12 +168,19 @@ struct keys {
     const char *example; /* what is expected where a value is no mapping */
 };
 
+/* A part of the struct that a mapping fills, beside it: the members of some keys lie there. */
+struct field_part {
+    void *(*make)(struct parser *parser, void *base); /* to be filled; NULL after an error */
+    const void *(*find)(const void *base);            /* NULL: none, and its keys are not printed */
+};
+
 /* One key of a mapping. */
 struct field {
     const char *key;
     const struct field_kind *kind;
     const char *about; /* one line for who reads or writes a plan */
-    size_t offset;     /* of the member in the struct a mapping fills */
+    size_t offset;     /* of the member in the struct a mapping fills, or in `part` of it */
+    const struct field_part *part; /* NULL: the struct itself */
     bool required;
     bool always;              /* printed also where it is the default; what is required always is */
     int64_t min, max;         /* numbers */

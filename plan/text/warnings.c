@@ -130,7 +130,7 @@ static void note_object(struct book *book, const struct host_op *op)
 
 static void warnings_note_parts(struct book *book, const struct host_op *op)
 {
-    for (size_t i = 0; i < op->part_count; i++) {
+    for (size_t i = 0; i < host_op_part_count(op); i++) {
         const struct p2p_part *part = &op->parts[i];
         warnings_note(book, STREAMS, part->stream, false, false);
         warnings_note(book, COMMS, part->comm, false, false);
@@ -146,11 +146,13 @@ static void note_ops(struct book *book, const struct host_op *ops, size_t count)
         if (host_op_has_stream(op))
             warnings_note(book, STREAMS, op->stream, false, false);
         warnings_note(book, COMMS, op->comm, false, false);
-        note_buffers(book, &op->reads, &op->writes);
+        note_buffers(book, host_op_reads(op), host_op_writes(op));
         warnings_note_parts(book, op);
-        if (op->process_group && op->process_group->named)
-            warnings_note(book, EVENTS, op->process_group->done, true, false);
-        note_ops(book, op->body, op->body_count);
+        const struct process_group *group = host_op_process_group(op);
+        if (group && group->named)
+            warnings_note(book, EVENTS, group->done, true, false);
+        if (host_op_may_have_body(op->kind))
+            note_ops(book, op->body, op->body_count);
     }
 }
 

@@ -91,7 +91,7 @@ static bool profile_steps_add_place(struct steps_reader *reader, struct step_pla
 static bool works_on_device(const struct host_op *op)
 {
     return (op->kind == OP_LAUNCH || op->kind == OP_COPY || op->kind == OP_COLLECTIVE) &&
-           op->name && op->stream >= 0 && !op->is_graph;
+           op->name && op->stream >= 0 && !host_op_is_graph(op);
 }
 
 static bool list_operations(struct steps_reader *reader, const struct plan *plan,
@@ -209,12 +209,14 @@ static bool set_operation(struct steps_reader *reader, const struct step_place *
     }
     const struct profile_part part = {.ns = ns, .count = count};
     profile->drawn++;
-    place->op->jitter = (struct dist){0};
+    struct host_details *details = host_op_own_details(place->op, &profile->arena);
+    if (!details)
+        return false;
+    details->jitter = (struct dist){0};
     place->op->time_ns =
         shares_time(&profile->plan, place->rank, place->op) ? 0 : llround(sum_ns / (double)count);
-    return ns &&
-           (ns[0] == ns[count - 1] ||
-            profile_make_dist(&profile->arena, &part, place->op->time_ns, &place->op->jitter));
+    return ns && (ns[0] == ns[count - 1] ||
+                  profile_make_dist(&profile->arena, &part, place->op->time_ns, &details->jitter));
 }
 
 /* The times of the nth of a step; *count of them. */

@@ -63,7 +63,9 @@ static size_t count_ops(const struct host_op *ops, size_t count)
 {
     size_t all = count;
     for (size_t i = 0; i < count; i++)
-        all += count_ops(ops[i].body, ops[i].body_count) + ops[i].part_count;
+        all +=
+            (host_op_may_have_body(ops[i].kind) ? count_ops(ops[i].body, ops[i].body_count) : 0) +
+            host_op_part_count(&ops[i]);
     return all;
 }
 

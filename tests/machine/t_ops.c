@@ -25,8 +25,8 @@ static void test_words(enum op_kind kind)
 {
     const char *key = op_key(kind);
     enum op_operand operand = op_operand(kind);
-    bool has_object = operand != OPERAND_NONE && operand != OPERAND_TURN &&
-                      operand != OPERAND_SUBMISSION;
+    bool has_object =
+        operand != OPERAND_NONE && operand != OPERAND_TURN && operand != OPERAND_SUBMISSION;
     tap_is_int(says(kind, "%o"), has_object, "%s: the words name its object", key);
     tap_is_int(says(kind, "%c"), op_uses_comm(kind), "%s: the words name its communicator", key);
     tap_ok(says(kind, "%s") || !op_pushes(kind), "%s: the words name the stream of a push", key);
@@ -106,7 +106,8 @@ static void count_host_ops(const struct host_op *ops, size_t count, int *plans)
 {
     for (size_t i = 0; i < count; i++) {
         plans[ops[i].kind]++;
-        count_host_ops(ops[i].body, ops[i].body_count, plans);
+        if (host_op_may_have_body(ops[i].kind))
+            count_host_ops(ops[i].body, ops[i].body_count, plans);
     }
 }
 

@@ -215,7 +215,7 @@ static void test_thread_values(void)
     tap_is_int(ops[1].stream, -1, "a device synchronisation has none");
     tap_is_int(ops[2].bytes, 1024, "bytes");
     tap_is_int(ops[2].collective, COLLECTIVE_ALL_REDUCE, "all_reduce is the default");
-    tap_is_int(ops[2].work.kind, WORK_COLLECTIVE, "a collective is its own work");
+    tap_is_int(host_op_work(&ops[2]).kind, WORK_COLLECTIVE, "a collective is its own work");
     tap_is_int(plan.buffers[0].scope, SCOPE_SHARED, "one buffer a rank");
     plan_fini(&plan);
 }

@@ -721,8 +721,8 @@ static void test_missing_order(void)
     is_thread(&out, 1, "compute 1F0; p2p recv F0@1 0; sync; host end of the list",
               "a pass before its receive does not wait");
     const struct host_op *pass = &out.threads[1].ops[0], *receive = &out.threads[1].ops[1];
-    tap_ok(pass->reads.count == 1 && receive->writes.count == 1 &&
-               pass->reads.items[0] == receive->writes.items[0],
+    tap_ok(host_op_reads(pass)->count == 1 && host_op_writes(receive)->count == 1 &&
+               host_op_reads(pass)->items[0] == host_op_writes(receive)->items[0],
            "but both touch the same buffer");
     plan_fini(&out);
 }
@@ -759,8 +759,9 @@ static void test_end_of_list(void)
         const struct host_op *last = &thread->ops[thread->op_count - 1];
         tap_is_int(last->kind == OP_HOST, !fragment, "a piece need not have all passes: %d",
                    fragment);
-        tap_ok(fragment || (last->reads.count == 1 &&
-                            strcmp(out.buffers[last->reads.items[0]].name, "weight.0.0") == 0),
+        tap_ok(fragment ||
+                   (host_op_reads(last)->count == 1 &&
+                    strcmp(out.buffers[host_op_reads(last)->items[0]].name, "weight.0.0") == 0),
                "the end reads what W0 would make");
         plan_fini(&out);
     }
@@ -783,8 +784,9 @@ static void test_buffers_of_replicas(void)
         own = out.buffers[i].owner == 1 + (int)(i / each);
     for (int rank = 0; own && rank < 3; rank++)
         for (size_t i = 0; i < out.threads[rank].op_count; i++)
-            for (size_t k = 0; k < out.threads[rank].ops[i].reads.count; k++)
-                own &= out.buffers[out.threads[rank].ops[i].reads.items[k]].owner == rank + 1;
+            for (size_t k = 0; k < host_op_reads(&out.threads[rank].ops[i])->count; k++)
+                own &= out.buffers[host_op_reads(&out.threads[rank].ops[i])->items[k]].owner ==
+                       rank + 1;
     tap_ok(own, "%zu buffers on each of three replicas", each);
     plan_fini(&out);
 }

@@ -447,7 +447,7 @@ static void draw_wishes(struct plan *plan, struct random_stream *rng)
                 (op->body_count > 0 || op->is_graph)) /* its steps take time */
                 continue;
             if (work)
-                op->shares = draw_shares(rng);
+                host_op_own_details(op, &plan->arena)->shares = draw_shares(rng);
             if (work || op->kind == OP_CALLBACK)
                 op->time_ns = below(rng, 9000);
         }

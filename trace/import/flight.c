@@ -179,7 +179,7 @@ static bool set_collective(struct flight *flight, struct host_op *op,
                            ? arena_printf(arena, "%s:%s", part->name, part->dtype)
                            : part->name;
     op->name = name ? plain_name(arena, "", name) : NULL;
-    op->collective = op->work.collective = part->kind;
+    op->collective = part->kind;
     op->bytes = part->bytes;
     return op->name != NULL;
 }

@@ -173,9 +173,9 @@ static bool fold_same_word(const char *a, const char *b)
 
 static bool same_parts(const struct host_op *a, const struct host_op *b)
 {
-    if (a->part_count != b->part_count)
+    if (host_op_part_count(a) != host_op_part_count(b))
         return false;
-    for (size_t i = 0; i < a->part_count; i++)
+    for (size_t i = 0; i < host_op_part_count(a); i++)
         if (a->parts[i].send != b->parts[i].send || a->parts[i].peer != b->parts[i].peer)
             return false;
     return true;
@@ -196,7 +196,7 @@ static bool same_cause(const struct folder *folder, const struct host_op *a, int
         return fold_flag_place(folder, a->object)->step == a_step &&
                fold_same_place(fold_flag_place(folder, a->object), a_step,
                                fold_flag_place(folder, b->object), b_step);
-    if (a->kind == OP_SYNC && a->sync == SYNC_EVENT)
+    if (host_op_syncs(a, SYNC_EVENT))
         return fold_same_place(fold_event_place(folder, a->object), a_step,
                                fold_event_place(folder, b->object), b_step);
     return true;
@@ -207,7 +207,9 @@ static bool same_slot(const struct folder *folder, int thread, int a_step, int b
     const struct host_op *a = fold_slot_op(folder, thread, a_step, slot);
     const struct host_op *b = fold_slot_op(folder, thread, b_step, slot);
     return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
-           a->sync == b->sync && a->direction == b->direction && a->collective == b->collective &&
+           (a->kind != OP_SYNC || a->sync == b->sync) &&
+           (a->kind != OP_COPY || a->direction == b->direction) &&
+           (a->kind != OP_COLLECTIVE || a->collective == b->collective) &&
            fold_same_word(a->name, b->name) && same_parts(a, b) &&
            same_cause(folder, a, a_step, b, b_step);
 }
@@ -499,7 +501,7 @@ static bool want_syncs(struct folder *folder)
     for (int t = 0; t < folder->thread_count; t++)
         for (int i = 0; i < fold_slot_count(folder, t, folder->from); i++) {
             const struct host_op *op = fold_slot_op(folder, t, folder->from, i);
-            if (op->kind != OP_SYNC || op->sync != SYNC_EVENT)
+            if (!host_op_syncs(op, SYNC_EVENT))
                 continue;
             const struct fold_place *place = fold_event_place(folder, op->object);
             if (!is_told_apart(folder, t, i, place, folder->from - place->step))
@@ -517,8 +519,7 @@ static bool want_outer(struct folder *folder)
         const size_t end = folder->threads[t].marks[folder->to + 1];
         for (size_t i = end; i < thread->op_count; i++) {
             const struct host_op *op = &thread->ops[i];
-            const bool waits =
-                op->kind == OP_WAIT || (op->kind == OP_SYNC && op->sync == SYNC_EVENT);
+            const bool waits = op->kind == OP_WAIT || host_op_syncs(op, SYNC_EVENT);
             const struct fold_place *place = waits ? fold_event_place(folder, op->object) : NULL;
             if (!waits || !in_run(folder, place->step))
                 continue;
@@ -628,15 +629,14 @@ static int64_t host_ns(const struct folder *folder, int thread, int step, int sl
     return fold_slot_op(folder, thread, step, slot)->host_time_ns;
 }
 
-/* The times of a slot in all steps; a list only where they differ. */
-static void fold_set_times(struct fold_writer *writer, int slot, measured *time, int64_t *out_ns,
-                           struct time_list **out_list)
+/* The times of a slot in all steps, of the operation or of its call; a list only where they differ. */
+static void fold_set_times(struct fold_writer *writer, int slot, measured *time, struct host_op *op,
+                           bool of_call)
 {
     struct folder *folder = writer->folder;
     const size_t count = (size_t)(folder->to - folder->from + 1);
     struct arena *arena = &folder->plan->arena;
-    struct time_list *list = ARENA_ARRAY(arena, 1, struct time_list);
-    int64_t *items = list ? ARENA_ARRAY(arena, count, int64_t) : NULL;
+    int64_t *items = ARENA_ARRAY(arena, count, int64_t);
     bool varies = false;
     folder->no_memory |= !items;
     for (size_t i = 0; items && i < count; i++) {
@@ -645,31 +645,35 @@ static void fold_set_times(struct fold_writer *writer, int slot, measured *time,
     }
     if (!items)
         return;
+    *(of_call ? &op->host_time_ns : &op->time_ns) = items[0];
+    if (!varies)
+        return;
+    struct time_list *list = ARENA_ARRAY(arena, 1, struct time_list);
+    struct host_details *details = host_op_make_details(op, arena);
+    folder->no_memory |= !list || !details;
+    if (!list || !details)
+        return;
     *list = (struct time_list){items, count};
-    *out_ns = items[0];
-    *out_list = varies ? list : NULL;
+    *(of_call ? &details->host_times : &details->times) = list;
 }
 
 static void fold_add_gap(struct fold_writer *writer, int slot)
 {
-    const struct host_op like = {
-        .kind = OP_HOST, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    const struct host_op like = host_op_make(OP_HOST);
     struct host_op *op = fold_add_op(writer, &like);
     if (!op)
         return;
-    op->work.comm = op->work.root = -1;
-    fold_set_times(writer, slot, gap_ns, &op->time_ns, &op->times);
-    if (op->time_ns == 0 && !op->times)
+    fold_set_times(writer, slot, gap_ns, op, false);
+    if (op->time_ns == 0 && !op->details)
         writer->count--;
 }
 
 static void add_event_op(struct fold_writer *writer, enum op_kind kind, int event, int stream)
 {
-    const struct host_op like = {
-        .kind = kind, .stream = stream, .graph = -1, .object = event, .comm = -1};
-    struct host_op *op = fold_add_op(writer, &like);
-    if (op)
-        op->work.comm = op->work.root = -1;
+    struct host_op like = host_op_make(kind);
+    like.stream = stream;
+    like.object = event;
+    fold_add_op(writer, &like);
 }
 
 static void fold_add_waits(struct fold_writer *writer, int slot)
@@ -702,10 +706,11 @@ static void add_slot(struct fold_writer *writer, int slot)
         fold_add_op(writer, fold_slot_op(folder, writer->thread, folder->from, slot));
     if (!op)
         return;
-    op->bytes = most_bytes(folder, writer->thread, slot);
-    fold_set_times(writer, slot, device_ns, &op->time_ns, &op->times);
-    fold_set_times(writer, slot, host_ns, &op->host_time_ns, &op->host_times);
-    if (op->kind == OP_SYNC && op->sync == SYNC_EVENT)
+    if (op->kind == OP_COPY || op->kind == OP_COLLECTIVE)
+        op->bytes = most_bytes(folder, writer->thread, slot);
+    fold_set_times(writer, slot, device_ns, op, false);
+    fold_set_times(writer, slot, host_ns, op, true);
+    if (host_op_syncs(op, SYNC_EVENT))
         op->object = folder->renamed[op->object];
     const int stream = op->stream, event = folder->event[writer->thread][slot];
     if (event >= 0)
@@ -735,10 +740,11 @@ static bool fold_iterate(struct folder *folder, struct host_op *op, int iteratio
 {
     struct plan *plan = folder->plan;
     op->iteration = iteration + 1;
-    if (op->times)
-        op->time_ns = op->times->items[iteration];
-    if (op->host_times)
-        op->host_time_ns = op->host_times->items[iteration];
+    const struct host_details *details = host_op_details(op);
+    if (details->times)
+        op->time_ns = details->times->items[iteration];
+    if (details->host_times)
+        op->host_time_ns = details->host_times->items[iteration];
     if (!is_flag_op(op))
         return true;
     const char *stem = plan->flags.items[op->object];
@@ -754,8 +760,7 @@ static void copy_outer(const struct folder *folder, struct host_op *to, const st
 {
     for (size_t i = 0; i < count; i++) {
         to[i] = from[i];
-        if (to[i].kind == OP_WAIT || to[i].kind == OP_RECORD ||
-            (to[i].kind == OP_SYNC && to[i].sync == SYNC_EVENT))
+        if (to[i].kind == OP_WAIT || to[i].kind == OP_RECORD || host_op_syncs(&to[i], SYNC_EVENT))
             to[i].object = folder->renamed[to[i].object];
     }
 }

@@ -361,15 +361,18 @@ static void host_calls_add_push(struct calls_writer *writer, int work)
         return;
     op->name = writer->job->names.items[w->name];
     op->stream = stream;
-    op->bytes = w->class == CLASS_COPY ? w->bytes : 0;
-    op->direction = w->direction;
+    if (op->kind == OP_COPY) {
+        op->bytes = w->class == CLASS_COPY ? w->bytes : 0;
+        op->direction = w->direction;
+    }
     op->host_time_ns = passes;
     op->time_ns = w->end_ns - w->start_ns + own_gap(writer, work, writer->thread->clock_ns);
     if (meeting) {
         op->comm = meeting->comm;
         if (w->is_message)
             set_message(writer, op, w, meeting->comm);
-        op->collective = w->collective;
+        if (op->kind == OP_COLLECTIVE)
+            op->collective = w->collective;
         op->time_ns = meeting->time_ns;
     }
     if (writer->event[work] < 0)

@@ -628,20 +628,13 @@ struct job_thread *job_add_thread(struct job *job, int rank, const char *name)
     return thread;
 }
 
-struct host_op job_op(enum op_kind kind)
-{
-    struct host_op op = {.kind = kind, .stream = -1, .graph = -1, .object = -1, .comm = -1};
-    op.work.comm = op.work.root = -1;
-    return op;
-}
-
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind)
 {
     struct host_thread *host = &thread->host;
     if (!ARENA_GROW(&job->plan.arena, host->ops, host->op_count, thread->op_cap))
         return NULL;
     struct host_op *op = &host->ops[host->op_count++];
-    *op = job_op(kind);
+    *op = host_op_make(kind);
     return op;
 }
 
@@ -698,16 +691,18 @@ static void check_ops(const struct plan *plan, const struct host_op *ops, size_t
 {
     for (size_t i = 0; i < count; i++) {
         const struct host_op *op = &ops[i];
-        assert(op->time_ns >= 0 && op->host_time_ns >= 0 && op->bytes >= 0);
+        assert(op->time_ns >= 0 && op->host_time_ns >= 0 && host_op_bytes(op) >= 0);
         check_index(op->stream, plan->streams.count);
         check_index(op->comm, plan->comm_count);
-        check_index(op->graph, plan->graph_count);
+        if (host_op_is_graph(op))
+            check_index(op->graph, plan->graph_count);
         check_object(plan, op);
-        check_buffers(plan, &op->reads);
-        check_buffers(plan, &op->writes);
-        for (size_t k = 0; k < op->part_count; k++)
+        check_buffers(plan, host_op_reads(op));
+        check_buffers(plan, host_op_writes(op));
+        for (size_t k = 0; k < host_op_part_count(op); k++)
             job_check_part(plan, &op->parts[k]);
-        check_ops(plan, op->body, op->body_count);
+        if (host_op_may_have_body(op->kind))
+            check_ops(plan, op->body, op->body_count);
     }
 }
 #endif

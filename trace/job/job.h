@@ -237,8 +237,6 @@ struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_k
 int64_t job_pass_time(struct job_thread *thread, int64_t until_ns);
 /* CPU time up to `until_ns`; no operation where no time passes. False without memory. */
 bool job_add_time(struct job *job, struct job_thread *thread, int64_t until_ns, const char *name);
-/* An operation that names nothing. */
-struct host_op job_op(enum op_kind kind);
 /* Asserts under --enable-checks that all operations name things that the plan has, and that no time is negative. */
 void job_check(const struct job *job);
 

@@ -27,9 +27,8 @@ struct recorded_op walk_op(const struct walk *walk, enum op_kind kind)
                              .begin_ns = walk->item->at_ns,
                              .end_ns = walk_end_ns(walk)};
     op.event_device = op.device;
-    op.op = (struct host_op){
-        .kind = kind, .at = walk->thread->at, .stream = -1, .graph = -1, .object = -1, .comm = -1};
-    op.op.work.comm = op.op.work.root = -1;
+    op.op = host_op_make(kind);
+    op.op.at = walk->thread->at;
     return op;
 }
 
@@ -666,7 +665,8 @@ static bool name_graph(const struct walk *walk, struct recorded_graph *graph)
 static struct recorded_event *external_of(const struct walk *walk, const struct recorded_op *op,
                                           enum op_kind kind)
 {
-    return op->op.external && op->op.kind == kind ? &walk->process->events[op->event] : NULL;
+    return op->op.kind == kind && host_op_is_external(&op->op) ? &walk->process->events[op->event]
+                                                               : NULL;
 }
 
 /* A record of a launch means something in the midst of it: all that the launch comes behind is done then, and the launch is

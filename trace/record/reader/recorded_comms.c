@@ -376,11 +376,9 @@ static void ungroup(struct recorded_op *group)
     const struct p2p_part *part = &group->op.parts[0];
     group->op.kind = OP_COLLECTIVE;
     group->op.name = part->tag;
-    group->op.collective = group->op.work.collective = part->collective;
-    group->op.work.root = part->root;
     group->op.bytes = part->bytes;
-    group->op.parts = NULL;
-    group->op.part_count = 0;
+    group->op.collective = part->collective;
+    group->op.root = part->root;
     for (size_t i = 0; i < group->access_count; i++)
         group->accesses[i].part = -1;
 }

@@ -258,11 +258,10 @@ static bool recorded_copies_copy(const struct walk *walk, uint64_t handle, const
         walk_use_device(walk->process, to_gpu);
         walk_use_device(walk->process, from_gpu);
     }
-    op.op.direction = op.op.work.direction =
-        to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
+    op.op.direction = to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
     const enum host_wait host = host_wait(walk, from, to_device, from_device, waits);
-    op.op.pageable = op.op.work.pageable = recorded_copies_may_wait(
-        walk, to_device ? from->address : to->address, to_device, from_device, waits);
+    op.op.pageable = recorded_copies_may_wait(walk, to_device ? from->address : to->address,
+                                              to_device, from_device, waits);
     op.op.bytes = recorded_bytes(to->width * to->height * to->depth);
     if (to_device)
         recorded_memory_strange(walk->job, walk->process, to->address);
@@ -351,7 +350,6 @@ bool walk_take_copy_batch(const struct walk *walk)
     for (size_t i = 0; i < count; i++)
         if (!recorded_copies_add_copy(walk, &op, &copies[3 * i]))
             return false;
-    op.op.work.direction = op.op.direction;
     return op.op.bytes == 0 || walk_push(walk, stream, &op);
 }
 

@@ -187,7 +187,7 @@ static bool writing_put(const struct writing *writing, const struct host_op *op)
 
 static bool put_flag(const struct writing *writing, enum op_kind kind, int flag)
 {
-    struct host_op op = job_op(kind);
+    struct host_op op = host_op_make(kind);
     op.object = flag;
     return flag < 0 || writing_put(writing, &op);
 }
@@ -199,7 +199,6 @@ static bool put_memory(const struct writing *writing, const struct recorded_op *
     struct recorded_block *block = &writing->process->blocks[op->block];
     for (size_t i = 0; block->used && i + 1 < block->cut_count; i++) {
         to->object = recorded_memory_piece(writing->job, block, i);
-        to->bytes = 0;
         if (to->object < 0 || !writing_put(writing, to))
             return false;
     }
@@ -248,11 +247,13 @@ static bool recorded_form_put_value(const struct writing *writing, const struct 
     const struct recorded_value *value = &writing->process->values[op->value - 1];
     struct job_thread body = {.host.rank = writing->thread->host.rank};
     const struct writing inside = {writing->job, writing->process, writing->bodies, &body};
-    struct host_op write = job_op(OP_COMPUTE);
+    struct host_op write = host_op_make(OP_COMPUTE);
+    struct host_accesses *accesses = host_op_make_accesses(&write, writing->job->arena);
     write.name = to->name;
-    if (!recorded_memory_list(writing->job, writing->process, op, body.host.rank, true, -1,
-                              &write.writes) ||
-        (write.writes.count > 0 && !writing_put(&inside, &write)) ||
+    if (!accesses ||
+        !recorded_memory_list(writing->job, writing->process, op, body.host.rank, true, -1,
+                              &accesses->writes) ||
+        (accesses->writes.count > 0 && !writing_put(&inside, &write)) ||
         !put_flag(&inside, value->writes ? OP_SIGNAL : OP_AWAIT, value->signal))
         return false;
     to->body = body.host.ops;
@@ -265,7 +266,7 @@ static void recorded_form_set_times(const struct writing *writing, const struct 
 {
     if (!writing->job->timed || !op->device_time.pushes)
         return;
-    if (!to->is_graph)
+    if (!host_op_is_graph(to))
         to->time_ns = recorded_clock_time(op);
     if (writing->bodies)
         to->host_time_ns = recorded_clock_host_time(op);
@@ -277,12 +278,28 @@ static void set_ranks(const struct writing *writing, const struct recorded_op *o
 {
     const int home = writing->thread->host.rank;
     const int event_rank = recorded_rank(writing->process, op->event_device);
-    const bool syncs_event = to->kind == OP_SYNC && to->sync == SYNC_EVENT;
+    const bool syncs_event = host_op_syncs(to, SYNC_EVENT);
     to->device = rank == home || syncs_event ? 0 : 1 + rank;
     if (syncs_event && event_rank != home)
         to->object_rank = 1 + event_rank;
     if (to->kind == OP_WAIT && event_rank != rank)
         to->object_rank = 1 + event_rank;
+}
+
+static bool put_accesses(const struct writing *writing, const struct recorded_op *op, int rank,
+                         struct host_op *to)
+{
+    struct recorded_job *job = writing->job;
+    struct host_accesses found = {{0}, {0}};
+    if (!recorded_memory_list(job, writing->process, op, rank, false, -1, &found.reads) ||
+        !recorded_memory_list(job, writing->process, op, rank, true, -1, &found.writes))
+        return false;
+    if (found.reads.count + found.writes.count == 0)
+        return true;
+    if (!host_op_make_accesses(to, job->arena))
+        return false;
+    *to->accesses = found;
+    return true;
 }
 
 /* One operation of the plan, or several, or none. */
@@ -298,10 +315,9 @@ static bool put_placed(const struct writing *writing, const struct recorded_op *
         return true;
     if (to->kind == OP_COLLECTIVE || to->kind == OP_GROUP)
         to->sm = job->options->sm_slots > 0;
-    if (to->kind == OP_COLLECTIVE && to->work.root >= 0)
-        to->work.root = recorded_comm_rank(job, to->comm, to->work.root);
-    if (!recorded_memory_list(writing->job, writing->process, op, rank, false, -1, &to->reads) ||
-        !recorded_memory_list(writing->job, writing->process, op, rank, true, -1, &to->writes))
+    if (to->kind == OP_COLLECTIVE && to->root >= 0)
+        to->root = recorded_comm_rank(job, to->comm, to->root);
+    if (!put_accesses(writing, op, rank, to))
         return false;
     return to->kind == OP_ALLOC || to->kind == OP_FREE ? put_memory(writing, op, to)
            : to->kind == OP_CALLBACK                   ? put_callback(writing, op, to)
@@ -345,7 +361,7 @@ static bool put_callback(const struct writing *writing, const struct recorded_op
                 return false;
         }
     }
-    const struct host_op nothing = job_op(OP_HOST);
+    const struct host_op nothing = host_op_make(OP_HOST);
     if (ops.host.op_count == 0 && !writing_put(&inside, &nothing))
         return false;
     to->body = ops.host.ops;
@@ -472,7 +488,7 @@ static void recorded_form_note_streams(const struct host_op *ops, size_t count, 
     for (size_t i = 0; i < count; i++) {
         if (ops[i].stream >= 0)
             used[ops[i].stream] = true;
-        for (size_t k = 0; k < ops[i].part_count; k++)
+        for (size_t k = 0; k < host_op_part_count(&ops[i]); k++)
             if (ops[i].parts[k].stream >= 0)
                 used[ops[i].parts[k].stream] = true;
     }

@@ -204,8 +204,9 @@ static bool recorded_run_add_op(const struct recorded_run_telling *telling,
         return false;
     if (!time->known)
         return true;
-    return op->op.is_graph ? add_graph(telling, op, call)
-                           : recorded_run_add_work(telling, op, time->start_ns, time->end_ns, call);
+    return host_op_is_graph(&op->op)
+               ? add_graph(telling, op, call)
+               : recorded_run_add_work(telling, op, time->start_ns, time->end_ns, call);
 }
 
 static bool add_process(struct recorded_job *job, const struct recorded_process *process)
