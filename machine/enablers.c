@@ -166,10 +166,11 @@ static void slot_holders(const struct enablers_query *q, int rank)
 static void add_helpers(const struct enablers_query *q, int object, const struct op *op)
 {
     const struct use_table *uses = q->p->uses;
+    const unsigned ways = op_helping_ways(q->p, op);
     for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
         const struct use *use = &uses->items[u];
         const struct agent *agent = &q->p->agents[use->agent];
-        if (!use_helps(q->p, op, use) || !use_is_ahead(q->p, q->c, use))
+        if (!(ways >> use->way & 1) || !use_is_ahead(q->p, q->c, use))
             continue;
         if (agent->kind == AGENT_STREAM)
             add_movers(q, agent->index);
@@ -266,7 +267,7 @@ static void add_record_movers(const struct enablers_query *q, int rank, int task
         for (int k = 0; k < stream_cells(p, q->c, s)[STREAM_COUNT]; k++) {
             const int32_t *item = item_cells(p, q->c, s, k);
             const struct op *op = &p->ops[item[ITEM_OP]];
-            if (!program_records_task(op) || item[ITEM_ITER] != iteration ||
+            if (item[ITEM_ITER] != iteration || !program_records_task(op) ||
                 (task >= 0 && op->task != task))
                 continue;
             add_movers(q, s);

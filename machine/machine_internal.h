@@ -194,13 +194,17 @@ static inline int slots_held(const struct program *p, int32_t *c, int stream)
 static inline int stream_holding(const struct program *p, int32_t *c, int rank, int comm,
                                  int32_t number)
 {
+    const int issued = comm < 0 ? ITEM_C : ITEM_A;
     for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
-        int s = p->rank_streams[i];
-        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
-            const int32_t *item = item_cells(p, c, s, k);
+        int s = p->rank_streams[i], cap = p->streams[s].cap;
+        const int32_t *state = stream_cells(p, c, s), *ring = state + STREAM_CELLS;
+        for (int k = 0, place = state[STREAM_FIRST]; k < state[STREAM_COUNT]; k++) {
+            const int32_t *item = ring + place * ITEM_CELLS;
+            place = place + 1 < cap ? place + 1 : 0;
+            if (item[issued] != number)
+                continue;
             int uses = p->ops[item[ITEM_OP]].comm;
-            if (uses >= 0 && (comm < 0 || uses == comm) &&
-                item[comm < 0 ? ITEM_C : ITEM_A] == number)
+            if (uses >= 0 && (comm < 0 || uses == comm))
                 return s;
         }
     }

@@ -200,14 +200,14 @@ static enum way way_of_use(const struct program *p, const struct op *op, enum us
 static void use_operand(const struct visitor *v, const struct op *op, int rank,
                         enum op_moment moment)
 {
-    const enum object_kind object = operand_table[op_operand(op->kind)].object;
-    const unsigned uses = op_uses(op->kind, moment);
-    for (enum use_kind kind = 0; uses >> kind; kind++) {
-        enum way way = uses >> kind & 1 ? way_of_use(v->program, op, kind) : WAY_NOTHING;
+    const struct operand_row *row = &operand_table[op_operand(op->kind)];
+    for (unsigned uses = op_uses(op->kind, moment); uses; uses &= uses - 1) {
+        const enum use_kind kind = (enum use_kind)__builtin_ctz(uses);
+        const enum way way = way_of_use(v->program, op, kind);
         /* A mark takes effect in the step of another agent, which would have to use what it uses. */
         assert(way == WAY_NOTHING || moment == AT_CALL || !op_is_mark(op->kind));
         if (way != WAY_NOTHING)
-            uses_use(v, object, operand_index(v->program, op, rank), way);
+            uses_use(v, row->object, operand_index(v->program, op, rank), way);
     }
 }
 
@@ -271,7 +271,7 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
     }
     if (op->kind == OP_SYNC)
         use_sync(&v, op, program_sync_rank(program, thread, op));
-    else
+    else if (op_uses(op->kind, AT_CALL))
         use_at_call(&v, op, rank);
 }
 
@@ -349,7 +349,8 @@ void uses_of_start(const struct program *program, int stream, const struct op *o
         uses_use(&v, OBJECT_RESIDENCY, program->device[program->streams[stream].rank], WAY_PUT);
     if (program->has_aborts && op->comm >= 0)
         uses_use(&v, OBJECT_COMM, op->comm, WAY_READ);
-    use_operand(&v, op, program->streams[stream].rank, AT_STREAM);
+    if (op_uses(op->kind, AT_STREAM))
+        use_operand(&v, op, program->streams[stream].rank, AT_STREAM);
 }
 
 void uses_of_completion(const struct program *program, int comm, use_visit *visit, void *arg)
@@ -376,13 +377,13 @@ bool use_conflicts(enum way way, int tag, const struct use *other)
     return conflicts[way] >> other->way & 1 && (tag < 0 || tag != other->tag);
 }
 
-bool use_helps(const struct program *p, const struct op *op, const struct use *use)
+unsigned op_helping_ways(const struct program *p, const struct op *op)
 {
     const unsigned helping = op_helping(op->kind);
     const enum way gives = way_of_use(p, op, USE_GIVES), takes = way_of_use(p, op, USE_TAKES);
     assert(gives != WAY_NOTHING && "who gives must be in the list of the object");
-    return (helping & GIVES && use->way == gives) || (helping & TAKES && use->way == takes) ||
-           use->way == WAY_WRITE;
+    return 1u << WAY_WRITE | (helping & GIVES ? 1u << gives : 0) |
+           (helping & TAKES ? 1u << takes : 0);
 }
 
 bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use)

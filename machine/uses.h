@@ -102,8 +102,8 @@ int op_stream_gives(const struct program *program, const struct op *op);
 int op_helped(const struct program *program, const struct op *op, int thread);
 
 bool use_conflicts(enum way way, int tag, const struct use *other);
-/* Does this use of the operand of an operation, at its call or at its stream, help who waits there? */
-bool use_helps(const struct program *program, const struct op *op, const struct use *use);
+/* The ways to use the operand of an operation, as bits, that help who waits at the operation. */
+unsigned op_helping_ways(const struct program *program, const struct op *op);
 /* Can this use still happen? Only host threads come to an end, and a stream with them. */
 bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use);
 

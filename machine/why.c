@@ -58,11 +58,12 @@ static int first_helper(const struct program *p, int32_t *c, const struct op *wa
                         int object)
 {
     const struct use_table *uses = p->uses;
+    const unsigned ways = p->tasks || object < 0 ? 0 : op_helping_ways(p, waiting);
     int first = -1;
     for (int u = p->tasks ? -1 : uses->first[object]; u >= 0; u = uses->items[u].next) {
         const struct use *use = &uses->items[u];
         int agent = use->agent;
-        if (!use_helps(p, waiting, use))
+        if (!(ways >> use->way & 1))
             continue;
         if (p->agents[agent].kind == AGENT_STREAM)
             agent = bringing_agent(p, c, p->agents[agent].index, waiting);
