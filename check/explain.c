@@ -37,8 +37,8 @@ static void describe_step(const struct program *p, const struct state *state,
 /* A collective is completed by its communicator, for all members at once. */
 static int finisher(const struct program *p, int agent, const struct effect *effect)
 {
-    bool collective =
-        effect->kind == EFFECT_START && effect->op >= 0 && p->ops[effect->op].kind == OP_COLLECTIVE;
+    bool collective = effect->kind == EFFECT_START && effect->op >= 0 &&
+                      op_ends_together(p->ops[effect->op].kind);
     return collective ? program_comm_agent(p, p->ops[effect->op].comm) : agent;
 }
 

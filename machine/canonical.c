@@ -140,7 +140,7 @@ static void shift_items(const struct program *p, int32_t *c, int by)
         for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
             int32_t *item = item_cells(p, c, s, k);
             item[ITEM_ITER] -= by;
-            if (p->ops[item[ITEM_OP]].kind == OP_RECORD)
+            if (op_records(p->ops[item[ITEM_OP]].kind))
                 item[ITEM_A] = instance_of(p, &p->ops[item[ITEM_OP]], item[ITEM_ITER]);
         }
     for (int ch = 0; ch < p->channel_count; ch++) {
@@ -252,7 +252,7 @@ static void renumber(const struct program *p, int32_t *c)
         for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
             int32_t *item = item_cells(p, c, s, k);
             const struct op *op = &p->ops[item[ITEM_OP]];
-            if (op->kind == OP_WAIT)
+            if (op_waits_for_record(op->kind))
                 renumber_wait(p, c, item);
             if (op->comm >= 0) {
                 item[ITEM_A] -= member_cells(p, c, op)[MEMBER_FINISHED];

@@ -243,7 +243,7 @@ static bool may_finish(const struct program *p, const struct state *state, int a
     case AGENT_COMM: return true;
     case AGENT_THREAD: {
         const struct op *op = machine_thread_op(p, state->cells, desc->index);
-        return op && op->kind == OP_COMPLETE && counts_submissions(p);
+        return op && op_ends_submission(op->kind) && counts_submissions(p);
     }
     case AGENT_DATA:
     case AGENT_FAULT:

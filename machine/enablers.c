@@ -77,8 +77,9 @@ static void add_movers(const struct enablers_query *q, int stream)
         const struct op *op = head_op(p, q->c, stream);
         int queue = p->streams[stream].hw_queue;
         const int32_t *item = item_cells(p, q->c, stream, 0);
-        int awaited = op->kind == OP_WAIT && !wait_is_over(p, q->c, item) ? item[ITEM_A] : -1;
-        if (state[STREAM_RUNNING] && op->kind == OP_COLLECTIVE &&
+        int awaited =
+            op_waits_for_record(op->kind) && !wait_is_over(p, q->c, item) ? item[ITEM_A] : -1;
+        if (state[STREAM_RUNNING] && op_ends_together(op->kind) &&
             !failure_is_aborted(p, q->c, op->comm, op->member)) {
             enablers_add_comm(q, op->comm);
             add_aborters(q, op->comm);
@@ -136,9 +137,9 @@ static void running_enablers(const struct enablers_query *q, const struct op *op
 {
     if (op->comm >= 0)
         add_aborters(q, op->comm);
-    if (op->kind == OP_COLLECTIVE)
+    if (op_ends_together(op->kind))
         enablers_add_comm(q, op->comm);
-    else if (op->kind == OP_CALLBACK)
+    else if (op_calls_host(op->kind))
         enablers_add_thread(q, op->callback);
     else
         group_enablers(q, op);
@@ -205,7 +206,7 @@ static void stream_enablers(const struct enablers_query *q, int stream)
     bool first = queue < 0 || q->c[p->at.hw_queues[queue] + 1] == stream;
     if (op && state[STREAM_RUNNING])
         running_enablers(q, op);
-    else if (!op || !first || op->kind == OP_WAIT)
+    else if (!op || !first || op_waits_for_record(op->kind))
         add_movers(q, stream);
     else
         waiting_enablers(q, stream, op);
@@ -219,7 +220,7 @@ static void comm_enablers(const struct enablers_query *q, int comm)
         int stream =
             q->c[p->at.members + (p->comms[comm].first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] -
             1;
-        if (stream >= 0 && head_op(p, q->c, stream)->kind == OP_COLLECTIVE)
+        if (stream >= 0 && op_ends_together(head_op(p, q->c, stream)->kind))
             continue;
         add_member_movers(q, comm, m);
         return;
@@ -348,7 +349,7 @@ static void op_enablers(const struct enablers_query *q, int thread, const struct
     const int rank = p->threads[thread].rank;
     if (op_pushes(op->kind)) /* its stream is full */
         add_movers(q, op->stream);
-    else if (op->kind == OP_SYNC)
+    else if (op_syncs(op->kind))
         sync_enablers(q, thread, op, thread_cells(p, q->c, thread)[THREAD_ITER]);
     else if (lock_holder(q, op) >= 0)
         enablers_add_thread(q, lock_holder(q, op));

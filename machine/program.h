@@ -136,7 +136,7 @@ static inline int op_dependence(const struct op *op)
 /* May a thread go past the sync behind this operation? */
 static inline bool op_may_sync(const struct op *op)
 {
-    return op->kind == OP_SYNC && (op->sync == SYNC_RETRY || op->sync == SYNC_STAGED);
+    return op_syncs(op->kind) && (op->sync == SYNC_RETRY || op->sync == SYNC_STAGED);
 }
 
 /* Do the members that start these match as one collective? Iterations are apart. */
@@ -446,7 +446,7 @@ static inline bool program_asks_bound(const struct program *program)
 /* Is it the record of a task's own event, not one that lowering adds? */
 static inline bool program_records_task(const struct op *op)
 {
-    return op->kind == OP_RECORD && op->task >= 0;
+    return op_records(op->kind) && op->task >= 0;
 }
 
 /* Ranks whose devices one thread drives are in one process, and end together. */

@@ -251,7 +251,7 @@ static void program_words_print_body(const struct program *program, int index, F
         const struct op *op = &program->ops[body->first + i];
         fputs("    ", out);
         program_words_print_op(program, op, out);
-        if (op->kind == OP_CALLBACK)
+        if (op_calls_host(op->kind))
             program_words_print_steps(program, op->object, out);
     }
 }

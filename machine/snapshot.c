@@ -48,7 +48,7 @@ static void find_doers(const struct program *p, const struct doers *doers)
             const struct op *op = &p->ops[i];
             if (op_pushes(op->kind))
                 add_doer(&doers->pusher[op->stream], p->bodies[b].thread);
-            if (op->kind == OP_RECORD) {
+            if (op_records(op->kind)) {
                 add_doer(&doers->recorder[op->object], p->bodies[b].thread);
                 add_doer(&doers->recorded_stream[op->object], op->stream);
             }
@@ -126,7 +126,7 @@ static bool find_snapshots(struct program *p, const struct doers *doers)
         for (int i = p->bodies[b].first; i < p->bodies[b].first + p->bodies[b].count; i++) {
             struct op *op = &p->ops[i];
             int thread = p->bodies[b].thread;
-            if (op->kind != OP_SYNC || op_may_sync(op))
+            if (!op_syncs(op->kind) || op_may_sync(op))
                 continue;
             bool event = op->sync == SYNC_EVENT;
             op->snapshot =

@@ -39,7 +39,7 @@ static int operand_index(const struct program *p, const struct op *op, int rank)
 
 static bool syncs_with_device(const struct op *op)
 {
-    return op->kind == OP_SYNC && op->sync != SYNC_STREAM && op->sync != SYNC_EVENT;
+    return op_syncs(op->kind) && op->sync != SYNC_STREAM && op->sync != SYNC_EVENT;
 }
 
 /* Its operand, where the uses of the row at the call are of one of these kinds; -1: none. */
@@ -63,7 +63,7 @@ int op_awaited(const struct program *p, const struct op *op, int thread)
         return uses_use_object(p, OBJECT_STREAM, op->stream);
     if (syncs_with_device(op))
         return uses_use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
-    if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)
+    if (op_syncs(op->kind) && op->sync == SYNC_STREAM)
         return uses_use_object(p, OBJECT_STREAM, op->stream);
     return used_so(p, op, thread, TAKES);
 }
@@ -89,7 +89,7 @@ int op_stream_gives(const struct program *p, const struct op *op)
 
 int op_helped(const struct program *p, const struct op *op, int thread)
 {
-    if (op->kind == OP_SYNC && op->sync == SYNC_LOAD) /* who loads a kernel loads it for all */
+    if (op_syncs(op->kind) && op->sync == SYNC_LOAD) /* who loads a kernel loads it for all */
         return uses_use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
     return used_so(p, op, thread, GIVES);
 }
@@ -269,7 +269,7 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
         uses_use(&v, OBJECT_MEMORY, rank, WAY_READ);
         use_accessed_memory(&v, op, rank);
     }
-    if (op->kind == OP_SYNC)
+    if (op_syncs(op->kind))
         use_sync(&v, op, program_sync_rank(program, thread, op));
     else if (op_uses(op->kind, AT_CALL))
         use_at_call(&v, op, rank);
@@ -426,8 +426,8 @@ static bool holds_lock(const struct program *program, const struct body *body, i
     int lock = program->ops[body->first + at].object;
     for (int i = at - 1; i >= 0; i--) {
         const struct op *op = &program->ops[body->first + i];
-        if (op->object == lock && (op->kind == OP_LOCK || op->kind == OP_UNLOCK))
-            return op->kind == OP_LOCK;
+        if (op->object == lock && op_operand(op->kind) == OPERAND_LOCK)
+            return op_takes(op->kind);
     }
     return false;
 }
@@ -437,7 +437,7 @@ static void find_abused_locks(const struct program *program)
     for (size_t b = 0; b < program->body_count; b++)
         for (int i = 0; i < program->bodies[b].count; i++) {
             const struct op *op = &program->ops[program->bodies[b].first + i];
-            if (op->kind == OP_UNLOCK && !holds_lock(program, &program->bodies[b], i))
+            if (op_gives_to(op->kind, OPERAND_LOCK) && !holds_lock(program, &program->bodies[b], i))
                 program->uses->lock_abused[op->object] = true;
         }
 }

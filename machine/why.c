@@ -326,12 +326,12 @@ static int absent_member(const struct program *p, int32_t *c, int comm, int memb
 
 static int absent_peer(const struct program *p, int32_t *c, const struct op *op)
 {
-    if (op->kind == OP_COLLECTIVE) {
+    if (op_ends_together(op->kind)) {
         const struct comm_desc *comm = &p->comms[op->comm];
         for (int m = 0; m < comm->count; m++) {
             int active =
                 c[p->at.members + (comm->first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
-            if (active >= 0 && head_op(p, c, active)->kind == OP_COLLECTIVE)
+            if (active >= 0 && op_ends_together(head_op(p, c, active)->kind))
                 continue;
             return active >= 0 ? program_stream_agent(p, active) : absent_member(p, c, op->comm, m);
         }
@@ -401,8 +401,8 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
     if (state[STREAM_RUNNING]) {
         wait->cause = CAUSE_PEER;
         wait->agent =
-            op->kind == OP_CALLBACK ? program_thread_agent(p, op->callback) : absent_peer(p, c, op);
-    } else if (op->kind == OP_WAIT && !wait_is_over(p, c, item)) {
+            op_calls_host(op->kind) ? program_thread_agent(p, op->callback) : absent_peer(p, c, op);
+    } else if (op_waits_for_record(op->kind) && !wait_is_over(p, c, item)) {
         wait->cause = CAUSE_DEPENDENCE;
         wait->agent = program_stream_agent(p, item[ITEM_A]);
         if (p->tasks && op->distance >= 0) {

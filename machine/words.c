@@ -394,7 +394,7 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
             snprintf(buf, cap, "waits for %s on %s", object, other);
         break;
     case CAUSE_PEER:
-        if (op->kind == OP_CALLBACK)
+        if (op_calls_host(op->kind))
             snprintf(buf, cap, "runs %s %s", op->is_kernel ? "kernel" : "callback", subject);
         else
             snprintf(buf, cap, "is in %s of communicator %s%s, waits for %s", subject,

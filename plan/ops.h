@@ -191,6 +191,13 @@ static inline unsigned op_uses(enum op_kind kind, enum op_moment moment)
     return op_table[kind].uses[moment];
 }
 
+/* Does it use an operand of this kind in one of these ways at this moment? */
+static inline bool op_uses_so(enum op_kind kind, enum op_operand operand, enum op_moment moment,
+                              unsigned uses)
+{
+    return op_operand(kind) == operand && op_uses(kind, moment) & uses;
+}
+
 /* Does it give something, at whichever moment? */
 static inline bool op_gives(enum op_kind kind)
 {
@@ -200,6 +207,50 @@ static inline bool op_gives(enum op_kind kind)
 static inline bool op_takes(enum op_kind kind)
 {
     return (op_uses(kind, AT_CALL) | op_uses(kind, AT_STREAM)) & TAKES;
+}
+
+/* Does it give to, or take from, an operand of this kind, at whichever moment? */
+static inline bool op_gives_to(enum op_kind kind, enum op_operand operand)
+{
+    return op_operand(kind) == operand && op_gives(kind);
+}
+static inline bool op_takes_from(enum op_kind kind, enum op_operand operand)
+{
+    return op_operand(kind) == operand && op_takes(kind);
+}
+
+/* Does its thread wait for the device itself: for a stream, an event or all work? */
+static inline bool op_syncs(enum op_kind kind)
+{
+    return op_table[kind].waits == WAITS_DEVICE;
+}
+
+/* Does a stream reach a record with it, and does a stream wait with it for one? */
+static inline bool op_records(enum op_kind kind)
+{
+    return op_uses_so(kind, OPERAND_EVENT, AT_STREAM, GIVES);
+}
+static inline bool op_waits_for_record(enum op_kind kind)
+{
+    return op_uses_so(kind, OPERAND_EVENT, AT_STREAM, TAKES);
+}
+
+/* Does a thread of its own do it, at its place in the stream? */
+static inline bool op_calls_host(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_CALL;
+}
+
+/* Do all members of its communicator end it in one step? Others of a communicator meet a peer at a time. */
+static inline bool op_ends_together(enum op_kind kind)
+{
+    return kind == OP_COLLECTIVE;
+}
+
+/* Does it end what a task's instance submits? */
+static inline bool op_ends_submission(enum op_kind kind)
+{
+    return op_operand(kind) == OPERAND_SUBMISSION;
 }
 
 /* Does its stream wait for something that another agent may never give, in a step of its own? */

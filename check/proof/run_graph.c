@@ -23,13 +23,6 @@ static const struct {
     [GET] = {"several threads get from one queue", false, false, RUN_EXECUTE},
 };
 
-/* True if the operation uses an operand of this kind in one of these ways, at its call or at its stream. */
-static bool run_graph_uses_so(const struct op *op, enum op_operand operand, unsigned uses)
-{
-    return op_operand(op->kind) == operand &&
-           (op_uses(op->kind, AT_CALL) | op_uses(op->kind, AT_STREAM)) & uses;
-}
-
 /* True if the operation waits only for its objects, for room and for partners. */
 static bool is_plain(const struct op *op)
 {
@@ -87,9 +80,9 @@ static int run_graph_object_of(const struct program *p, const struct op *op, enu
     case LOCK: return op_operand(op->kind) == OPERAND_LOCK ? op->object : -1;
     case EVENT: /* a wait for a load names a kernel */
         return op_operand(op->kind) == OPERAND_EVENT && op->sync != SYNC_LOAD ? op->object : -1;
-    case CALL: return op->kind == OP_COLLECTIVE ? run_graph_object_of(p, op, MEMBER) : -1;
-    case PUT: return run_graph_uses_so(op, OPERAND_QUEUE, GIVES) ? op->object : -1;
-    case GET: return run_graph_uses_so(op, OPERAND_QUEUE, TAKES) ? op->object : -1;
+    case CALL: return op_ends_together(op->kind) ? run_graph_object_of(p, op, MEMBER) : -1;
+    case PUT: return op_gives_to(op->kind, OPERAND_QUEUE) ? op->object : -1;
+    case GET: return op_takes_from(op->kind, OPERAND_QUEUE) ? op->object : -1;
     case USES: break;
     }
     return -1;
@@ -164,11 +157,11 @@ static void run_graph_add_sync(struct run_graph_builder *b, int index, int64_t e
 static void add_host_wait(struct run_graph_builder *b, int index, int64_t execution)
 {
     const struct op *op = &b->p->ops[index];
-    if (op_waits(op->kind) == WAITS_DEVICE) {
+    if (op_syncs(op->kind)) {
         run_graph_add_sync(b, index, execution);
     } else if (op_role(op->kind) == ROLE_STEP) {
         run_graph_refuse(b->g, "a stream sets a flag or waits for one");
-    } else if (run_graph_uses_so(op, OPERAND_FLAG, TAKES)) {
+    } else if (op_takes_from(op->kind, OPERAND_FLAG)) {
         int setter = b->setter[op->object];
         if (setter < 0)
             run_graph_refuse(b->g, setter == NEVER ? "a flag is never set"
@@ -186,7 +179,7 @@ static void add_device_waits(struct run_graph_builder *b, int index)
     const struct op *op = &b->p->ops[index];
     int64_t start = run_event(b->g, index, RUN_START), end = run_event(b->g, index, RUN_DONE);
     after(b->g, start, index, RUN_EXECUTE, true);
-    if (run_graph_uses_so(op, OPERAND_EVENT, TAKES))
+    if (op_takes_from(op->kind, OPERAND_EVENT))
         after(b->g, start, b->last_record[op->object], RUN_START, true);
     if (end != start)
         run_graph_add_wait(b->g, end, start, true);
@@ -194,7 +187,7 @@ static void add_device_waits(struct run_graph_builder *b, int index)
         after(b->g, end, b->p->bodies[op->object].first + b->p->bodies[op->object].count - 1,
               RUN_EXECUTE, true);
     b->last_push[op->stream] = index;
-    if (run_graph_uses_so(op, OPERAND_EVENT, GIVES))
+    if (op_gives_to(op->kind, OPERAND_EVENT))
         b->last_record[op->object] = index;
 }
 
@@ -346,7 +339,7 @@ static void find_bodies(struct run_graph_builder *b)
                 b->caller[object] = op;
             if (op_operand(p->ops[op].kind) == OPERAND_FLAG && p->flag_counts[object])
                 run_graph_refuse(b->g, "a flag has other values than set and not set");
-            if (run_graph_uses_so(&p->ops[op], OPERAND_FLAG, GIVES))
+            if (op_gives_to(p->ops[op].kind, OPERAND_FLAG))
                 b->setter[object] = b->setter[object] == NEVER ? op : OFTEN;
             if (p->plan->machine.sm_slots > 0 && p->ops[op].sm > 0)
                 run_graph_refuse(b->g, "work competes for residency slots");

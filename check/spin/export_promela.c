@@ -303,7 +303,7 @@ static void export_promela_put_comm(const struct model *m, int index)
     const struct comm_desc *comm = &m->p->comms[index];
     bool used = false;
     for (size_t k = 0; k < m->p->op_count; k++)
-        used |= m->p->ops[k].kind == OP_COLLECTIVE && m->p->ops[k].comm == index;
+        used |= op_ends_together(m->p->ops[k].kind) && m->p->ops[k].comm == index;
     if (!used)
         return;
     put_process_begin(m, "comm", index, program_comm_agent(m->p, index));

@@ -37,7 +37,7 @@ static const char *promela_ops_object_name(const struct program *p, const struct
     const char *name = program_object_name(p, op);
     if (name)
         return name;
-    if (op->kind == OP_SYNC)
+    if (op_syncs(op->kind))
         return op->sync == SYNC_STREAM ? p->streams[op->stream].name : "device";
     return op->name >= 0 ? p->names.items[op->name] : "";
 }
@@ -277,17 +277,10 @@ static void put_ticket(const struct model *m, const struct op *op, int rank)
 
 /* ---- the host side: op_can_step and execute -------------------------------------------------- */
 
-/* True if the operation uses an operand of this kind in one of these ways at this moment. */
-static bool promela_ops_uses_so(const struct op *op, enum op_operand operand, enum op_moment moment,
-                                unsigned uses)
-{
-    return op_operand(op->kind) == operand && op_uses(op->kind, moment) & uses;
-}
-
 /* A push: "there is room -> push the item". One that looks for a record has a text of its own. */
 static void put_pushing_op(const struct model *m, const struct op *op)
 {
-    if (promela_ops_uses_so(op, OPERAND_EVENT, AT_CALL, LOOKS)) {
+    if (op_uses_so(op->kind, OPERAND_EVENT, AT_CALL, LOOKS)) {
         put_wait(m, op);
         return;
     }
@@ -295,7 +288,7 @@ static void put_pushing_op(const struct model *m, const struct op *op)
     promela_put(m, " -> ");
     if (op_uses_comm(op->kind))
         put_push_comm(m, op, m->p->streams[op->stream].rank);
-    else if (promela_ops_uses_so(op, OPERAND_EVENT, AT_CALL, SETS))
+    else if (op_uses_so(op->kind, OPERAND_EVENT, AT_CALL, SETS))
         put_record(m, op);
     else
         put_push(m, op, "0", "0");
@@ -428,9 +421,9 @@ static void put_start_guard(const struct model *m, const struct op *op)
         promela_put(m, " && a == finished[%d]", promela_member(m->p, op));
     if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, " && b == started_any[%d]", stream->rank);
-    if (promela_ops_uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES))
+    if (op_uses_so(op->kind, OPERAND_EVENT, AT_STREAM, TAKES))
         promela_put(m, " && (a == 0 || popped[a - 1] > b)");
-    if (promela_ops_uses_so(op, OPERAND_FLAG, AT_STREAM, TAKES)) {
+    if (op_uses_so(op->kind, OPERAND_FLAG, AT_STREAM, TAKES)) {
         promela_put(m, " && ");
         put_flag_suffices(m, op);
     }
@@ -447,7 +440,7 @@ static void put_start_effect(const struct model *m, const struct op *op)
         promela_put(m, "; sm_used[%d] = sm_used[%d] + %d", device, device, op->sm);
     if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, "; started_any[%d]++", stream->rank);
-    if (promela_ops_uses_so(op, OPERAND_FLAG, AT_STREAM, GIVES)) {
+    if (op_uses_so(op->kind, OPERAND_FLAG, AT_STREAM, GIVES)) {
         promela_put(m, "; ");
         put_signal(m, op);
     }
@@ -456,7 +449,7 @@ static void put_start_effect(const struct model *m, const struct op *op)
 /* "items?N,... -> guard; effect", left open inside an atomic. */
 static void put_start(const struct model *m, const struct op *op)
 {
-    bool reads = op_uses_comm(op->kind) || promela_ops_uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES);
+    bool reads = op_uses_comm(op->kind) || op_uses_so(op->kind, OPERAND_EVENT, AT_STREAM, TAKES);
     promela_put(m, "    :: atomic { items_%d?%d,%s%s ->", op->stream, op_number(m->p, op),
                 promela_is_pipeline(m) ? "i," : "", reads ? "a,b" : "_,_");
     promela_put_op_comment(m, op);
@@ -575,7 +568,7 @@ void promela_put_item(const struct model *m, const struct op *op)
     case ROLE_CALL: put_callback_item(m, op); break;
     case ROLE_MARK: put_settling_item(m, op); break;
     case ROLE_COMM:
-        if (op->kind == OP_COLLECTIVE)
+        if (op_ends_together(op->kind))
             put_collective_item(m, op);
         else
             put_group_item(m, op);

@@ -57,8 +57,9 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
     bool pushed = is_op && entry->stamp.number >= 0;
     bool marked = pushed && entry->since.number >= 0;
     const struct op *op = is_op ? &p->ops[entry->op] : NULL;
-    bool call = op && (op->kind == OP_SYNC || op_is_cpu_work(op->kind));
-    bool looked = op && op->kind == OP_AWAIT, early = retires_early(p, entry);
+    bool call = op && (op_syncs(op->kind) || op_is_cpu_work(op->kind));
+    bool looked = op && op_uses_so(op->kind, OPERAND_FLAG, AT_CALL, TAKES),
+         early = retires_early(p, entry);
     int64_t at_ns = pushed ? entry->stamp.pushed_by_ns : entry->at_ns;
     journal_replay_add_step(journal,
                             &(struct replay_step){

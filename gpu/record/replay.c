@@ -125,7 +125,7 @@ static bool sees(const struct program *p, const struct replay_step *call,
     const struct op *wait = &p->ops[call->op], *op = &p->ops[push->op];
     int thread = p->agents[call->agent].index;
     switch (wait->sync) {
-    case SYNC_EVENT: return op->kind == OP_RECORD && op->object == wait->object;
+    case SYNC_EVENT: return op_records(op->kind) && op->object == wait->object;
     case SYNC_STREAM: return op->stream == wait->stream;
     case SYNC_DEVICE:
     case SYNC_LOAD: return p->streams[op->stream].rank == program_sync_rank(p, thread, wait);
@@ -642,7 +642,7 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
         drop_head(replay, agent);
         return true;
     }
-    if (finish && p->ops[step->op].kind == OP_COLLECTIVE)
+    if (finish && op_ends_together(p->ops[step->op].kind))
         agent = program_comm_agent(p, p->ops[step->op].comm);
     /* A period without a new iteration is the first sign that the data has ended, or that the run is to end. */
     int rank = p->agents[step->agent].rank;

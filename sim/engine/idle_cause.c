@@ -63,7 +63,7 @@ static struct stall blocked_head(struct simulation *sim, int stream)
 /* A wait to meet the peers of a link for the first time. */
 static bool meets_peers(const struct op *op)
 {
-    return op->kind == OP_AWAIT && op->distance < 0;
+    return op_uses_so(op->kind, OPERAND_FLAG, AT_CALL, TAKES) && op->distance < 0;
 }
 
 /* The thread is blocked in this sync, or was before it could push. */
@@ -98,7 +98,7 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
     case CAUSE_LOCK:
     case CAUSE_FULL: return lacking_resource(&wait);
     case CAUSE_QUEUE:
-        if (current >= 0 && p->ops[current].kind == OP_PUT)
+        if (current >= 0 && op_gives_to(p->ops[current].kind, OPERAND_QUEUE))
             return stall(STALL_BACKPRESSURE, STALL_ON_NONE);
         break;
     default: break;

@@ -61,7 +61,7 @@ static int stepping_agent(const struct observation *seen, const struct trace_ste
         return -1;
     int64_t iteration;
     int agent = (int)found, op = machine_current_op(p, sim->state, agent, &iteration);
-    if (p->agents[agent].kind == AGENT_STREAM && op >= 0 && p->ops[op].kind == OP_COLLECTIVE &&
+    if (p->agents[agent].kind == AGENT_STREAM && op >= 0 && op_ends_together(p->ops[op].kind) &&
         machine_stream_running(p, sim->state, p->agents[agent].index))
         agent = program_comm_agent(p, p->ops[op].comm);
     return machine_agent_enabled(p, sim->state, agent) ? agent : -1;
@@ -83,7 +83,7 @@ static void note_thread(struct simulation *sim, int agent, int op, const struct 
             (struct hand){.task = p->ops[op].task, .iteration = effect->iteration};
     } else if (program_records_task(&p->ops[op])) {
         sim->pipeline.submitted[rank * p->tasks + p->ops[op].task]++;
-    } else if (p->ops[op].kind == OP_COMPLETE) {
+    } else if (op_ends_submission(p->ops[op].kind)) {
         sim->pipeline.hands[thread].task = -1;
     }
 }
@@ -118,7 +118,7 @@ static bool has_met(const struct simulation *sim, int stream)
     const struct op *op = &p->ops[machine_current_op(p, sim->state, agent, &iteration)];
     if (op->comm < 0)
         return true;
-    if (op->kind == OP_COLLECTIVE)
+    if (op_ends_together(op->kind))
         agent = program_comm_agent(p, op->comm);
     return machine_agent_enabled(p, sim->state, agent);
 }

@@ -141,7 +141,7 @@ static bool find_peers(struct simulation *sim)
     if (!marks->peer_first || !marks->peers || !marks->mixed)
         return false;
     for (size_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == OP_COLLECTIVE)
+        if (op_ends_together(p->ops[i].kind))
             marks->mixed[p->ops[i].comm] = true;
     int *next = marks->peer_first + 1; /* [m]: where its next peer goes; at last its end */
     for (int c = 0; c < p->channel_count; c++) {

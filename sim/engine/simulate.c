@@ -438,7 +438,7 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
         sim->pipeline.submitted[rank * p->tasks + op->task]++;
         sim->stalls.chain_moved = true;
     }
-    if (op->kind == OP_COMPLETE) {
+    if (op_ends_submission(op->kind)) {
         account_touch(
             sim,
             sim->pipeline.task_streams[rank * p->tasks + (int)sim->pipeline.hands[thread].task]);
@@ -552,14 +552,14 @@ static void stream_starts(struct simulation *sim, int agent)
         if (sim->recording)
             recording_hold(sim, effect.op);
     }
-    if (op->kind == OP_COLLECTIVE)
+    if (op_ends_together(op->kind))
         simulation_mark(sim, program_comm_agent(p, op->comm));
-    else if (op->kind == OP_GROUP)
+    else if (op_uses_comm(op->kind))
         mark_peers(sim, op);
     else
         start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){effect.op, effect.iteration},
                     1);
-    if (op->kind == OP_CALLBACK)
+    if (op_calls_host(op->kind))
         simulation_mark(sim, program_thread_agent(p, op->callback));
     simulation_mark(sim, agent);
     if (op_stream_gives(p, op) >= 0) {

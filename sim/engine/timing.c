@@ -143,7 +143,7 @@ static void timing_set_all(struct timing *timing)
             set_body(timing, &program->bodies[program->threads[t].body], program->threads[t].rank);
     for (size_t i = 0; i < program->op_count; i++) {
         const struct op *op = &program->ops[i];
-        if (op->kind == OP_CALLBACK && op->object >= 0)
+        if (op_calls_host(op->kind) && op->object >= 0)
             set_body(timing, &program->bodies[op->object], program->streams[op->stream].rank);
     }
 }

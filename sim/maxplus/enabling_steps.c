@@ -133,7 +133,7 @@ static void note_enabled(struct enabling_steps *run, int agent, int actor, int64
 static void end_of_callback(const struct enabling_steps *run, struct enabled_step *step)
 {
     const struct program *p = run->program;
-    if (step->op < 0 || p->ops[step->op].kind != OP_CALLBACK || step->kind != EFFECT_FINISH ||
+    if (step->op < 0 || !op_calls_host(p->ops[step->op].kind) || step->kind != EFFECT_FINISH ||
         step->time_ns == step->enabled_ns)
         return;
     step->from = run->agents[step->agent].last;

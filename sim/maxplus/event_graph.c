@@ -219,18 +219,18 @@ static bool orders_are_fixed(struct graph_builder *b, const struct owners *owner
             one_worker &= claim(&worker, p->worker[rank * p->tasks + task]);
         for (struct op_scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
             int thread = scan.place.thread;
-            if (op->kind == OP_GROUP)
+            if (op_uses_comm(op->kind) && !op_ends_together(op->kind))
                 return refuse_graph(b, "sends and receives are not part of the event graph");
             if (op_pushes(op->kind) && !claim(&b->stream_threads[op->stream], thread))
                 return refuse_graph(b, "several threads push to stream %s",
                                     p->streams[op->stream].name);
-            if (op->kind == OP_LOCK && !claim(&owners->locks[op->object], thread))
+            if (op_takes_from(op->kind, OPERAND_LOCK) && !claim(&owners->locks[op->object], thread))
                 return refuse_graph(b, "threads compete for lock %s", p->lock_names[op->object]);
-            if (op->kind == OP_SYNC && op->sync != SYNC_STREAM && op->sync != SYNC_STAGED &&
+            if (op_syncs(op->kind) && op->sync != SYNC_STREAM && op->sync != SYNC_STAGED &&
                 !one_worker)
                 return refuse_graph(
                     b, "several threads submit to a device that one of them waits for");
-            if (op->kind == OP_COLLECTIVE &&
+            if (op_ends_together(op->kind) &&
                 !note_issuer(&owners->members[p->comms[op->comm].first_member + op->member], thread,
                              plan_task(p->plan, rank, op->task)->globally_ordered))
                 return refuse_graph(b, "several threads issue collectives of communicator %s",
@@ -257,7 +257,7 @@ static void find_followers(const struct graph_builder *b, int comm, int rank, st
     for (int task = 0; task < b->p->tasks; task++)
         out[task] = (struct follower){0};
     for (struct op_scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
-        if (op->kind != OP_COLLECTIVE || op->comm != comm)
+        if (!op_ends_together(op->kind) || op->comm != comm)
             continue;
         out[op->task].op = op;
         if (last)
@@ -518,7 +518,7 @@ static void walk_collective(struct graph_builder *b, const struct op *op,
         for (int m = 0; m < comm->count; m++) {
             const struct body *body = body_of(p, comm->members[m], op->task);
             for (int i = body->first; i < body->first + body->count; i++)
-                if (p->ops[i].kind == OP_COLLECTIVE)
+                if (op_ends_together(p->ops[i].kind))
                     event_graph_add_op(b, joint->event, &p->ops[i]);
         }
     }

@@ -103,7 +103,7 @@ static void observed_event_graph_describe(struct observed_builder *b,
         event->rank = p->comms[desc->index].count > 1 ? NONE : p->comms[desc->index].members[0];
         /* All members are in a collective for as long as the slowest. */
         for (size_t i = 0; i < b->p->op_count; i++)
-            if (b->p->ops[i].kind == OP_COLLECTIVE && b->p->ops[i].comm == op->comm &&
+            if (op_ends_together(b->p->ops[i].kind) && b->p->ops[i].comm == op->comm &&
                 b->p->ops[i].task == op->task)
                 observed_event_graph_add_op(b, event, (int)i);
     } else if (class % VARIANTS == FINISH ||

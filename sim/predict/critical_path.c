@@ -46,7 +46,8 @@ static enum path_wait of_thread(const struct program *p, const struct enabled_st
     case CAUSE_FULL:
     case CAUSE_WINDOW: return PATH_BACKPRESSURE;
     case CAUSE_LOCK: return PATH_RESOURCE;
-    case CAUSE_QUEUE: return op && op->kind == OP_PUT ? PATH_BACKPRESSURE : PATH_DEPENDENCE;
+    case CAUSE_QUEUE:
+        return op && op_gives_to(op->kind, OPERAND_QUEUE) ? PATH_BACKPRESSURE : PATH_DEPENDENCE;
     case CAUSE_ORDER: return PATH_TICKET;
     case CAUSE_DEPENDENCE: return PATH_DEPENDENCE;
     default: return PATH_THREAD_ORDER;
@@ -72,7 +73,7 @@ static bool was_fired(const struct program *p, const struct enabled_step *step,
                       const struct enabled_step *from)
 {
     return step->wait.cause == CAUSE_EMPTY && p->agents[step->agent].kind == AGENT_THREAD &&
-           from->op >= 0 && p->ops[from->op].kind == OP_COMPLETE;
+           from->op >= 0 && op_ends_submission(p->ops[from->op].kind);
 }
 
 /* Let the part know what kept this step, unless it knows of something greater. */
