@@ -415,21 +415,54 @@ static bool machine_same_collective(const struct op *a, int64_t iteration_a, con
     return iteration_a == iteration_b && op_same_collective(a, b);
 }
 
+/* The stream of member `m` of the communicator of `op`, another one than that of `op`, where it is in a
+   collective and has not aborted it; else -1. */
+static int in_collective(const struct work_state *w, const struct op *op, int m)
+{
+    const struct program *p = w->p;
+    const int index = p->comms[op->comm].first_member + m,
+              active = w->c[p->at.members + index * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
+    return m != op->member && active >= 0 && !failure_is_aborted(p, w->c, op->comm, m) &&
+                   item_op(p, w->c, active, 0)->kind == OP_COLLECTIVE
+               ? active
+               : -1;
+}
+
+#ifdef SWSIM_CHECKS
+/* What matches `other`, which `op` matches, matches `op`, too, and the other way round: to be the same is an equivalence. */
+static bool is_same_for_all(const struct work_state *w, const struct op *op, int64_t iteration,
+                            const struct op *other, int64_t other_iteration)
+{
+    const struct program *p = w->p;
+    bool same = machine_same_collective(other, other_iteration, op, iteration);
+    for (int m = 0; m < p->comms[op->comm].count; m++) {
+        const int active = in_collective(w, op, m);
+        if (active < 0)
+            continue;
+        const struct op *third = item_op(p, w->c, active, 0);
+        const int64_t third_iteration = item_cells(p, w->c, active, 0)[ITEM_ITER];
+        same &= machine_same_collective(op, iteration, third, third_iteration) ==
+                machine_same_collective(other, other_iteration, third, third_iteration);
+    }
+    return same;
+}
+#endif
+
 static void machine_check_collective(struct work_state *w, const struct op *op, int64_t iteration)
 {
     const struct program *p = w->p;
-    const struct comm_desc *comm = &p->comms[op->comm];
-    for (int m = 0; m < comm->count; m++) {
-        int active =
-            w->c[p->at.members + (comm->first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
-        if (m == op->member || active < 0 || failure_is_aborted(p, w->c, op->comm, m))
+    for (int m = 0; m < p->comms[op->comm].count; m++) {
+        const int active = in_collective(w, op, m);
+        if (active < 0)
             continue;
         const struct op *other = item_op(p, w->c, active, 0);
         int64_t other_iteration = item_cells(p, w->c, active, 0)[ITEM_ITER];
-        if (other->kind != OP_COLLECTIVE)
-            continue;
-        if (machine_same_collective(op, iteration, other, other_iteration))
+        if (machine_same_collective(op, iteration, other, other_iteration)) {
+#ifdef SWSIM_CHECKS
+            assert(is_same_for_all(w, op, iteration, other, other_iteration));
+#endif
             return; /* and so are the others that have started, or one of them has reported a mismatch */
+        }
         report_mismatch(w, &(struct counterpart){.agent = program_stream_agent(p, active),
                                                  .op = (int)(other - p->ops),
                                                  .iteration = other_iteration,

@@ -6,6 +6,7 @@
  *     structure    what it proves, a search of every interleaving with every fault does not refute
  *     injection    what it finds, that search finds as well
  *     witnesses    every step can be taken, one of them is a fault, and the end leaves somebody blocked
+ *     flags        the same for small host programs whose streams wait for flags, of which the structure proves none
  *     no faults    a program built for the question but without a fault has the states of one that
  *                  is not
  *
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "check/faults.h"
 #include "check/verify.h"
 #include "plan/keywords.h"
@@ -34,7 +36,7 @@ struct bench {
     uint64_t seed;
     const char *text;
     struct search_limits limits;
-    int complaints, asked, structure_and_search, violated, witnesses, adopted;
+    int complaints, asked, structure, structure_and_search, violated, witnesses, adopted;
 };
 
 static void complain(struct bench *bench, const char *what)
@@ -146,6 +148,7 @@ static void compare(struct bench *bench, const struct plan *plan, const struct p
     if (is_violated(answer.outcome))
         check_witness(bench, &answer);
     bench->asked++;
+    bench->structure += proved;
     bench->structure_and_search += proved && all.complete;
     bench->violated += is_violated(answer.outcome);
     faults_fini(&answer);
@@ -190,9 +193,9 @@ static void check_plan(struct bench *bench, const struct plan *plan)
     program_close(faulty);
 }
 
-static void check_seed(struct bench *bench, enum random_form form, const char *rule)
+static void check_text(struct bench *bench, char *text, const char *rule)
 {
-    char *text = random_plan(bench->seed, form), *whole = NULL;
+    char *whole = NULL;
     struct plan plan;
     struct diag diag;
     diag_init(&diag);
@@ -210,6 +213,92 @@ static void check_seed(struct bench *bench, enum random_form form, const char *r
     free(text);
 }
 
+/* ---- streams that wait for flags -------------------------------------------------------------- */
+
+enum { FLAG_THREADS = 3, FLAG_STEPS = 7, FLAG_RANKS = 2 };
+
+/* One of the two streams of its rank. */
+static void put_stream_op(FILE *out, const char *op, uint64_t random)
+{
+    fprintf(out, "{%s, stream: s%d}", op, (int)(random % 2));
+}
+
+/* A host program that does not hang: its operations stand in one order, dealt to its threads, and what waits for a flag comes
+   behind what sets it. Both ranks have a communicator, or there is one rank. */
+static char *flag_plan(uint64_t seed, bool has_comm)
+{
+    char *text = NULL, *body[FLAG_THREADS] = {NULL};
+    size_t length, lengths[FLAG_THREADS];
+    FILE *out = open_memstream(&text, &length), *bodies[FLAG_THREADS];
+    int flags = 0;
+    for (int t = 0; t < FLAG_THREADS; t++) {
+        bodies[t] = open_memstream(&body[t], &lengths[t]);
+        if (!bodies[t])
+            abort();
+        fprintf(bodies[t], "  r%d.t%d: [", has_comm ? t % FLAG_RANKS : 0, t);
+        if (has_comm && t < FLAG_RANKS)
+            fputs("{collective: x, comm: all, stream: s0}, ", bodies[t]);
+    }
+    for (int step = 0; step < FLAG_STEPS; step++) {
+        const uint64_t random = hash_mix(seed * FLAG_STEPS + (uint64_t)step);
+        FILE *to = bodies[random % FLAG_THREADS];
+        char op[32];
+        const int flag = flags > 0 ? (int)(random / 16 % (uint64_t)flags) : -1;
+        switch (random / 3 % 7) {
+        case 0: fputs("{host: 1ms}", to); break;
+        case 1: put_stream_op(to, "launch: k", random / 64); break;
+        case 2: fprintf(to, "{signal: f%d}", flags++); break;
+        case 3:
+            snprintf(op, sizeof op, "write: f%d", flags++);
+            put_stream_op(to, op, random / 64);
+            break;
+        case 4: fputs("{sync: device}", to); break;
+        default:
+            snprintf(op, sizeof op, "wait_flag: f%d", flag);
+            if (flag >= 0)
+                put_stream_op(to, op, random / 64);
+            else
+                fputs("{host: 1ms}", to);
+        }
+        fputs(", ", to);
+    }
+    fputs(has_comm ? "swplan: 1\ncomms: {all: [0, 1]}\nthreads:\n" : "swplan: 1\nthreads:\n", out);
+    for (int t = 0; t < FLAG_THREADS; t++) {
+        fputs("{sync: device}]\n", bodies[t]);
+        if (fclose(bodies[t]) != 0)
+            abort();
+        fputs(body[t], out);
+        free(body[t]);
+    }
+    return fclose(out) == 0 ? text : NULL;
+}
+
+static void random_flags(uint64_t seed, uint64_t plans, bool is_long)
+{
+    for (int has_comm = 0; has_comm < 2; has_comm++) {
+        const char *rule = has_comm ? "abort" : "wake";
+        struct bench bench = {.limits.states = is_long ? LONG_STATES : QUICK_STATES};
+        int waiting = 0, refuted = 0;
+        for (uint64_t i = 0; i < plans; i++) {
+            bench.seed = seed + i;
+            char *text = flag_plan(bench.seed, has_comm);
+            if (!text)
+                abort();
+            const bool waits = strstr(text, "wait_flag") != NULL;
+            const int violated = bench.violated, proved = bench.structure;
+            check_text(&bench, text, rule);
+            waiting += waits;
+            refuted += waits && bench.violated > violated;
+            if (waits && bench.structure > proved)
+                complain(&bench, "proved by structure, though a stream waits for a flag");
+        }
+        tap_note("streams wait for flags, %s: %d asked, %d of them wait, %d of these violated",
+                 rule, bench.asked, waiting, refuted);
+        tap_ok(bench.complaints == 0 && refuted > 0 && bench.structure > 0,
+               "streams that wait for flags, on_failure %s: all ways agree", rule);
+    }
+}
+
 static void random_plans(uint64_t seed, uint64_t plans, bool is_long)
 {
     for (int form = 0; form < RANDOM_FORMS; form++)
@@ -217,7 +306,8 @@ static void random_plans(uint64_t seed, uint64_t plans, bool is_long)
             struct bench bench = {.limits.states = is_long ? LONG_STATES : QUICK_STATES};
             for (uint64_t i = 0; i < plans; i++) {
                 bench.seed = seed + i;
-                check_seed(&bench, (enum random_form)form, keywords_on_failure[rule]);
+                check_text(&bench, random_plan(bench.seed, (enum random_form)form),
+                           keywords_on_failure[rule]);
             }
             const char *key = random_form_key((enum random_form)form);
             tap_note("%s, %s: %d asked, %d violated, %d proved by structure and by search, %d "
@@ -296,5 +386,6 @@ int main(void)
 {
     by_hand();
     random_plans(env_seed(), (uint64_t)env_plans(QUICK, LONG), env_is_long());
+    random_flags(env_seed(), (uint64_t)env_plans(QUICK, LONG), env_is_long());
     return tap_done();
 }
