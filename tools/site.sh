@@ -16,6 +16,7 @@ folder=$(cd "$folder" && pwd)
 
 pages='
 Start|README.md
+Start|doc/tour.md
 Start|doc/hangs.md
 Start|doc/stalls.md
 Start|doc/tutorial.md
