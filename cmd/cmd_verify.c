@@ -20,6 +20,7 @@
 #include "app.h"
 #include "options.h"
 #include "show_channels.h"
+#include "verdict_formats.h"
 #include "witness.h"
 
 /* ---- the file of the plan -------------------------------------------------------------------- */
@@ -171,6 +172,9 @@ struct verify_request {
     const char *fix;         /* where the repaired plan goes; NULL: nowhere */
     int64_t fix_budget;      /* candidates; 0: the default */
     const char *certificate; /* where the proof goes; NULL: nowhere */
+    int format;              /* enum verdict_format */
+    struct formats formats;  /* other than FORMAT_TEXT */
+    bool as_expected;        /* the verdict that is shown is the one that the plan expects */
 };
 
 /* ---- options that are lists ------------------------------------------------------------------ */
@@ -297,9 +301,14 @@ static struct verdict_style style_of(struct app *app, bool full, FILE *out)
                                   .whole = full};
 }
 
-static enum status show_view(struct app *app, bool full, const struct verdict_view *view)
+static enum status show_view(struct app *app, struct verify_request *request, bool full,
+                             const struct verdict_view *view)
 {
     struct json json;
+    if (request->format != FORMAT_TEXT) {
+        formats_verdict(&request->formats, view, request->as_expected);
+        return STATUS_OK;
+    }
     const struct verdict_style style = style_of(app, full, stdout);
     if (!app->json)
         return verdict_print(&style, view, stdout);
@@ -312,7 +321,7 @@ static enum status cmd_verify_show(struct app *app, struct verify_request *reque
                                    struct finding *finding, int number)
 {
     struct verdict_view view = finding_view(finding, number);
-    enum status status = show_view(app, request->full, &view);
+    enum status status = show_view(app, request, request->full, &view);
     if (status != STATUS_OK)
         return status;
     status = keep_witness(app, request, finding, &view);
@@ -385,7 +394,8 @@ static bool wants_repair(const struct app *app, const struct verify_request *req
 {
     if (request->bitstate || interrupts_seen())
         return false;
-    return request->fix || (!request->no_fix && !request->expect && (!app->quiet || app->json));
+    return request->fix || (!request->no_fix && (request->format != FORMAT_TEXT ||
+                                                 (!request->expect && (!app->quiet || app->json))));
 }
 
 static enum status find_repair(struct app *app, const struct verify_request *request,
@@ -460,8 +470,10 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
         status = find_repair(app, request, finding);
     for (int d = 0; d < finding->count; d++) {
         const struct verify_report *report = &finding->reports[d];
+        enum status judged = cmd_verify_judge(app, request, finding->plan, report);
+        request->as_expected = request->expect && judged == STATUS_OK;
         status = app_worse(status, cmd_verify_show(app, request, finding, d));
-        status = app_worse(status, cmd_verify_judge(app, request, finding->plan, report));
+        status = app_worse(status, judged);
         if (report->no_memory)
             status = app_worse(status, STATUS_SYSTEM);
     }
@@ -515,11 +527,17 @@ static enum status verify_all(struct app *app, struct verify_request *request,
                               const struct arguments *plans)
 {
     enum status status = STATUS_OK;
+    if (request->format != FORMAT_TEXT)
+        formats_begin(&request->formats, (enum verdict_format)request->format, stdout);
     for (int i = 0; i < plans->count && !interrupts_seen(); i++) {
         status = app_worse(status, app_with_written(app, plans->items[i], verify_one, request));
+        if (request->format != FORMAT_TEXT)
+            formats_errors(&request->formats, plans->items[i], &app->diag);
         app_report(app);
     }
-    return status;
+    return request->format == FORMAT_TEXT
+               ? status
+               : app_worse(status, formats_end(&request->formats, &app->diag));
 }
 
 /* The options with a grammar of their own. */
@@ -611,6 +629,10 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"p2p", 0, CHANNELS_CHOICE,
          "rank programs: channels of messages (default: the plan's); all: a table", OPTION_CHOICE,
          .value = &request.p2p},
+        {"format", 0, VERDICT_FORMATS,
+         "verdicts for people (the default), as annotations of a pull request, as SARIF, as "
+         "JUnit's XML",
+         OPTION_CHOICE, .value = &request.format},
         {"expect", 0, NULL, "compare the verdicts with the plan's `expect:`", OPTION_FLAG,
          .value = &request.expect},
     };
@@ -629,6 +651,9 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     if (request.fix && arguments.count > 1)
         return diag_error(&app->diag, STATUS_USAGE, "--fix: found %d plans, expected one",
                           arguments.count);
+    if (request.format != FORMAT_TEXT && app->json)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--format: found --json, which is a format too");
     if (request.certificate && arguments.count > 1)
         return diag_error(&app->diag, STATUS_USAGE, "--certificate: found %d plans, expected one",
                           arguments.count);

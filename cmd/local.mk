@@ -29,6 +29,7 @@ swsim_SOURCES = \
     cmd/starter.c cmd/starter.h \
     cmd/swsim.c \
     cmd/two_runs.c cmd/two_runs.h \
+    cmd/verdict_formats.c cmd/verdict_formats.h \
     cmd/witness.c cmd/witness.h \
     cmd/yaml_json.c cmd/yaml_json.h \
     trace/record/none/models.h trace/record/recorder/launched.c trace/record/recorder/launched.h

@@ -79,8 +79,8 @@ no_operation_by_default()
 }
 
 # The files at the top of a clone are these: a test that writes into its working folder leaves no file there.
-top_files='.clang-format .gitignore AUTHORS CITATION.cff CONTRIBUTING.md LICENSE Makefile.am NEWS README README.md
-    REUSE.toml SECURITY.md autogen.sh configure.ac libswsim.pc.in quickstart runtests swpipe.pc.in'
+top_files='.clang-format .gitignore .pre-commit-hooks.yaml AUTHORS CITATION.cff CONTRIBUTING.md Dockerfile LICENSE Makefile.am
+    NEWS README README.md REUSE.toml action.yml SECURITY.md autogen.sh configure.ac libswsim.pc.in quickstart runtests swpipe.pc.in'
 top_is_known()
 {
     # shellcheck disable=SC2086
