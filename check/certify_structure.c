@@ -232,7 +232,7 @@ static void certify_structure_drop(struct pipeline_writer *w, enum property prop
 static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, int lag, int a,
                        int b)
 {
-    bool shared = w->p->plan->buffers[buffer].scope == SCOPE_SHARED;
+    const int period = buffer_period(&w->p->plan->buffers[buffer]);
     const int *serial = w->p->serial_place;
     int there, back, writer = uses[b] & WRITES ? b : a, other = a + b - writer;
     fprintf(w->out, "pair %d %d %d\n", buffer, a, b);
@@ -240,12 +240,12 @@ static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, i
         return false;
     w->fed[b] |= uses[a] & WRITES && there <= 0;
     w->fed[a] |= uses[b] & WRITES && back <= 0;
-    if (!(shared ? there + back <= 1 : there <= 0 || back <= 0) &&
-        !certify_structure_same_place(w, a, b))
+    if (!buffer_gaps_order(period, there, back) && !certify_structure_same_place(w, a, b))
         certify_structure_drop(w, PROPERTY_RACE);
     int later = serial[writer] < serial[other];
     int forth = other == a ? there : back, home = other == a ? back : there;
-    if (shared ? forth > later || home > 1 - later + lag : later ? home > 0 : forth > 0)
+    if (period ? forth > later * period || home > (1 - later + lag) * period
+               : (later ? home > 0 : forth > 0))
         certify_structure_drop(w, PROPERTY_SERIAL);
     return true;
 }

@@ -261,7 +261,8 @@ void explorer_begin(struct explorer *explorer, struct batch *batch)
 enum pace explorer_pace(const struct program *program, const struct search_options *options)
 {
     unsigned bound = 1u << PROPERTY_BOUND;
-    if (!program->tasks || !program_asks_bound(program) || !(options->properties & bound))
+    bool counts = program->tasks || program_counts_memory(program);
+    if (!counts || !program_asks_bound(program) || !(options->properties & bound))
         return PACE_ANY;
     return options->cut_at & bound ? PACE_LATE_ADMISSION : PACE_LATE_DEVICE;
 }

@@ -142,15 +142,15 @@ static bool has_components(const struct reducer *reducer)
 
 /* ---- free steps ------------------------------------------------------------------------------ */
 
-/* May this free step be taken first, although drivers count iterations? */
+/* May this free step be taken first, although threads count what is in flight? */
 static bool keeps_pace(struct reducer *reducer, const struct state *state, int agent)
 {
     const struct program *p = reducer->program;
     switch (reducer->pace) {
-    case PACE_LATE_ADMISSION: return !machine_admits(p, state, agent);
+    case PACE_LATE_ADMISSION: return machine_counted_rank(p, state, agent) < 0;
     case PACE_LATE_DEVICE:
         agent_set_clear(&reducer->closure, p->agent_count);
-        machine_counting_drivers(p, state, agent, &reducer->closure);
+        machine_counting_threads(p, state, agent, &reducer->closure);
         return reducer->closure.count == 0;
     case PACE_ANY: break;
     }
@@ -190,11 +190,11 @@ static int reduce_take_first(struct reducer *reducer, const struct state *state,
 }
 
 /* Host programs have no iterations, and are one component: the agent that has waited longest goes first. They let the
-   device go first: then little is queued. */
+   device go first: then little is queued. Where memory is counted the order is that of pipelines. */
 static int take_free(struct reducer *reducer, const struct state *state)
 {
     struct free_queue *hosts = &reducer->hosts, *devices = &reducer->devices;
-    if (reducer->program->tasks > 0) {
+    if (reducer->program->tasks > 0 || reducer->pace != PACE_ANY) {
         int agent = reduce_take_first(reducer, state, hosts);
         return agent >= 0 ? agent : reduce_take_first(reducer, state, devices);
     }
@@ -210,15 +210,16 @@ static int take_free(struct reducer *reducer, const struct state *state)
 
 /* ---- stubborn sets --------------------------------------------------------------------------- */
 
-/* Add the agents that belong in a set with this enabled step because of the number of iterations in
-   flight: see `enum pace`. */
+/* Add the agents that belong in a set with this enabled step because of what is in flight: see `enum pace`. */
 static void add_paced(struct reducer *reducer, const struct state *state, int agent)
 {
     const struct program *p = reducer->program;
+    const int rank =
+        reducer->pace == PACE_LATE_ADMISSION ? machine_counted_rank(p, state, agent) : -1;
     if (reducer->pace == PACE_LATE_DEVICE)
-        machine_counting_drivers(p, state, agent, &reducer->closure);
-    else if (reducer->pace == PACE_LATE_ADMISSION && machine_admits(p, state, agent))
-        machine_finishers(p, p->agents[agent].rank, &reducer->closure);
+        machine_counting_threads(p, state, agent, &reducer->closure);
+    else if (rank >= 0)
+        machine_finishers(p, rank, &reducer->closure);
 }
 
 /* The smallest closed set with `seed`: with an agent that can step, all whose steps may conflict with

@@ -20,10 +20,10 @@
 
 #include "machine/ready.h"
 
-/* The number of iterations in flight is checked at each admission, and finishing work lowers it. If the
-   question is whether it can be too high (LATE_DEVICE), no step that finishes work is moved before an
-   admission that others may still make; if the question is whether a run can keep it low
-   (LATE_ADMISSION), no admission is moved before a finish. The other direction is harmless. */
+/* The number of iterations in flight is checked at each admission, and finishing work lowers it; so the bytes
+   that are held, at each allocation of a host program. If the question is whether it can be too high (LATE_DEVICE), no step
+   that finishes work is moved before an admission that others may still make; if the question is whether a run can keep it
+   low (LATE_ADMISSION), no admission is moved before a finish. The other direction is harmless. */
 enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
 
 /* Agents with a free step, the one that has waited longest first: a ring with room for all. */

@@ -152,19 +152,14 @@ struct touches {
     size_t count;
 };
 
-static bool structure_is_shared(const struct touches *touches)
-{
-    return touches->buffer->scope == SCOPE_SHARED;
-}
-
-/* Iteration buffers: X(i) and Y(i) must be ordered. Shared ones: X(i) and Y(j) for all i and j,
-   hence the two gaps together must cover every distance. */
-static bool pair_is_ordered(const struct gaps *gaps, bool shared, int a, int b, int there, int back)
+/* Iteration buffers: X(i) and Y(i) must be ordered. Shared ones: X(i) and Y(j) for all i and j that use one instance,
+   hence the two gaps together must cover every distance of such. */
+static bool pair_is_ordered(const struct gaps *gaps, int period, int a, int b, int there, int back)
 {
     const struct task *tasks = all_tasks(gaps->program);
     if (structure_same_place(&tasks[a], &tasks[b]))
         return true;
-    return shared ? there + back <= 1 : there <= 0 || back <= 0;
+    return buffer_gaps_order(period, there, back);
 }
 
 /* The most iterations by which reads by `reader` may lag. One writer only: then a read sees what it has
@@ -184,16 +179,18 @@ static int allowed_lag(const struct touches *touches, int reader)
 
 /* Are the accesses of `a` and the writes of `b` in the order of a serial run? `there` is the gap from a to
    b, `back` that from b to a. Let b be before a in an iteration of a serial run (else: one later). Then b(i)
-   comes before a(i), or at least before a(i + lag), and a(i) before b(i + 1). */
+   comes before a(i), or at least before a(i + lag), and a(i) before b(i + 1): where there are several instances, before the next
+   that uses the same. */
 static bool pair_is_serial(const struct gaps *gaps, const struct touches *touches,
                            const struct touch *a, const struct touch *b, int there, int back)
 {
     const int *place = gaps->program->serial_place;
     int later = place[b->task] < place[a->task];
     int lag = a->writes ? 0 : allowed_lag(touches, a->task);
-    if (!structure_is_shared(touches))
+    int period = buffer_period(touches->buffer);
+    if (period == 0)
         return later ? back <= 0 : there <= 0;
-    return there <= later && back <= 1 - later + lag;
+    return there <= later * period && back <= (1 - later + lag) * period;
 }
 
 /* By how many iterations accesses by `to` must come later to be behind those by `from`. On one thread
@@ -266,16 +263,16 @@ static size_t structure_list_turns(const struct program *p, const struct touches
     return count;
 }
 
-/* Turn by turn: behind the last write, and a write also behind the reads since. A shared buffer has a second round, one
-   iteration later, up to the first write. */
+/* Turn by turn: behind the last write, and a write also behind the reads since. A shared buffer has a second round, a period
+   later, up to the first write. */
 static enum status judge_turns(struct gaps *gaps, struct search_watch *watch,
-                               const struct in_turn *turns, size_t count, bool shared, bool *serial,
+                               const struct in_turn *turns, size_t count, int period, bool *serial,
                                struct diag *diag)
 {
     enum status status = STATUS_OK;
     size_t writer = SIZE_MAX, since = 0; /* the last write, and the first access behind it */
     *serial = true;
-    for (size_t k = 0; k < (shared ? 2 * count : count) && *serial && !status; k++) {
+    for (size_t k = 0; k < (period ? 2 * count : count) && *serial && !status; k++) {
         const struct in_turn *turn = &turns[k % count];
         if (k % LOOK_EVERY == LOOK_EVERY - 1 && watch_own_watch_look(watch))
             *serial = false; /* nor do the pairs get far */
@@ -286,7 +283,7 @@ static enum status judge_turns(struct gaps *gaps, struct search_watch *watch,
              *serial && !status;
              r++)
             status = is_before(gaps, turns[r % count].task, turn->task,
-                               (int)(k / count) - (int)(r / count), serial, diag);
+                               ((int)(k / count) - (int)(r / count)) * period, serial, diag);
         if (turn->writes && k >= count)
             break; /* from here on all is as in the first round */
         if (turn->writes)
@@ -307,7 +304,7 @@ static enum status judge_neighbours(struct gaps *gaps, struct search_watch *watc
         return diag_no_memory(diag);
     size_t count = structure_list_turns(gaps->program, touches, turns);
     enum status status =
-        judge_turns(gaps, watch, turns, count, structure_is_shared(touches), serial, diag);
+        judge_turns(gaps, watch, turns, count, buffer_period(touches->buffer), serial, diag);
     free(turns);
     return status;
 }
@@ -323,7 +320,7 @@ static enum status judge_pair(struct gaps *gaps, const struct touches *touches,
         status = access_gap(gaps, b->task, a->task, &back, diag);
     if (status != STATUS_OK)
         return status;
-    if (!pair_is_ordered(gaps, structure_is_shared(touches), a->task, b->task, there, back))
+    if (!pair_is_ordered(gaps, buffer_period(touches->buffer), a->task, b->task, there, back))
         *proved &= ~RACE;
     if (b->writes ? !pair_is_serial(gaps, touches, a, b, there, back)
                   : !pair_is_serial(gaps, touches, b, a, back, there))

@@ -129,7 +129,7 @@ static int suspects_agent_of(const struct program *p, const struct op *op, int r
 
 static bool touches(const struct program *p, const struct op *op, int buffer)
 {
-    if (op->kind == OP_ALLOC && op->object == buffer)
+    if (op_allocates(op->kind) && op->object == buffer)
         return true;
     for (int i = 0; i < op->access_count; i++)
         if (p->accesses[op->access_first + i].buffer == buffer)

@@ -12,6 +12,7 @@
 
 #include "happens_before.h"
 #include "machine_internal.h"
+#include "base/sort.h"
 
 enum { PIECE = 256 };
 
@@ -57,12 +58,21 @@ static void rotate_rows(const struct program *p, int32_t *c, int first, int fami
                          (size_t)p->at.row_words * sizeof(uint64_t), by);
 }
 
-/* The last accesses to iteration i's buffers move to those of iteration i - by. */
+/* The last accesses to iteration i's buffers move to those of iteration i - by: those of all buffers of scope iteration, then
+   those of each ring. */
 static void rotate_last(const struct program *p, int32_t *c, int by)
 {
+    const size_t bytes = (size_t)p->at.tick_bytes;
     if (p->at.row_words && p->period_records)
-        canonical_rotate((char *)last_ticks(p, c) + p->shared_records * p->at.tick_bytes, p->window,
-                         (size_t)p->period_records * (size_t)p->at.tick_bytes, by);
+        canonical_rotate((char *)last_ticks(p, c) +
+                             (size_t)(p->shared_records + p->ring_records) * bytes,
+                         p->window, (size_t)p->period_records * bytes, by);
+    for (int b = 0; p->at.row_words && p->ring_records && b < p->buffer_count; b++) {
+        const struct buffer_desc *buffer = &p->buffers[b];
+        if (buffer->period > 1 && buffer->record_count > 0)
+            canonical_rotate((char *)last_ticks(p, c) + (size_t)buffer->ring_first * bytes,
+                             buffer->period, (size_t)buffer->record_count * bytes, by);
+    }
 }
 
 static void shift_rank(const struct program *p, int32_t *c, int rank, int by)
@@ -231,6 +241,22 @@ static void renumber_wait(const struct program *p, int32_t *c, int32_t *item)
     }
 }
 
+/* What its stream, or a recorded one, has come past is over: no rule asks when. */
+static void renumber_buffer(const struct program *p, int32_t *c, int index)
+{
+    int32_t *buffer = buffer_cells(p, c, index);
+    int32_t done =
+        buffer[BUFFER_STREAM] ? stream_cells(p, c, buffer[BUFFER_STREAM] - 1)[STREAM_DONE] : 0;
+    buffer[BUFFER_TAKEN_AT] = max_int(buffer[BUFFER_TAKEN_AT] - done, 0);
+    buffer[BUFFER_FREED_AT] = max_int(buffer[BUFFER_FREED_AT] - done, 0);
+    for (int i = p->recorded_of[index]; i >= 0; i = p->recorded[i].next) {
+        int32_t *recorded = c + p->at.recorded + i;
+        int32_t until = *recorded - stream_cells(p, c, p->recorded[i].stream)[STREAM_DONE];
+        if (*recorded >= RECORDED_UNTIL)
+            *recorded = until > RECORDED_UNTIL ? until : RECORDED;
+    }
+}
+
 /* Are all counters of finished and started work zero? */
 static bool is_renumbered(const struct program *p, int32_t *c)
 {
@@ -265,14 +291,8 @@ static void renumber(const struct program *p, int32_t *c)
         if (event[EVENT_STREAM] >= 0)
             event[EVENT_POS] -= stream_cells(p, c, event[EVENT_STREAM])[STREAM_DONE];
     }
-    for (int b = 0; p->has_lifetimes && b < p->buffer_count; b++) {
-        int32_t *buffer = c + p->at.buffers + b * BUFFER_CELLS;
-        if (buffer[BUFFER_STATE] == BUFFER_FREED && buffer[BUFFER_STREAM]) {
-            int32_t at = buffer[BUFFER_FREED_AT] -
-                         stream_cells(p, c, buffer[BUFFER_STREAM] - 1)[STREAM_DONE];
-            buffer[BUFFER_FREED_AT] = at > 0 ? at : 0;
-        }
-    }
+    for (int b = 0; p->has_lifetimes && b < p->buffer_count; b++)
+        renumber_buffer(p, c, b);
     for (int k = 0; k < p->awaited_count; k++)
         if (c[p->at.awaited + k] > 0)
             c[p->at.awaited + k] -= stream_cells(p, c, p->awaited[k].stream)[STREAM_DONE];

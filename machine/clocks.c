@@ -220,7 +220,8 @@ int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int r
     const struct clock *known = clocks->rows[self] ? clock_at(clocks, clocks->rows[self]) : NULL;
     int unknown = -1;
     for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++) {
-        if (clocks->last[i] == 0 || records[i].alloc || !(records[i].write || access->write))
+        if (clocks->last[i] == 0 || records[i].kind != RECORD_ACCESS ||
+            !(records[i].write || access->write))
             continue;
         uint32_t tick = known ? known->ticks[clocks->column[records[i].agent]] : 0;
         if (unknown < 0 && clocks->last[i] > tick)
@@ -258,33 +259,9 @@ bool clocks_knows(const struct clocks *clocks, int record, int self)
     return last > 0 && last <= ticks_of(clocks, self, clocks->program->records[record].agent);
 }
 
-int clocks_unknown(const struct clocks *clocks, const struct buffer_desc *buffer, int self,
-                   int except, int agent)
+bool clocks_is_made(const struct clocks *clocks, int record)
 {
-    for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++) {
-        const struct record *record = &clocks->program->records[i];
-        if (!record->alloc && record->agent != agent &&
-            clocks->last[i] > ticks_of(clocks, self, record->agent) &&
-            clocks->last[i] > ticks_of(clocks, except, record->agent))
-            return i;
-    }
-    return -1;
-}
-
-/* All accesses of the agent, also later ones. */
-void clocks_mark(struct clocks *clocks, int row, int agent)
-{
-    int column = clocks->column[agent];
-    struct clock *clock =
-        column >= 0 ? clocks_own(clocks, &clocks->rows[row], clocks->program->agents[agent].rank)
-                    : NULL;
-    if (clock)
-        clock->ticks[column] = UINT32_MAX;
-}
-
-bool clocks_is_marked(const struct clocks *clocks, int row, int agent)
-{
-    return ticks_of(clocks, row, agent) == UINT32_MAX;
+    return clocks->last[record] > 0;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

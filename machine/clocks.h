@@ -41,16 +41,11 @@ int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int r
 /* Has any agent written the buffer? */
 bool clocks_written(const struct clocks *clocks, const struct buffer_desc *buffer);
 
-/* Allocation number `record` takes effect on the stream of row `self`. */
+/* Allocation number `record` is called, or takes effect, by the owner of row `self`. */
 void clocks_allocate(struct clocks *clocks, int record, int self);
-/* Is it known in row `self` that it has? */
+/* Has `record` happened; is its last time known in row `self`? */
+bool clocks_is_made(const struct clocks *clocks, int record);
 bool clocks_knows(const struct clocks *clocks, int record, int self);
-/* As hb_unknown_access; a record, -1: none. */
-int clocks_unknown(const struct clocks *clocks, const struct buffer_desc *buffer, int self,
-                   int except, int agent);
-/* As hb_mark and hb_is_marked. */
-void clocks_mark(struct clocks *clocks, int row, int agent);
-bool clocks_is_marked(const struct clocks *clocks, int row, int agent);
 
 /* A wait for the record at a position of a stream is pushed; the record takes effect; the wait does. Between the last
    two the knowledge of the record is kept. */

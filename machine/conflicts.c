@@ -222,7 +222,7 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
         uses_of_take(p, desc->index, add_conflicting, &q);
 }
 
-/* ---- iterations in flight -------------------------------------------------------------------- */
+/* ---- what is in flight ----------------------------------------------------------------------- */
 
 /* As long as a task of an iteration that was retired is unfinished on the device, so is that task of
    all later ones: its stream is a FIFO. So submissions matter only where iterations are retired
@@ -232,7 +232,7 @@ static bool counts_submissions(const struct program *p)
     return p->plan->pipeline.retire == RETIRE_LAST_TASK || machine_has_memory(&p->plan->machine);
 }
 
-/* May this enabled step finish work of an iteration, so that fewer are in flight? */
+/* May this enabled step finish work of an iteration, or bring a stream past a free, so that less is in flight? */
 static bool may_finish(const struct program *p, const struct state *state, int agent)
 {
     const struct agent *desc = &p->agents[agent];
@@ -252,34 +252,65 @@ static bool may_finish(const struct program *p, const struct state *state, int a
     return false;
 }
 
-static void add_counting_driver(const struct program *p, int32_t *c, int rank,
-                                struct agent_set *set)
+/* Those that may still allocate on the rank: who frees or marks memory is among them, which costs states only. */
+static void add_allocating_threads(const struct program *p, int32_t *c, int rank,
+                                   struct agent_set *set)
 {
+    const struct use_table *uses = p->uses;
+    for (int u = uses->first[uses_use_object(p, OBJECT_MEMORY, rank)]; u >= 0;
+         u = uses->items[u].next)
+        if (uses->items[u].way == WAY_WRITE && use_is_ahead(p, c, &uses->items[u]))
+            agent_set_add(set, uses->items[u].agent);
+}
+
+static void add_counting_threads(const struct program *p, int32_t *c, int rank,
+                                 struct agent_set *set)
+{
+    if (p->tasks == 0) {
+        add_allocating_threads(p, c, rank, set);
+        return;
+    }
     int driver = p->driver_thread[rank];
     if (thread_cells(p, c, driver)[THREAD_PC] != PHASE_END)
         agent_set_add(set, program_thread_agent(p, driver));
 }
 
-void machine_counting_drivers(const struct program *p, const struct state *state, int agent,
+void machine_counting_threads(const struct program *p, const struct state *state, int agent,
                               struct agent_set *set)
 {
     const struct agent *desc = &p->agents[agent];
-    if (p->tasks == 0 || !may_finish(p, state, agent))
+    if (!may_finish(p, state, agent))
         return;
+    for (int rank = 0; p->is_crossed && rank < p->ranks;
+         rank++) /* they wait for each other's events */
+        add_counting_threads(p, state->cells, rank, set);
     if (desc->kind != AGENT_COMM)
-        add_counting_driver(p, state->cells, desc->rank, set);
+        add_counting_threads(p, state->cells, desc->rank, set);
     for (int m = 0; desc->kind == AGENT_COMM && m < p->comms[desc->index].count; m++)
-        add_counting_driver(p, state->cells, p->comms[desc->index].members[m], set);
+        add_counting_threads(p, state->cells, p->comms[desc->index].members[m], set);
+}
+
+int machine_counted_rank(const struct program *p, const struct state *state, int agent)
+{
+    const struct agent *desc = &p->agents[agent];
+    if (p->tasks > 0)
+        return machine_admits(p, state, agent) ? desc->rank : -1;
+    const struct op *op =
+        desc->kind == AGENT_THREAD ? machine_thread_op(p, state->cells, desc->index) : NULL;
+    return op && op->kind == OP_ALLOC ? p->buffers[op->object].rank : -1;
 }
 
 void machine_finishers(const struct program *p, int rank, struct agent_set *set)
 {
-    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++)
+    const int first = p->is_crossed ? 0 : p->rank_first[rank],
+              end = p->is_crossed ? p->stream_count : p->rank_first[rank + 1];
+    for (int i = first; i < end; i++)
         agent_set_add(set, program_stream_agent(p, p->rank_streams[i]));
     for (int c = 0; c < p->comm_count; c++)
         for (int m = 0; m < p->comms[c].count; m++)
-            if (p->comms[c].members[m] == rank)
+            if (p->is_crossed || p->comms[c].members[m] == rank)
                 agent_set_add(set, program_comm_agent(p, c));
-    for (int t = p->driver_thread[rank] + 1; counts_submissions(p) && program_is_worker(p, t); t++)
+    for (int t = p->tasks ? p->driver_thread[rank] + 1 : p->thread_count;
+         counts_submissions(p) && program_is_worker(p, t); t++)
         agent_set_add(set, program_thread_agent(p, t));
 }

@@ -67,11 +67,13 @@ void machine_enablers(const struct program *program, const struct state *state, 
 void machine_watched(const struct program *program, const struct state *state, int agent,
                      struct agent_set *set);
 
-/* Pipelines: the number of iterations in flight. Add the drivers that count it, unless they are at their
-   end, if the next step of this enabled agent may finish work of an iteration. */
-void machine_counting_drivers(const struct program *program, const struct state *state, int agent,
+/* What is in flight: the iterations of a pipeline, the memory of a host program. Add the threads that may still count it,
+   drivers or those that allocate, if the next step of this enabled agent may make it less. */
+void machine_counting_threads(const struct program *program, const struct state *state, int agent,
                               struct agent_set *set);
-/* Add all agents that may finish work of this rank. */
+/* The rank of which the next step of this agent counts what is in flight; -1: of none. */
+int machine_counted_rank(const struct program *program, const struct state *state, int agent);
+/* Add all agents that may make it less on this rank. */
 void machine_finishers(const struct program *program, int rank, struct agent_set *set);
 
 #endif

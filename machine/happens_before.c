@@ -178,6 +178,20 @@ MADE_FOR_SIZE void take_new(void *ticks, size_t i, int bytes, int32_t *room)
     put_tick(ticks, i, bytes, room[tick_at(ticks, i, bytes)]);
 }
 
+/* Those of a buffer with several instances, from `place` on. Returns the place behind them. */
+MADE_FOR_SIZE size_t visit_ring(const struct program *p, const struct buffer_desc *buffer,
+                                void *last, int bytes, int32_t *room, tick_visit *visit,
+                                size_t place)
+{
+    assert(buffer->period <= 1 || place == (size_t)buffer->ring_first);
+    for (int instance = 0; buffer->period > 1 && instance < buffer->period; instance++)
+        for (int k = 0; k < buffer->record_count; k++, place++)
+            if (tick_at(last, place, bytes))
+                visit(last, place, bytes,
+                      room + p->at.column_ticks[column_of_record(p, buffer->record_first + k)]);
+    return place;
+}
+
 /* All ticks of accesses but 0. */
 MADE_FOR_SIZE void visit_last(const struct program *p, int32_t *c, int bytes, int32_t *room,
                               tick_visit *visit)
@@ -187,18 +201,20 @@ MADE_FOR_SIZE void visit_last(const struct program *p, int32_t *c, int bytes, in
     for (int i = 0; i < p->shared_records; i++, place++)
         if (tick_at(last, place, bytes))
             visit(last, place, bytes, room + p->at.column_ticks[column_of_record(p, i)]);
+    for (int b = 0; p->ring_records && b < p->buffer_count; b++)
+        place = visit_ring(p, &p->buffers[b], last, bytes, room, visit, place);
     for (int instance = 0; instance < p->window && p->period_records; instance++)
         for (int i = p->shared_records; i < p->record_count; i++, place++)
             if (tick_at(last, place, bytes))
                 visit(last, place, bytes, room + p->at.column_ticks[column_of_record(p, i)]);
 }
 
-/* All ticks of rows but 0 and marks. */
+/* All ticks of rows but 0. */
 MADE_FOR_SIZE void visit_rows(const struct program *p, int32_t *c, int bytes, int32_t *room,
                               tick_visit *visit)
 {
     const size_t width = (size_t)p->at.row_words, in_word = sizeof(uint64_t) / (size_t)bytes;
-    const size_t count = (size_t)p->at.row_marked * width;
+    const size_t count = (size_t)p->at.rows * width;
     uint64_t *words = row(p, c, 0);
     for (size_t at = 0; (at = next_used_word(words, at, count)) < count; at++) {
         const int *first = p->at.column_ticks + at % width * in_word;
@@ -272,9 +288,12 @@ static int32_t next_tick(struct work_state *w, int column, int self)
 /* The first of a buffer's instance in `last`. */
 static int first_of(const struct program *p, const struct buffer_desc *buffer, int64_t iteration)
 {
+    if (buffer->period > 1)
+        return buffer->ring_first + (int)(iteration % buffer->period) * buffer->record_count;
     if (buffer->record_first < p->shared_records)
         return buffer->record_first;
-    return buffer->record_first + (int)(iteration % p->window) * p->period_records;
+    return p->ring_records + buffer->record_first +
+           (int)(iteration % p->window) * p->period_records;
 }
 
 /* Is an access at this tick, which a row knows up to `known`, live and known, or live and not? */
@@ -330,10 +349,10 @@ static void access_once(struct work_state *w, const struct access *access, int64
         const struct record *record = &records[k];
         int32_t last = last_tick(w, base + k);
         int32_t knows = row_tick(w, self, p->at.column[record->agent]);
-        if (record->alloc) {
+        if (record->kind == RECORD_ALLOCATED)
             check_allocation(w, access->buffer, record, is_known(last, knows));
+        if (record->kind != RECORD_ACCESS)
             continue;
-        }
         if (record->agent == agent && record->write == access->write)
             own = k;
         if (!last || !(record->write || access->write))
@@ -361,9 +380,9 @@ static void access_tick(struct work_state *w, const struct access *access, int s
     int record = -1;
     for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++) {
         const struct record *now = &p->records[i];
-        if (now->alloc)
+        if (now->kind == RECORD_ALLOCATED)
             check_allocation(w, access->buffer, now, clocks_knows(w->clocks, i, self));
-        else if (now->agent == agent && now->write == access->write)
+        else if (now->kind == RECORD_ACCESS && now->agent == agent && now->write == access->write)
             record = i;
     }
     assert(record >= 0);
@@ -378,6 +397,8 @@ void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int
 {
     if (!hb_is_kept(w))
         return;
+    if (w->p->tasks == 0 && op->iteration >= 0)
+        iteration = op->iteration;       /* of its repeat */
     for (int pass = 0; pass < 2; pass++) /* an operation reads before it writes */
         for (int k = 0; k < op->access_count; k++) {
             const struct access *access = &w->p->accesses[op->access_first + k];
@@ -390,19 +411,31 @@ void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int
         }
 }
 
-void hb_allocated(struct work_state *w, int buffer, int self)
+void hb_allocated(struct work_state *w, int buffer, enum knowledge_of kind, int self)
 {
     const struct program *p = w->p;
     const struct buffer_desc *desc = &p->buffers[buffer];
+    assert(kind != RECORD_ACCESS);
     for (int k = 0; hb_is_kept(w) && k < desc->record_count; k++) {
         int record = desc->record_first + k;
-        if (!p->records[record].alloc)
+        if (p->records[record].kind != kind)
             continue;
         if (w->clocks)
             clocks_allocate(w->clocks, record, self);
         else
             put_last_tick(w, record, next_tick(w, column_of_record(p, record), self));
     }
+}
+
+bool hb_knows_call(struct work_state *w, int buffer, int self)
+{
+    const struct program *p = w->p;
+    const struct buffer_desc *desc = &p->buffers[buffer];
+    for (int i = desc->record_first; i < desc->record_first + desc->record_count; i++)
+        if (hb_is_kept(w) && p->records[i].kind == RECORD_CALLED)
+            return w->clocks ? clocks_knows(w->clocks, i, self)
+                             : is_known(last_tick(w, i), row_tick(w, self, column_of_record(p, i)));
+    return true;
 }
 
 void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration)
@@ -420,58 +453,22 @@ void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration)
     }
 }
 
-bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, int agent,
-                       int *other)
+bool hb_unknown_access(struct work_state *w, int buffer, int self, int agent, int *other)
 {
     const struct program *p = w->p;
     const struct buffer_desc *desc = &p->buffers[buffer];
-    if (w->clocks) {
-        int unknown = clocks_unknown(w->clocks, desc, self, except, agent);
-        *other = unknown >= 0 ? p->records[unknown].agent : *other;
-        return unknown >= 0;
-    }
     for (int i = desc->record_first; i < desc->record_first + desc->record_count; i++) {
-        int column = column_of_record(p, i);
-        int32_t tick = last_tick(w, i);
-        if (!p->records[i].alloc && p->records[i].agent != agent &&
-            is_unknown(tick, row_tick(w, self, column)) &&
-            is_unknown(tick, row_tick(w, except, column))) {
-            *other = p->records[i].agent;
-            return true;
-        }
+        const struct record *record = &p->records[i];
+        if (record->kind != RECORD_ACCESS || record->agent == agent ||
+            machine_is_recorded(p, w->c, buffer, record->agent))
+            continue;
+        bool unknown = w->clocks
+                           ? clocks_is_made(w->clocks, i) && !clocks_knows(w->clocks, i, self)
+                           : is_unknown(last_tick(w, i), row_tick(w, self, column_of_record(p, i)));
+        if (!unknown)
+            continue;
+        *other = record->agent;
+        return true;
     }
     return false;
-}
-
-/* Behind all others. */
-static int32_t tick_marked(const struct work_state *w)
-{
-    return (int32_t)(UINT32_MAX >> (33 - 8 * w->p->at.tick_bytes));
-}
-
-/* The column of `agent`, if it accesses or allocates the buffer; -1. */
-static int column_at(const struct program *p, int buffer, int agent)
-{
-    const struct buffer_desc *desc = &p->buffers[buffer];
-    for (int i = desc->record_first; i < desc->record_first + desc->record_count; i++)
-        if (p->records[i].agent == agent)
-            return p->at.column[agent];
-    return -1;
-}
-
-void hb_mark(struct work_state *w, int index, int buffer, int agent)
-{
-    int column = w->clocks ? -1 : column_at(w->p, buffer, agent);
-    if (w->clocks)
-        clocks_mark(w->clocks, index, agent);
-    else if (column >= 0)
-        put_row_tick(w, index, column, tick_marked(w));
-}
-
-bool hb_is_marked(struct work_state *w, int index, int buffer, int agent)
-{
-    if (w->clocks)
-        return clocks_is_marked(w->clocks, index, agent);
-    int column = column_at(w->p, buffer, agent);
-    return column >= 0 && row_tick(w, index, column) == tick_marked(w);
 }

@@ -30,19 +30,17 @@ void hb_renumber(const struct program *p, int32_t *c);
 /* Check and remember the accesses of `op` by `agent`, whose knowledge is row `self`. */
 void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int self, int agent);
 
-/* The allocation of `buffer` takes effect on the stream whose knowledge is row `self`. */
-void hb_allocated(struct work_state *w, int buffer, int self);
+/* The allocation of `buffer` is called, or takes effect, by the owner of row `self`. */
+void hb_allocated(struct work_state *w, int buffer, enum knowledge_of kind, int self);
+/* Does row `self` know that the allocation of `buffer` has been called? True where the thread that called it is the only one
+   that asks. */
+bool hb_knows_call(struct work_state *w, int buffer, int self);
 
 /* Forget the accesses to the buffers of an iteration on a rank, which get new instances. */
 void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration);
 
-/* Is there a live access to `buffer` by an agent other than `agent` that is neither in row `self` nor
-   in row `except`? The accessing agent goes to *other. */
-bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, int agent,
-                       int *other);
-
-/* Row `index` knows all accesses to `buffer` by `agent`, also later ones. */
-void hb_mark(struct work_state *w, int index, int buffer, int agent);
-bool hb_is_marked(struct work_state *w, int index, int buffer, int agent);
+/* Is there a live access to `buffer` by an agent other than `agent` that is not in row `self`, and by no stream that
+   `record_stream` has named? The accessing agent goes to *other. */
+bool hb_unknown_access(struct work_state *w, int buffer, int self, int agent, int *other);
 
 #endif

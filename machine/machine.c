@@ -237,6 +237,22 @@ static void reach_record(struct work_state *w, int stream, const struct op *op)
                 at_stream(w, stream));
 }
 
+static void report_lifetime(struct work_state *w, const struct other_access *other)
+{
+    if (w->e->violated & (1u << PROPERTY_LIFETIME))
+        return;
+    w->e->violated |= 1u << PROPERTY_LIFETIME;
+    w->e->lifetime = *other;
+}
+
+bool machine_is_recorded(const struct program *p, int32_t *c, int buffer, int agent)
+{
+    for (int i = p->recorded_of[buffer]; i >= 0; i = p->recorded[i].next)
+        if (program_stream_agent(p, p->recorded[i].stream) == agent)
+            return c[p->at.recorded + i] != RECORDED_NOT;
+    return false;
+}
+
 static bool machine_accesses(const struct program *p, const struct op *op, int buffer)
 {
     for (int k = 0; k < op->access_count; k++)
@@ -245,12 +261,12 @@ static bool machine_accesses(const struct program *p, const struct op *op, int b
     return false;
 }
 
-/* Is an access to `buffer` queued on another stream that record_stream has not announced
+/* Is an access to `buffer` queued on another stream than this, -1: on any, that record_stream has not announced
    to the allocator? */
 static bool access_pending(struct work_state *w, int buffer, int stream, int *other)
 {
     const struct program *p = w->p;
-    int rank = p->streams[stream].rank;
+    int rank = p->buffers[buffer].rank;
     int first = p->is_crossed ? 0 : p->rank_first[rank];
     int end = p->is_crossed ? p->stream_count : p->rank_first[rank + 1];
     for (int i = first; i < end; i++) {
@@ -258,7 +274,7 @@ static bool access_pending(struct work_state *w, int buffer, int stream, int *ot
         int count = s == stream ? 0 : stream_cells(p, w->c, s)[STREAM_COUNT];
         for (int k = 0; k < count; k++)
             if (machine_accesses(p, item_op(p, w->c, s, k), buffer) &&
-                !hb_is_marked(w, p->at.row_marked + buffer, buffer, agent)) {
+                !machine_is_recorded(p, w->c, buffer, agent)) {
                 *other = agent;
                 return true;
             }
@@ -273,19 +289,17 @@ static void reuse_memory(struct work_state *w, int stream)
     const struct program *p = w->p;
     int position = stream_cells(p, w->c, stream)[STREAM_DONE];
     for (int b = 0; p->has_lifetimes && b < p->buffer_count; b++) {
-        const int32_t *buffer = w->c + p->at.buffers + b * BUFFER_CELLS;
+        const int32_t *buffer = buffer_cells(p, w->c, b);
         int other = -1;
         if (p->buffers[b].rank != p->streams[stream].rank || buffer[BUFFER_STATE] != BUFFER_FREED ||
             buffer[BUFFER_STREAM] != stream + 1 || buffer[BUFFER_FREED_AT] > position)
             continue;
         bool in_use =
-            hb_is_kept(w) && (hb_unknown_access(w, b, at_stream(w, stream), p->at.row_marked + b,
+            hb_is_kept(w) && (hb_unknown_access(w, b, at_stream(w, stream),
                                                 program_stream_agent(p, stream), &other) ||
                               access_pending(w, b, stream, &other));
-        if (!in_use || w->e->violated & (1u << PROPERTY_LIFETIME))
-            continue;
-        w->e->violated |= 1u << PROPERTY_LIFETIME;
-        w->e->lifetime = (struct other_access){.buffer = b, .agent = other, .op = -1};
+        if (in_use)
+            report_lifetime(w, &(struct other_access){.buffer = b, .agent = other, .op = -1});
     }
 }
 
@@ -310,7 +324,7 @@ static const struct op *settle_head(struct work_state *w, int stream)
         reach_record(w, stream, op);
     if (op->kind == OP_ALLOC) {
         reuse_memory(w, stream);
-        hb_allocated(w, op->object, at_stream(w, stream));
+        hb_allocated(w, op->object, RECORD_ALLOCATED, at_stream(w, stream));
     }
     leave_hw_queue(p, w->c, stream);
     machine_pop(w, stream);
@@ -851,6 +865,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_SIGNAL:
     case OP_UNLOCK:
     case OP_SERVE:
+    case OP_HOST_ALLOC:
     case OP_FREE:
     case OP_RECORD_STREAM:
     case OP_ABORT:
@@ -912,10 +927,8 @@ static void check_freed(struct work_state *w, const struct op *op)
 {
     for (int k = 0; w->p->has_lifetimes && k < op->access_count; k++) {
         int b = w->p->accesses[op->access_first + k].buffer;
-        if (w->c[w->p->at.buffers + b * BUFFER_CELLS + BUFFER_STATE] != BUFFER_FREED)
-            continue;
-        w->e->violated |= 1u << PROPERTY_LIFETIME;
-        w->e->lifetime = (struct other_access){.buffer = b, .agent = -1, .op = -1};
+        if (buffer_cells(w->p, w->c, b)[BUFFER_STATE] == BUFFER_FREED)
+            report_lifetime(w, &(struct other_access){.buffer = b, .agent = -1, .op = -1});
     }
 }
 
@@ -1016,33 +1029,101 @@ static void get(struct work_state *w, int thread, const struct op *op)
     hb_copy(w, at + p->queue_caps[op->object] - 1, at_thread(w, thread));
 }
 
-/* Memory is held from its alloc to its free, used or not; without an alloc if work uses it. A state has
-   cells of buffers only if one of them is allocated. */
-static bool is_held(const struct program *p, const int32_t *c, int buffer)
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Of a freed buffer: is there a recorded stream that has not come so far? */
+static bool is_kept_by_streams(const struct program *p, int32_t *c, int buffer)
 {
-    if (p->buffers[buffer].allocated)
-        return c[p->at.buffers + buffer * BUFFER_CELLS + BUFFER_STATE] == BUFFER_LIVE;
-    return p->buffers[buffer].record_count > 0;
+    for (int i = p->recorded_of[buffer]; i >= 0; i = p->recorded[i].next)
+        if (c[p->at.recorded + i] - RECORDED_UNTIL >
+            stream_cells(p, c, p->recorded[i].stream)[STREAM_DONE])
+            return true;
+    return false;
 }
 
-static int64_t held_bytes(const struct program *p, const int32_t *c, int rank)
+/* Whatever the stream that asks: memory that is not freed, or freed and still used by a recorded stream. */
+static bool is_held(const struct program *p, int32_t *c, int buffer)
 {
+    switch ((enum buffer_state)buffer_cells(p, c, buffer)[BUFFER_STATE]) {
+    case BUFFER_LIVE: return true;
+    case BUFFER_FREED: return is_kept_by_streams(p, c, buffer);
+    case BUFFER_FRESH: break;
+    }
+    return false;
+}
+
+enum { POSITIONS = 256 };
+
+/* The bytes that each position of a piece of a stream, from `first` on, has more than the one before. */
+static void count_changes(const struct program *p, int32_t *c, int stream, int32_t first,
+                          int64_t changes[POSITIONS])
+{
+    const int32_t begin = stream_cells(p, c, stream)[STREAM_DONE];
+    for (int b = 0; b < p->buffer_count; b++) {
+        const int32_t *buffer = buffer_cells(p, c, b);
+        bool held = is_held(p, c, b);
+        if (buffer[BUFFER_STREAM] != stream + 1 || (!held && buffer[BUFFER_FREED_AT] <= begin))
+            continue;
+        const int32_t from = max_int(buffer[BUFFER_TAKEN_AT], begin) - first,
+                      to = buffer[BUFFER_FREED_AT] - first;
+        if (from >= 0 && from < POSITIONS)
+            changes[from] += p->buffers[b].bytes;
+        if (!held && to >= 0 && to < POSITIONS)
+            changes[to] -= p->buffers[b].bytes;
+    }
+}
+
+/* The most bytes that are in use at once in what is left of a stream: there memory is handed out again in its order. */
+static int64_t most_in_stream(const struct program *p, int32_t *c, int stream)
+{
+    int64_t bytes = 0, most = 0;
+    for (int32_t first = stream_cells(p, c, stream)[STREAM_DONE], end = machine_tail(p, c, stream);
+         first <= end; first += POSITIONS) {
+        int64_t changes[POSITIONS] = {0};
+        count_changes(p, c, stream, first, changes);
+        for (int i = 0; i < POSITIONS; i++) {
+            bytes += changes[i];
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
+int64_t machine_allocated_bytes(const struct program *p, const struct state *state, int rank,
+                                int stream)
+{
+    int32_t *c = state->cells;
     int64_t bytes = 0;
-    for (int b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].rank == rank && is_held(p, c, b))
+    for (int b = 0; b < p->buffer_count; b++) {
+        const int32_t *buffer = buffer_cells(p, c, b);
+        bool here = p->buffers[b].rank == rank && buffer[BUFFER_STREAM] == stream + 1;
+        if (here && p->buffers[b].allocated && !p->buffers[b].on_host && is_held(p, c, b))
             bytes += p->buffers[b].bytes;
+    }
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++)
+        if (p->rank_streams[i] != stream)
+            bytes += most_in_stream(p, c, p->rank_streams[i]);
     return bytes;
 }
 
-int64_t machine_held_bytes(const struct program *p, const struct state *state, int rank)
+int64_t machine_used_bytes(const struct program *p, int rank)
 {
-    return held_bytes(p, state->cells, rank);
+    int64_t bytes = 0;
+    for (int b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].rank == rank && !p->buffers[b].allocated &&
+            p->buffers[b].record_count > 0)
+            bytes += p->buffers[b].bytes * p->buffers[b].period;
+    return bytes;
 }
 
-static void machine_check_memory(struct work_state *w, int rank)
+static void machine_check_memory(struct work_state *w, int rank, int stream)
 {
-    int64_t memory = machine_memory(&w->p->plan->machine, rank);
-    int64_t bytes = memory && !w->p->owned_plan ? held_bytes(w->p, w->c, rank) : 0;
+    const struct program *p = w->p;
+    const struct state state = {.cells = w->c};
+    int64_t memory = machine_memory(&p->plan->machine, rank);
+    int64_t bytes = memory && !p->owned_plan ? machine_used_bytes(p, rank) +
+                                                   machine_allocated_bytes(p, &state, rank, stream)
+                                             : 0;
     if (bytes <= memory)
         return;
     w->e->violated |= 1u << PROPERTY_BOUND;
@@ -1051,34 +1132,90 @@ static void machine_check_memory(struct work_state *w, int rank)
     w->e->bytes = true;
 }
 
-static void change_buffer(struct work_state *w, const struct op *op)
+static void allocate(struct work_state *w, int thread, const struct op *op)
 {
     const struct program *p = w->p;
-    int32_t *buffer = w->c + p->at.buffers + op->object * BUFFER_CELLS;
-    if (op->kind == OP_RECORD_STREAM) {
-        if (p->has_lifetimes && hb_is_kept(w))
-            hb_mark(w, p->at.row_marked + op->object, op->object,
-                    program_stream_agent(p, op->stream));
-        return;
-    }
-    if (op->kind == OP_FREE) {
-        if (buffer[BUFFER_STATE] == BUFFER_FREED) {
-            w->e->violated |= 1u << PROPERTY_LIFETIME;
-            w->e->lifetime = (struct other_access){.buffer = op->object, .agent = -1, .op = -1};
-        }
-        if (op->stream >= 0) /* it goes back in the order of that stream */
-            buffer[BUFFER_STREAM] = op->stream + 1;
-        const int32_t *stream =
-            buffer[BUFFER_STREAM] ? stream_cells(p, w->c, buffer[BUFFER_STREAM] - 1) : NULL;
-        buffer[BUFFER_STATE] = BUFFER_FREED;
-        buffer[BUFFER_FREED_AT] = stream ? stream[STREAM_DONE] + stream[STREAM_COUNT] : 0;
-        return;
-    }
+    int32_t *buffer = buffer_cells(p, w->c, op->object);
     buffer[BUFFER_STATE] = BUFFER_LIVE;
     buffer[BUFFER_STREAM] = op->stream + 1;
-    machine_check_memory(w, p->buffers[op->object].rank);
-    if (p->has_lifetimes && hb_is_kept(w))
-        hb_clear(w, p->at.row_marked + op->object);
+    if (program_counts_memory(p))
+        buffer[BUFFER_TAKEN_AT] = machine_tail(p, w->c, op->stream);
+    machine_check_memory(w, p->buffers[op->object].rank, op->stream);
+    hb_allocated(w, op->object, RECORD_CALLED, at_thread(w, thread));
+}
+
+static void host_allocate(struct work_state *w, int thread, const struct op *op)
+{
+    buffer_cells(w->p, w->c, op->object)[BUFFER_STATE] = BUFFER_LIVE;
+    hb_allocated(w, op->object, RECORD_CALLED, at_thread(w, thread));
+    hb_allocated(w, op->object, RECORD_ALLOCATED, at_thread(w, thread));
+}
+
+/* Memory of the host goes back at once: nobody may use it, but the streams that the allocator was told of. */
+static void check_host_free(struct work_state *w, int thread, int buffer)
+{
+    const int agent = program_thread_agent(w->p, thread);
+    int other = -1;
+    if (hb_is_kept(w) && (hb_unknown_access(w, buffer, at_thread(w, thread), agent, &other) ||
+                          access_pending(w, buffer, -1, &other)))
+        report_lifetime(w, &(struct other_access){.buffer = buffer, .agent = other, .op = -1});
+}
+
+/* A thread that frees memory, or names a stream that uses it, knows that it is allocated, and no thread has freed it. False: it
+   is not there. */
+static bool check_is_live(struct work_state *w, int thread, const struct op *op)
+{
+    const struct program *p = w->p;
+    const enum buffer_state state = buffer_cells(p, w->c, op->object)[BUFFER_STATE];
+    const bool live =
+        state == BUFFER_LIVE || (state == BUFFER_FRESH && !p->buffers[op->object].allocated);
+    if (!live || !hb_knows_call(w, op->object, at_thread(w, thread)))
+        report_lifetime(
+            w, &(struct other_access){
+                   .buffer = op->object, .agent = -1, .early = state != BUFFER_FREED, .op = -1});
+    return live;
+}
+
+/* `record_stream` is a call of the caching allocator: it says nothing where memory goes back in the order of a stream. */
+static void free_recorded(struct work_state *w, const struct op *op, int home)
+{
+    const struct program *p = w->p;
+    for (int i = p->recorded_of[op->object]; i >= 0; i = p->recorded[i].next) {
+        int32_t *recorded = w->c + p->at.recorded + i;
+        const int stream = p->recorded[i].stream;
+        if (op->stream >= 0)
+            *recorded = RECORDED_NOT;
+        else if (*recorded && stream + 1 != home && program_counts_memory(p) &&
+                 stream_cells(p, w->c, stream)[STREAM_COUNT] > 0)
+            *recorded = RECORDED_UNTIL + machine_tail(p, w->c, stream);
+    }
+}
+
+static void machine_free_buffer(struct work_state *w, int thread, const struct op *op)
+{
+    const struct program *p = w->p;
+    int32_t *buffer = buffer_cells(p, w->c, op->object);
+    if (!check_is_live(w, thread, op))
+        return;
+    if (p->buffers[op->object].on_host)
+        check_host_free(w, thread, op->object);
+    if (op->stream >= 0 && buffer[BUFFER_STREAM] != op->stream + 1) {
+        buffer[BUFFER_STREAM] = op->stream + 1; /* it goes back in the order of that stream */
+        buffer[BUFFER_TAKEN_AT] = 0;
+    }
+    const int home = buffer[BUFFER_STREAM];
+    free_recorded(w, op, home);
+    buffer[BUFFER_STATE] = BUFFER_FREED;
+    buffer[BUFFER_FREED_AT] = home ? machine_tail(p, w->c, home - 1) : 0;
+}
+
+static void record_stream(struct work_state *w, int thread, const struct op *op)
+{
+    const struct program *p = w->p;
+    const bool live = check_is_live(w, thread, op);
+    for (int i = live ? p->recorded_of[op->object] : -1; i >= 0; i = p->recorded[i].next)
+        if (p->recorded[i].stream == op->stream)
+            w->c[p->at.recorded + i] = RECORDED;
 }
 
 static void machine_complete(struct work_state *w, int thread, const struct op *op,
@@ -1125,7 +1262,7 @@ static void machine_execute(struct work_state *w, int thread, const struct op *o
     case OP_GROUP:
     case OP_CALLBACK: push_work(w, thread, op, iteration); break;
     case OP_ALLOC:
-        change_buffer(w, op);
+        allocate(w, thread, op);
         machine_push(w, thread, op, iteration);
         break;
     case OP_WRITE:
@@ -1151,8 +1288,9 @@ static void machine_execute(struct work_state *w, int thread, const struct op *o
         rank_cells(p, w->c, rank)[RANK_SERVED]++;
         hb_join(w, p->at.row_tickets + rank, self);
         break;
-    case OP_FREE:
-    case OP_RECORD_STREAM: change_buffer(w, op); break;
+    case OP_HOST_ALLOC: host_allocate(w, thread, op); break;
+    case OP_FREE: machine_free_buffer(w, thread, op); break;
+    case OP_RECORD_STREAM: record_stream(w, thread, op); break;
     case OP_ABORT: failure_abort_member(w, op->object, op->member); break;
     case OP_COMPLETE: machine_complete(w, thread, op, iteration); break;
     case OP_CLEAR:

@@ -200,8 +200,11 @@ bool machine_hangs(const struct program *program, const struct state *state, int
 
 /* The residency slots that the running operation of a stream has; of a greedy kernel they grow. */
 int machine_slots_held(const struct program *program, const struct state *state, int stream);
-/* The memory of a rank of a host program: buffers it never allocates, and those allocated now. */
-int64_t machine_held_bytes(const struct program *program, const struct state *state, int rank);
+/* The memory of a rank of a host program: the buffers that work uses and the plan never allocates; and what is allocated
+   and cannot be handed out, in the order of `stream`, without waiting for the device. Stream -1: in that of none. */
+int64_t machine_used_bytes(const struct program *program, int rank);
+int64_t machine_allocated_bytes(const struct program *program, const struct state *state, int rank,
+                                int stream);
 
 /* In words. "thread default: launches Forward(3) on stream default". Both return buf. */
 const char *machine_describe(const struct program *program, const struct state *state,

@@ -12,10 +12,10 @@
  *     | streams    STREAM_CELLS + ring of cap x 5  |      | entries: worker queue places  |
  *     | members    MEMBER_CELLS each               |      | queues: one a place           |
  *     | channels   1 + cap x 2                     |      | channels: one a message       |
- *     | hw queues  1 + hw_cap                      |      | marked: one a buffer          |
+ *     | hw queues  1 + hw_cap                      |      |                               |
  *     | events x3, flags x2, queues, locks,        |      +-------------------------------+
- *     | kernels, buffers x3, awaited: snapshot.h,  |      last
- *     | loose, faults: failure.h, made: serial.h   |      +-------------------------------+
+ *     | kernels, buffers x4, recorded,             |      last
+ *     | awaited, loose, faults, made               |      +-------------------------------+
  *     +--------------------------------------------+      | a tick per record, instance   |
  *                                                         +-------------------------------+
  *
@@ -89,9 +89,16 @@ enum buffer_cell {
     BUFFER_STREAM,   /* it was allocated on, + 1 */
     BUFFER_FREED_AT, /* position of that stream when it was freed: earlier allocations got other
                         memory */
+    BUFFER_TAKEN_AT, /* memory is counted: its position when it was allocated */
     BUFFER_CELLS
 };
 enum buffer_state { BUFFER_FRESH, BUFFER_LIVE, BUFFER_FREED };
+/* The cell of a stream that `record_stream` may name for a buffer. */
+enum recorded_cell {
+    RECORDED_NOT,
+    RECORDED,
+    RECORDED_UNTIL /* and more: freed; the stream must have popped so many items less this one */
+};
 enum { CHANNEL_PART, CHANNEL_ITER, MESSAGE_CELLS };
 
 /* A program and a state at work; `e` is never NULL. */
@@ -240,6 +247,20 @@ static inline const struct op *machine_thread_op(const struct program *p, int32_
     const struct body *body = &p->bodies[state[THREAD_BODY]];
     return state[THREAD_PC] < body->count ? &p->ops[body->first + state[THREAD_PC]] : NULL;
 }
+
+static inline int32_t *buffer_cells(const struct program *p, int32_t *c, int buffer)
+{
+    return c + p->at.buffers + buffer * BUFFER_CELLS;
+}
+/* The position of the next item that is pushed to a stream. */
+static inline int32_t machine_tail(const struct program *p, int32_t *c, int stream)
+{
+    const int32_t *state = stream_cells(p, c, stream);
+    return state[STREAM_DONE] + state[STREAM_COUNT];
+}
+
+/* Has `record_stream` named the stream of this agent for the buffer? */
+bool machine_is_recorded(const struct program *p, int32_t *c, int buffer, int agent);
 
 /* Does the iteration that this operation depends on exist, and is it not skipped? */
 bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,

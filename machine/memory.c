@@ -8,27 +8,6 @@
 #include "base/units.h"
 #include "plan/schedules/parallel.h"
 
-/* Before the first step: what is never allocated. The machine counts the rest, at each alloc. */
-static enum status find_most(const struct program *p, int64_t *bytes, int *rank, struct diag *diag)
-{
-    int64_t most = 0;
-    struct state *state = machine_state(p);
-    *rank = -1;
-    if (!state)
-        return diag_no_memory(diag);
-    for (int r = 0; r < p->ranks; r++) {
-        int64_t held = machine_held_bytes(p, state, r),
-                memory = machine_memory(&p->plan->machine, r);
-        if (memory && held - memory > most) {
-            most = held - memory;
-            *bytes = held;
-            *rank = r;
-        }
-    }
-    machine_free(state);
-    return STATUS_OK;
-}
-
 /* A rank whose list is that of this place in a pipeline, or the one that differs behind them; -1: none. */
 static int memory_rank_of_row(const struct plan *plan, int places, int row)
 {
@@ -158,11 +137,19 @@ static enum status tell_lists(const struct plan *plan, struct arena *arena, cons
 static enum status tell_hosts(const struct program *program, struct arena *arena,
                               const char **sentence, struct diag *diag)
 {
-    int64_t bytes;
-    int rank;
-    enum status status = find_most(program, &bytes, &rank, diag);
-    if (status != STATUS_OK || rank < 0)
-        return status;
+    int64_t bytes = 0, most = 0;
+    int rank = -1;
+    for (int r = 0; r < program->ranks; r++) { /* the machine counts the rest, at each alloc */
+        int64_t used = machine_used_bytes(program, r),
+                memory = machine_memory(&program->plan->machine, r);
+        if (!memory || used - memory <= most)
+            continue;
+        most = used - memory;
+        bytes = used;
+        rank = r;
+    }
+    if (rank < 0)
+        return STATUS_OK;
     *sentence = arena_printf(arena,
                              "rank %d holds %" PRId64 " bytes of buffers, machine.memory allows "
                              "%" PRId64,

@@ -203,16 +203,30 @@ struct buffer_desc {
     enum buffer_scope scope;
     int64_t bytes;
     bool initialised;               /* it holds values before anything is written */
-    bool allocated;                 /* by an alloc of the plan, else it is there from the start */
-    int record_first, record_count; /* program->records, of instance 0 for scope iteration */
+    bool allocated;                 /* by the plan, else it is there from the start */
+    bool on_host;                   /* ... in memory of the host */
+    int period;                     /* buffer_period */
+    int record_first, record_count; /* program->records */
+    int ring_first; /* period > 1: the first of instance 0 among the last accesses */
 };
 
-/* An access that an agent can make, or the allocation of the buffer on a stream: one cell of
+/* An access that an agent can make, or the allocation of the buffer: one cell of
    happens-before knowledge (machine_internal.h). */
 struct record {
     int buffer;
     int agent;
-    bool write, alloc;
+    bool write;
+    enum knowledge_of {
+        RECORD_ACCESS,
+        RECORD_CALLED,   /* its alloc is called; only where another thread frees or marks it */
+        RECORD_ALLOCATED /* its alloc has taken effect on its stream, or on the host */
+    } kind;
+};
+
+/* A stream that `record_stream` names for a buffer. */
+struct marked_stream {
+    int buffer, stream;
+    int next; /* of the same buffer, program->recorded; -1: none */
 };
 
 struct agent {
@@ -258,7 +272,8 @@ struct awaited {
 
 struct layout {
     int aborted; /* per member of a communicator, only where one can be aborted */
-    int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers, awaited;
+    int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers, recorded,
+        awaited;
     int *threads, *streams, *channels, *hw_queues;
     int loose;  /* 1: hb_renumber may have something to do */
     int faults; /* only with options.faults */
@@ -271,7 +286,7 @@ struct layout {
     int tick_bytes;    /* 1, 2 or 4 */
     int row_words;     /* 64-bit words a row; 0: the plan declares no accesses */
     int row_threads, row_streams, row_events, row_flags, row_locks, row_tickets, row_done,
-        row_admit, row_marked;
+        row_admit;
     int *row_items, *row_entries, *row_queues, *row_channels;
     int rows;
     size_t rows_at; /* bytes from the start */
@@ -341,7 +356,11 @@ struct program {
     int buffer_count;
     struct record *records;
     int record_count;
+    struct marked_stream *recorded;
+    int recorded_count;
+    int *recorded_of;   /* the first of a buffer; -1: none */
     int shared_records; /* the first of them belong to shared buffers */
+    int ring_records;   /* then come the instances of shared buffers that have several */
     int period_records; /* then window times this many belong to iteration buffers */
     struct agent *agents;
     int agent_count;
@@ -430,8 +449,8 @@ const char *program_op_label(const struct program *program, const struct op *op,
 const char *program_op_subject(const struct program *program, const struct op *op,
                                int64_t iteration, char *buf, size_t cap);
 /* The same behind the place in the program that calls it, where that is told: "train.py:41 aten.mm". */
-const char *program_op_title(const struct program *program, const struct op *op,
-                             int64_t iteration, char *buf, size_t cap);
+const char *program_op_title(const struct program *program, const struct op *op, int64_t iteration,
+                             char *buf, size_t cap);
 
 /* Print the lowered program for people, one operation a line: `swsim lower`. */
 enum status program_print(const struct program *program, FILE *out, struct diag *diag);
@@ -441,6 +460,14 @@ static inline bool program_asks_bound(const struct program *program)
 {
     return machine_has_memory(&program->plan->machine) ||
            (program->tasks > 0 && program->plan->pipeline.max_in_flight > 0);
+}
+
+/* Are the moments kept from which freed memory can be handed out? `bound` asks for them, and a prediction. */
+static inline bool program_counts_memory(const struct program *program)
+{
+    return program->has_lifetimes &&
+           (program->options.no_knowledge ||
+            (machine_has_memory(&program->plan->machine) && !program->owned_plan));
 }
 
 /* Is it the record of a task's own event, not one that lowering adds? */

@@ -2,6 +2,8 @@
 /* serial.c - see serial.h. */
 #include "serial.h"
 
+#include "base/sort.h"
+
 static int32_t *made_cell(const struct work_state *w, int rank, int task)
 {
     return w->c + w->p->at.made + rank * w->p->tasks + task;
@@ -15,17 +17,24 @@ static bool lists(const struct index_list *list, int buffer)
     return false;
 }
 
-/* How many iterations the writes of `writer` lag behind those of a serial run; negative: they are ahead.
+/* How many of the iterations before `end` use the instance of this one, but for a number that depends on it alone. */
+static int64_t turns_before(int64_t end, int64_t iteration, int period)
+{
+    int64_t distance = end - 1 - iteration, rest = distance % period;
+    return (distance - (rest < 0 ? rest + period : rest)) / period;
+}
+
+/* How many writes of `writer` to the instance lag behind those of a serial run; negative: they are ahead.
    Only those of its own iteration count where a buffer has an instance an iteration. */
 static int64_t find_lag(const struct work_state *w, const struct op *op, int rank,
-                        int64_t iteration, int writer, bool one_iteration)
+                        int64_t iteration, int writer, int period)
 {
     const int *place = w->p->serial_place;
     int64_t serial = iteration + (place[writer] < place[op->task]);
     int64_t made = *made_cell(w, rank, writer);
-    if (one_iteration)
+    if (period == 0)
         return (serial > iteration) - (made > iteration);
-    return serial - made;
+    return turns_before(serial, iteration, period) - turns_before(made, iteration, period);
 }
 
 static void serial_report(struct work_state *w, const struct access *access, int64_t serial,
@@ -50,12 +59,10 @@ static void serial_check(struct work_state *w, const struct op *op, const struct
     for (int t = 0; t < p->tasks; t++) {
         if (!lists(&tasks[t].writes, desc->plan_buffer))
             continue;
-        int64_t lag = t == op->task
-                          ? 0
-                          : find_lag(w, op, rank, iteration, t, buffer->scope == SCOPE_ITERATION);
+        int64_t lag = t == op->task ? 0 : find_lag(w, op, rank, iteration, t, desc->period);
         if (lag < 0 || lag > allowed || (common >= 0 && lag != common))
             serial_report(w, access, iteration + (p->serial_place[t] < p->serial_place[op->task]),
-                          lag, t);
+                          lag * max_int(desc->period, 1), t);
         else if (lag > 0)
             w->e->stale = true;
         common = lag;

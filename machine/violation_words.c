@@ -256,16 +256,28 @@ static const char *access_words(const struct program *p, const struct other_acce
     return buf;
 }
 
+/* `kind` is that of the operation whose step shows it. */
 static void describe_lifetime(const struct program *p, const struct other_access *lifetime,
-                              const char *subject, char *buf, size_t cap)
+                              enum op_kind kind, const char *subject, char *buf, size_t cap)
 {
     char agent[MACHINE_NAME], user[3 * MACHINE_NAME];
     const char *buffer = p->buffers[lifetime->buffer].name;
-    if (lifetime->early)
+    if (kind == OP_FREE && lifetime->agent >= 0)
+        snprintf(buf, cap, "free of buffer %s of the host, which %s may still use", buffer,
+                 agent_of_access(p, lifetime, agent, sizeof agent));
+    else if (kind == OP_FREE || kind == OP_RECORD_STREAM)
         snprintf(buf, cap,
-                 "%s uses buffer %s without an order behind its allocation on %s: its memory may "
-                 "still be in use there",
-                 subject, buffer, agent_of_access(p, lifetime, agent, sizeof agent));
+                 lifetime->early ? "%s of buffer %s without an order behind its alloc"
+                 : kind == OP_FREE
+                     ? "%s of buffer %s, which is freed already"
+                     : "%s of buffer %s behind its free, which is when the allocator looks at the "
+                       "streams that use it",
+                 op_key(kind), buffer);
+    else if (lifetime->early)
+        snprintf(buf, cap, "%s uses buffer %s without an order behind its allocation on %s: %s",
+                 subject, buffer, agent_of_access(p, lifetime, agent, sizeof agent),
+                 op_is_cpu_work(kind) ? "memory that the CPU uses is of host_alloc, or it waits"
+                                      : "its memory may still be in use there");
     else if (lifetime->agent >= 0)
         snprintf(buf, cap, "memory of buffer %s is reused while another stream still uses it: %s",
                  buffer, access_words(p, lifetime, user, sizeof user));
@@ -281,7 +293,10 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         program_op_title(p, &p->ops[effect->op], effect->iteration, subject, sizeof subject);
     switch (property) {
     case PROPERTY_RACE: describe_race(p, &effect->race, subject, buf, cap); break;
-    case PROPERTY_LIFETIME: describe_lifetime(p, &effect->lifetime, subject, buf, cap); break;
+    case PROPERTY_LIFETIME:
+        describe_lifetime(p, &effect->lifetime, effect->op >= 0 ? p->ops[effect->op].kind : OP_HOST,
+                          subject, buf, cap);
+        break;
     case PROPERTY_VALUE: describe_unwritten(p, effect, subject, buf, cap); break;
     case PROPERTY_SERIAL: violation_words_describe_order(p, effect, subject, buf, cap); break;
     case PROPERTY_MISMATCH: describe_mismatch(p, effect, buf, cap); break;

@@ -20,7 +20,7 @@ static void mark_made_by(const struct plan *plan, const struct host_op *ops, siz
         mark_made(plan, host_op_writes(op), outside);
         for (size_t k = 0; k < host_op_part_count(op); k++)
             mark_made(plan, &op->parts[k].writes, outside);
-        if (op->kind == OP_ALLOC)
+        if (op_allocates(op->kind))
             outside[op->object] = plan->buffers[op->object].input;
         if (host_op_may_have_body(op->kind))
             mark_made_by(plan, op->body, op->body_count, outside);
@@ -31,7 +31,7 @@ void coverage_inputs(const struct plan *plan, bool *outside)
 {
     for (size_t b = 0; b < plan->buffer_count; b++)
         outside[b] = plan->buffers[b].input ||
-                     (!plan->inputs_given && plan->buffers[b].scope == SCOPE_SHARED);
+                     (!plan->inputs_given && buffer_period(&plan->buffers[b]) == 1);
     if (plan->form != FORM_THREADS || plan->inputs_given)
         return;
     for (size_t i = 0; i < plan->thread_count; i++)

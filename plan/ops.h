@@ -86,6 +86,8 @@ enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
     X(CALLBACK, "callback", CALL, NONE, KEEPS, KEEPS, NEVER, "pushes callback %n on stream %s",    \
       "callback %n")                                                                               \
     X(ALLOC, "alloc", MARK, BUFFER, SETS, LOOKS, NEVER, "allocates %o on stream %s", "%o")         \
+    X(HOST_ALLOC, "host_alloc", CONTROL, BUFFER, SETS, KEEPS, NEVER, "allocates %o on the host",   \
+      NULL)                                                                                        \
     X(FREE, "free", CONTROL, BUFFER, SETS, KEEPS, NEVER, "frees %o", NULL)                         \
     X(RECORD_STREAM, "record_stream", CONTROL, BUFFER, SETS, KEEPS, NEVER,                         \
       "marks %o as used by stream %s", NULL)                                                       \
@@ -178,6 +180,11 @@ static inline bool op_is_work(enum op_kind kind)
 static inline bool op_uses_comm(enum op_kind kind)
 {
     return op_role(kind) == ROLE_COMM;
+}
+
+static inline bool op_allocates(enum op_kind kind)
+{
+    return kind == OP_ALLOC || kind == OP_HOST_ALLOC;
 }
 
 static inline enum op_operand op_operand(enum op_kind kind)

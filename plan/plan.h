@@ -87,7 +87,8 @@ enum buffer_scope {
 struct buffer {
     const char *name;
     enum buffer_scope scope; /* iteration: every iteration has its own instance */
-    int64_t bytes;           /* 0: not given */
+    int instances;           /* of a shared one: iteration i uses instance i mod this; 0: one */
+    int64_t bytes;           /* of an instance; 0: not given */
     bool declared;           /* named under `buffers:`, not only in reads or writes */
     int owner;  /* in lowered rank programs: 1 + the rank that has it; else 0: every rank has one */
     bool input; /* `inputs:` names it: it holds values before anything is written */
@@ -95,6 +96,24 @@ struct buffer {
     struct mark mark;
     struct tensor holds; /* in lowered rank programs */
 };
+
+/* Iterations i and j use one instance if their distance is a multiple of this; 0: only if it is 0. */
+static inline int buffer_period(const struct buffer *buffer)
+{
+    if (buffer->scope == SCOPE_ITERATION)
+        return 0;
+    return buffer->instances > 1 ? buffer->instances : 1;
+}
+
+/* Of two accesses the first is known to come before the second `there` iterations later, and the second before the first
+   `back` iterations later. Does that order all that use one instance? */
+static inline bool buffer_gaps_order(int period, int64_t there, int64_t back)
+{
+    if (period == 0)
+        return there <= 0 || back <= 0;
+    int64_t below = there - 1, rest = below % period;
+    return below - (rest < 0 ? rest + period : rest) <= -back; /* the last multiple below `there` */
+}
 
 /* An entry of `flags:`. */
 struct flag_spec {

@@ -176,10 +176,13 @@ static void write_pipeline(struct random *random)
     fprintf(random->out, "enqueue_order: %s\n", one_of(random, orders, 3));
     write_rules(random, ranks);
     write_streams(random, "s1", "s0", write_pipeline_machine(random));
-    fputs("buffers: {b: {scope: iteration}, w: {scope: shared}}\n", random->out);
+    struct random draws = {hash_mix(random->seed ^ UINT64_C(0x417)), 0, NULL};
+    int instances = rarely(&draws, 4) ? 2 + below(&draws, 2) : 1;
+    fprintf(random->out, "buffers: {b: {scope: iteration}, w: {scope: shared, instances: %d}}\n",
+            instances);
     if (below(random, 2))
         fprintf(random->out, "inputs: [%s]\n", below(random, 2) ? "b" : "b, w");
-    if (rarely(random, 3))
+    if (rarely(random, 3) && instances == 1)
         fprintf(random->out, "staleness: {w: %d}\n", 1 + below(random, 2));
     fputs("schedule:\n", random->out);
     for (int t = 0; t < tasks; t++)
@@ -199,6 +202,7 @@ struct host_writer {
     int thread;
     bool graphs; /* it launches graph g */
     int device;  /* the rank on whose device the next operation is */
+    int pinned;  /* the next buffer of the host that this thread allocates */
 };
 
 /* The next operation may be on the device of the other rank. */
@@ -386,6 +390,17 @@ static void write_host(struct host_writer *writer)
     }
 }
 
+static void write_free(struct host_writer *writer, int thread, int buffer)
+{
+    struct random *random = writer->random;
+    fprintf(random->out, "    - {free: a%d_%d", thread, buffer);
+    if (rarely(random, 3))
+        fprintf(random->out, ", stream: %s", stream(writer));
+    else if (elsewhere(writer))
+        fprintf(random->out, ", device: %d", writer->device);
+    fputs("}\n", random->out);
+}
+
 static void write_lifetime(struct host_writer *writer)
 {
     struct random *random = writer->random;
@@ -402,17 +417,43 @@ static void write_lifetime(struct host_writer *writer)
     if (rarely(random, 4))
         write_cpu_work(writer);
     writer->device = device;
-    if (rarely(random, 3))
+    bool late = rarely(random, 12); /* behind the free */
+    if (rarely(random, 3) && !late)
         fprintf(random->out, "    - {record_stream: a%d_%d, stream: %s}\n", writer->thread, first,
                 below(random, 2) ? marked : stream(writer));
-    fprintf(random->out, "    - {free: a%d_%d", writer->thread, first);
-    if (rarely(random, 3))
-        fprintf(random->out, ", stream: %s", stream(writer));
-    else if (elsewhere(writer))
-        fprintf(random->out, ", device: %d", writer->device);
-    fputs("}\n", random->out);
+    if (rarely(random, 8)) /* of another thread's memory, or once more */
+        write_free(writer, writer->rank, below(random, 2));
+    if (!rarely(random, 8))
+        write_free(writer, writer->thread, first);
+    if (late)
+        fprintf(random->out, "    - {record_stream: a%d_%d, stream: %s}\n", writer->thread, first,
+                marked);
     fprintf(random->out, "    - {alloc: a%d_%d, stream: %s}\n", writer->thread, writer->alloc++,
             stream(writer));
+}
+
+/* Memory of the host, which a copy may still use when it is freed. */
+static void write_pinned(struct host_writer *writer)
+{
+    struct random *random = writer->random;
+    int buffer = writer->pinned++;
+    writer->device = writer->rank;
+    const char *user = stream(writer);
+    fprintf(random->out, "    - {host_alloc: p%d_%d}\n", writer->thread, buffer);
+    if (below(random, 2))
+        fprintf(random->out, "    - {compute: c, time: 1us, writes: [p%d_%d]}\n", writer->thread,
+                buffer);
+    fprintf(random->out, "    - {copy: h2d, stream: %s, bytes: 1KiB, reads: [p%d_%d]}\n", user,
+            writer->thread, buffer);
+    if (rarely(random, 3))
+        fprintf(random->out, "    - {record_stream: p%d_%d, stream: %s}\n", writer->thread, buffer,
+                user);
+    if (below(random, 2))
+        fprintf(random->out, "    - {sync: stream, stream: %s}\n", user);
+    if (!rarely(random, 6))
+        fprintf(random->out, "    - {free: p%d_%d}\n", writer->thread, buffer);
+    if (rarely(random, 8)) /* another thread's, or once more */
+        fprintf(random->out, "    - {free: p%d_0}\n", writer->rank);
 }
 
 static void write_locked(struct host_writer *writer)
@@ -446,18 +487,25 @@ static void write_thread(struct host_writer *writer, bool lifetimes)
             write_host(writer);
         else if (which < 10)
             write_locked(writer);
-        else
+        else if (below(random, 3))
             write_lifetime(writer);
+        else
+            write_pinned(writer);
     }
 }
 
 /* Returns the number of hardware queues, 0: no limit. */
-static int write_host_machine(struct random *random, int ranks)
+static int write_host_machine(struct random *random, int ranks, int room_kib)
 {
     int hw_queues = 0;
-    if (!rarely(random, 2))
+    if (!rarely(random, 2)) {
+        if (room_kib)
+            fprintf(random->out, "machine: {memory: %dKiB}\n", room_kib);
         return 0;
+    }
     fputs("machine: {", random->out);
+    if (room_kib)
+        fprintf(random->out, "memory: %dKiB, ", room_kib);
     switch (below(random, 11)) {
     case 0: write_slots(random, ranks); break;
     case 1:
@@ -503,10 +551,18 @@ static void write_threads(struct random *random)
     fprintf(random->out, "swplan: 1\nname: random\nranks: %d\ncomms: {A: [0%s], B: [0%s]}\n", ranks,
             ranks == 2 ? ", 1" : "", ranks == 2 ? ", 1" : "");
     fprintf(random->out, "queues: {q: %d}\n", 1 + below(random, 2));
-    write_streams(random, "s", "t", write_host_machine(random, ranks));
-    if (rarely(random, 2))
-        fprintf(random->out, "buffers: {b: {}, w: {}}\ninputs: [%s]\n",
-                below(random, 2) ? "b" : "b, w");
+    int room_kib = lifetimes && below(&draws, 2) ? 1 + below(&draws, 3) : 0;
+    write_streams(random, "s", "t", write_host_machine(random, ranks, room_kib));
+    bool inputs = rarely(random, 2);
+    if (inputs || room_kib)
+        fputs("buffers: {b: {}, w: {}", random->out);
+    for (int t = 0; room_kib && t < threads; t++)
+        fprintf(random->out, ", a%d_0: {bytes: 1KiB}, a%d_1: {bytes: 1KiB}, a%d_2: {bytes: 2KiB}",
+                t, t, t);
+    if (inputs || room_kib)
+        fputs("}\n", random->out);
+    if (inputs)
+        fprintf(random->out, "inputs: [%s]\n", below(random, 2) ? "b" : "b, w");
     bool graphs = rarely(random, 4) && !devices;
     if (graphs)
         write_graph(random);
@@ -519,7 +575,8 @@ static void write_threads(struct random *random)
                                      0,
                                      t,
                                      graphs && t < ranks,
-                                     t % ranks};
+                                     t % ranks,
+                                     0};
         write_thread(&writer, lifetimes);
     }
 }
@@ -602,7 +659,7 @@ static void write_programs(struct random *random)
 /* Does the plan do what is done once only, or wait on what another thread sets once? */
 static bool happens_once(const char *text)
 {
-    static const char *const once[] = {"{alloc:", "{ticket:", "{serve:"};
+    static const char *const once[] = {"{alloc:", "{host_alloc:", "{ticket:", "{serve:"};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         if (strstr(text, once[i]))
             return true;

@@ -539,7 +539,10 @@ static void write_life(struct thread_writer *writer)
     if (rarely(random, 3))
         fprintf(out, "    - {record_stream: a%d_%d, stream: %s}\n", thread, buffer,
                 below(random, 2) ? user : some_stream(random));
-    fprintf(out, "    - {free: a%d_%d}\n", thread, buffer);
+    if (!rarely(random, 6))
+        fprintf(out, "    - {free: a%d_%d}\n", thread, buffer);
+    if (rarely(random, 8)) /* another thread's, or once more */
+        fprintf(out, "    - {free: a%d_0}\n", below(random, 2));
     fprintf(out, "    - {alloc: a%d_%d, stream: %s}\n", thread, writer->next_buffer++,
             some_stream(random));
 }
@@ -570,11 +573,15 @@ static void write_threads(struct random *random)
     bool lives = rarely(random, 4);
     fprintf(random->out,
             "swplan: 1\nname: wide\nabout: random threads\nranks: %d\nqueues: {q: %d, r: 1}\n"
-            "comms: {A: %s, B: %s%s}\nbuffers: {b: {scope: shared, bytes: 1KiB}}\n",
+            "comms: {A: %s, B: %s%s}\nbuffers: {b: {scope: shared, bytes: 1KiB}",
             ranks, 1 + below(random, 2), members[ranks - 1], members[ranks - 1],
             ranks > 1 ? ", C: [1, 0]" : "");
+    for (int t = 0; lives && t < threads; t++)
+        fprintf(random->out, ", a%d_0: {bytes: 1KiB}, a%d_1: {bytes: 2KiB}", t, t);
+    fputs("}\n", random->out);
     write_on_failure(random);
-    write_machine(random, 8, ranks, "A", 0, true);
+    write_machine(random, 8, ranks, "A", lives && below(random, 2) ? 2 + below(random, 3) : 0,
+                  true);
     write_streams(random, 8, "s", "t");
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {

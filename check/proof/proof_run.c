@@ -158,7 +158,7 @@ unsigned proof_run_covers(const struct program *p)
     covers |= p->untracked ? 0 : 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE;
     bool allocates = p->has_lifetimes;
     for (size_t i = 0; i < p->op_count; i++)
-        allocates |= p->ops[i].kind == OP_ALLOC;
+        allocates |= op_allocates(p->ops[i].kind);
     covers |= allocates ? 0 : 1u << PROPERTY_LIFETIME;
     /* machine/memory.h tells the rest: of a rank program everything, of a host program what it never allocates */
     covers |= allocates && !p->owned_plan && program_asks_bound(p) ? 0 : 1u << PROPERTY_BOUND;

@@ -152,19 +152,19 @@ static int lag_of(const struct structure *s, const struct touched *by)
 
 /* The order of `a` and the writes of `b` is that of a serial run, behind which reads by `a` may lag; the gaps lead from a to b
    and back. */
-static bool is_serial(const struct structure *s, bool shared, int lag, int a, int b, int64_t there,
+static bool is_serial(const struct structure *s, int period, int lag, int a, int b, int64_t there,
                       int64_t back)
 {
     int later = s->p->serial_place[b] < s->p->serial_place[a];
-    if (!shared)
+    if (period == 0)
         return later ? back <= 0 : there <= 0;
-    return there <= later && back <= 1 - later + lag;
+    return there <= (int64_t)later * period && back <= (int64_t)(1 - later + lag) * period;
 }
 
 static bool read_pair(struct structure *s, const struct touched *by, int lag, int first, int second)
 {
     const int buffer = by->buffer;
-    const bool shared = s->p->plan->buffers[buffer].scope == SCOPE_SHARED;
+    const int period = buffer_period(&s->p->plan->buffers[buffer]);
     const bool writes = by->ways[second] & WRITES;
     int64_t told, there, back;
     if (!certificate_number(s->c, "pair", buffer, buffer, &told) ||
@@ -175,13 +175,13 @@ static bool read_pair(struct structure *s, const struct touched *by, int lag, in
         return false;
     s->fed[second] |= by->ways[first] & WRITES && there <= 0;
     s->fed[first] |= writes && back <= 0;
-    bool ordered = shared ? there + back <= 1 : there <= 0 || back <= 0;
+    bool ordered = buffer_gaps_order(period, there, back);
     if (s->proves & 1u << PROPERTY_RACE && !ordered &&
         !proof_structure_same_place(s, first, second))
         return certificate_refuse(s->c, "tasks %d and %d may race on buffer %d", first, second,
                                   buffer);
-    bool serial = writes ? is_serial(s, shared, lag, first, second, there, back)
-                         : is_serial(s, shared, lag, second, first, back, there);
+    bool serial = writes ? is_serial(s, period, lag, first, second, there, back)
+                         : is_serial(s, period, lag, second, first, back, there);
     return serial || !(s->proves & 1u << PROPERTY_SERIAL) ||
            certificate_refuse(s->c, "tasks %d and %d need not be in serial order", first, second);
 }

@@ -357,6 +357,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_COMPLETE: put_complete(m, op, rank); break;
     case OP_HOST:
     case OP_COMPUTE:
+    case OP_HOST_ALLOC:
     case OP_FREE:
     case OP_RECORD_STREAM: promela_put(m, "skip"); break;
     case OP_ABORT: assert(0 && "a program that is not exported"); break;

@@ -228,7 +228,7 @@ static enum status open_buffers(struct run *run, struct diag *diag)
     enum status status = STATUS_OK;
     for (int b = 0; b < p->buffer_count && !status; b++) {
         struct run_buffer *buffer = &run->buffers[b];
-        int count = p->buffers[b].scope == SCOPE_ITERATION ? run->config.instances : 1;
+        int count = p->buffers[b].period ? p->buffers[b].period : run->config.instances;
         if (data_is_used(run, b) && run_has(run, p->buffers[b].rank))
             status = alloc_all(run->ranks[p->buffers[b].rank].device, MEMORY_DEVICE, buffer->bytes,
                                count, &buffer->instances, &buffer->count, diag);

@@ -400,6 +400,7 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_RECORD: return push_record(self, op, iteration);
     case OP_WAIT: return push_wait(self, op, iteration);
     case OP_ALLOC: return push_mark(self, op, iteration);
+    case OP_HOST_ALLOC:
     case OP_FREE:
     case OP_RECORD_STREAM: return mark_buffer(self, op, iteration);
     case OP_SYNC: return sync_host(self, op, iteration);

@@ -34,6 +34,9 @@ struct derive_listing {
     int *first; /* per buffer, then the end; two behind while counting, one while putting */
     struct record *records; /* NULL: they are counted */
     size_t count;
+    bool *
+        is_shared; /* per buffer: a thread that has not allocated it frees it or marks it as used */
+    bool any_shared;
 };
 
 static void note_record(struct derive_listing *listing, struct record record)
@@ -54,10 +57,15 @@ static void derive_note_op(const struct program *program, struct derive_listing 
                                              .agent = access_agent(program, op, thread),
                                              .write = access->write});
     }
-    if (op->kind == OP_ALLOC)
+    if (!op_allocates(op->kind))
+        return;
+    note_record(listing, (struct record){.buffer = op->object,
+                                         .agent = access_agent(program, op, thread),
+                                         .kind = RECORD_ALLOCATED});
+    if (listing->is_shared[op->object])
         note_record(listing, (struct record){.buffer = op->object,
-                                             .agent = program_stream_agent(program, op->stream),
-                                             .alloc = true});
+                                             .agent = program_thread_agent(program, thread),
+                                             .kind = RECORD_CALLED});
 }
 
 static void derive_note_all(const struct program *program, struct derive_listing *listing)
@@ -72,10 +80,10 @@ static void derive_note_all(const struct program *program, struct derive_listing
 static int compare_records(const void *a, const void *b)
 {
     const struct record *x = a, *y = b;
-    return compare_then(compare_int(x->buffer, y->buffer),
-                        compare_then(compare_int(x->agent, y->agent),
-                                     compare_then(compare_int(x->alloc, y->alloc),
-                                                  compare_int(x->write, y->write))));
+    return compare_then(
+        compare_int(x->buffer, y->buffer),
+        compare_then(compare_int(x->agent, y->agent),
+                     compare_then(compare_int(x->kind, y->kind), compare_int(x->write, y->write))));
 }
 
 /* Few are in order after fewer comparisons than the library makes. */
@@ -127,13 +135,45 @@ static void place_records(struct program *program, const struct record *from)
             program->shared_records = count;
     }
     program->period_records = count - program->shared_records;
+    for (int b = 0; b < program->buffer_count; b++) {
+        struct buffer_desc *buffer = &program->buffers[b];
+        buffer->ring_first = program->shared_records + program->ring_records;
+        program->ring_records += buffer->period > 1 ? buffer->period * buffer->record_count : 0;
+    }
 }
 
 static void find_allocated(struct program *program)
 {
     for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].kind == OP_ALLOC)
+        if (op_allocates(program->ops[i].kind)) {
             program->buffers[program->ops[i].object].allocated = true;
+            program->buffers[program->ops[i].object].on_host =
+                program->ops[i].kind == OP_HOST_ALLOC;
+        }
+}
+
+/* Per buffer, one more than the thread that allocates it and whether another one frees it or marks it as used; false: memory
+   is exhausted. */
+static bool find_sharers(const struct program *program, struct derive_listing *listing)
+{
+    int *owner = calloc((size_t)program->buffer_count + 1, sizeof *owner);
+    bool *shared = listing->is_shared =
+        calloc((size_t)program->buffer_count + 1, sizeof *listing->is_shared);
+    for (int pass = 0; owner && shared && pass < 2; pass++)
+        for (size_t b = 0; b < program->body_count; b++)
+            for (int i = 0; i < program->bodies[b].count; i++) {
+                const struct op *op = &program->ops[program->bodies[b].first + i];
+                if (op_operand(op->kind) != OPERAND_BUFFER)
+                    continue;
+                if (op_allocates(op->kind))
+                    owner[op->object] = program->bodies[b].thread + 1;
+                else if (pass == 1 && owner[op->object])
+                    shared[op->object] |= owner[op->object] != program->bodies[b].thread + 1;
+            }
+    for (int b = 0; shared && b < program->buffer_count; b++)
+        listing->any_shared |= shared[b];
+    free(owner);
+    return owner && shared;
 }
 
 /* All records of a program with accesses, sorted; false: memory is exhausted. */
@@ -159,14 +199,44 @@ static enum status access_records_list(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     find_allocated(program);
-    if (program->access_count == 0)
-        return STATUS_OK;
     struct derive_listing listing = {0};
     listing.first = calloc((size_t)program->buffer_count + 2, sizeof *listing.first);
-    bool good = listing.first && list_sorted(program, &listing);
+    bool good = listing.first && find_sharers(program, &listing);
+    if (good && (program->access_count > 0 || listing.any_shared))
+        good = list_sorted(program, &listing);
     free(listing.first);
+    free(listing.is_shared);
     free(listing.records);
     return good ? STATUS_OK : diag_no_memory(lowering->diag);
+}
+
+/* program->recorded: each stream that an operation names for a buffer, once. */
+static enum status list_recorded_streams(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t count = 0;
+    for (size_t i = 0; i < program->op_count; i++)
+        count += program->ops[i].kind == OP_RECORD_STREAM;
+    program->recorded = ARENA_ARRAY(&program->arena, count + 1, struct marked_stream);
+    program->recorded_of = ARENA_ARRAY(&program->arena, (size_t)program->buffer_count + 1, int);
+    if (!program->recorded || !program->recorded_of)
+        return diag_no_memory(lowering->diag);
+    for (int b = 0; b < program->buffer_count; b++)
+        program->recorded_of[b] = -1;
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (op->kind != OP_RECORD_STREAM)
+            continue;
+        int known = program->recorded_of[op->object];
+        while (known >= 0 && program->recorded[known].stream != op->stream)
+            known = program->recorded[known].next;
+        if (known >= 0)
+            continue;
+        program->recorded[program->recorded_count] =
+            (struct marked_stream){op->object, op->stream, program->recorded_of[op->object]};
+        program->recorded_of[op->object] = program->recorded_count++;
+    }
+    return STATUS_OK;
 }
 
 static enum status name_locks(struct lowering *lowering)
@@ -206,11 +276,13 @@ static enum status list_buffers(struct lowering *lowering)
                                                    .plan_buffer = (int)(i % plan->buffer_count),
                                                    .name = from->name,
                                                    .scope = from->scope,
+                                                   .period = buffer_period(from),
                                                    .bytes = from->bytes,
                                                    .initialised = outside[i % plan->buffer_count]};
         if (i < plan->buffer_count)
             *(from->scope == SCOPE_ITERATION ? &program->iteration_bytes
-                                             : &program->shared_bytes) += from->bytes;
+                                             : &program->shared_bytes) +=
+                from->bytes * max_int(buffer_period(from), 1);
     }
     return STATUS_OK;
 }
@@ -728,9 +800,10 @@ static enum status name_crossed(struct lowering *lowering)
 enum status lower_derive(struct lowering *lowering)
 {
     static enum status (*const tables[])(struct lowering *) = {
-        rank_events,  name_flags,          derive_flag_values, derive_list_streams, list_waiters,
-        find_devices, find_fellows,        find_processes,     name_crossed,        list_faults,
-        list_agents,  find_member_streams, find_first_threads, access_records_list};
+        rank_events,        name_flags,          derive_flag_values,   derive_list_streams,
+        list_waiters,       find_devices,        find_fellows,         find_processes,
+        name_crossed,       list_faults,         list_agents,          find_member_streams,
+        find_first_threads, access_records_list, list_recorded_streams};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof tables / sizeof tables[0]; i++)
         status = tables[i](lowering);

@@ -716,7 +716,7 @@ static enum status check_allocs(struct lowering *lowering)
     enum status status = first ? STATUS_OK : diag_no_memory(lowering->diag);
     for (size_t i = 0; status == STATUS_OK && i < program->op_count; i++) {
         const struct op *op = &program->ops[i];
-        if (op->kind != OP_ALLOC)
+        if (!op_allocates(op->kind))
             continue;
         struct mark *known = &first[op->object];
         if (known->line)
@@ -728,6 +728,52 @@ static enum status check_allocs(struct lowering *lowering)
         *known = op->mark;
     }
     free(first);
+    return status;
+}
+
+/* Which instance of several is used follows from the iteration of a repeat, and memory of several is not allocated. */
+static enum status check_rings(struct lowering *lowering)
+{
+    const struct program *program = lowering->program;
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        const bool names = op_operand(op->kind) == OPERAND_BUFFER;
+        for (int k = names ? -1 : 0; k < op->access_count; k++) {
+            const struct buffer_desc *buffer =
+                &program
+                     ->buffers[k < 0 ? op->object : program->accesses[op->access_first + k].buffer];
+            if (buffer->period > 1 && (k < 0 || op->iteration < 0))
+                return plan_error_at(
+                    lowering->plan, lowering->diag, op->mark,
+                    "found buffer %s of %d instances %s: iteration i of a repeat uses instance i "
+                    "mod %d",
+                    buffer->name, buffer->period,
+                    k < 0 ? "in an alloc, free or record_stream, expected one that has one"
+                          : "outside of a repeat, expected it in one",
+                    buffer->period);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* cudaFreeAsync is of memory of the device. */
+static enum status check_host_frees(struct lowering *lowering)
+{
+    const struct program *program = lowering->program;
+    bool *on_host = calloc((size_t)program->buffer_count + 1, sizeof *on_host);
+    enum status status = on_host ? STATUS_OK : diag_no_memory(lowering->diag);
+    for (size_t i = 0; on_host && i < program->op_count; i++)
+        if (program->ops[i].kind == OP_HOST_ALLOC)
+            on_host[program->ops[i].object] = true;
+    for (size_t i = 0; status == STATUS_OK && i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (op->kind == OP_FREE && op->stream >= 0 && on_host[op->object])
+            status = plan_error_at(lowering->plan, lowering->diag, op->mark,
+                                   "found a stream in the free of %s, expected none: host_alloc "
+                                   "has allocated it, in memory of the host",
+                                   program->buffers[op->object].name);
+    }
+    free(on_host);
     return status;
 }
 
@@ -789,5 +835,9 @@ enum status lower_threads(struct lowering *lowering)
         return diag_no_memory(lowering->diag);
     if (status == STATUS_OK)
         status = check_allocs(lowering);
+    if (status == STATUS_OK)
+        status = check_host_frees(lowering);
+    if (status == STATUS_OK)
+        status = check_rings(lowering);
     return status == STATUS_OK ? size_streams(lowering) : status;
 }

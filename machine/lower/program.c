@@ -84,6 +84,7 @@ static void lay_out_cells(struct program *program, bool *too_big)
     at->kernels = program_take(&next, loads ? ranks * program->kernel_count : 0, too_big);
     at->buffers = program_take(
         &next, uses_memory(program) ? program->buffer_count * (int64_t)BUFFER_CELLS : 0, too_big);
+    at->recorded = program_take(&next, program->recorded_count, too_big);
     at->awaited = program_take(&next, program->awaited_count, too_big);
     at->loose = program_take(&next, 1, too_big);
     bool faults = program->options.faults;
@@ -113,7 +114,9 @@ static void size_columns(struct program *program, bool *too_big)
     int *live = at->column_ticks, most = 0, next = 0;
     for (int i = 0; i < program->record_count; i++) {
         int *count = &live[at->column[program->records[i].agent]];
-        program_take(count, i < program->shared_records ? 1 : program->window, too_big);
+        int period = program->buffers[program->records[i].buffer].period;
+        program_take(count, i < program->shared_records ? max_int(period, 1) : program->window,
+                     too_big);
         most = *count > most ? *count : most;
     }
     at->tick_bytes = most + MORE <= INT8_MAX ? 1 : most + MANY <= INT16_MAX ? 2 : 4;
@@ -161,8 +164,6 @@ static void lay_out_rows(struct program *program, bool *too_big)
         at->row_queues[q] = program_take(&next, program->queue_caps[q], too_big);
     for (int c = 0; c < program->channel_count; c++)
         at->row_channels[c] = program_take(&next, program->channels[c].cap, too_big);
-    at->row_marked =
-        program_take(&next, program->has_lifetimes ? program->buffer_count : 0, too_big);
     at->rows = next;
     if (at->row_words)
         find_column_rows(program);
@@ -173,8 +174,8 @@ static void lay_out_bytes(struct program *program)
 {
     struct layout *at = &program->at;
     const size_t line = 64; /* searches keep states in whole ones */
-    size_t records =
-        (size_t)program->shared_records + (size_t)program->period_records * (size_t)program->window;
+    size_t records = (size_t)program->shared_records + (size_t)program->ring_records +
+                     (size_t)program->period_records * (size_t)program->window;
     at->rows_at = ((size_t)at->cells * sizeof(int32_t) + 7) / 8 * 8;
     at->last_at = at->rows_at + (size_t)at->rows * (size_t)at->row_words * sizeof(uint64_t);
     at->bytes = at->last_at + (at->row_words ? records * (size_t)at->tick_bytes : 0);

@@ -175,8 +175,25 @@ static const struct field buffer_fields[] = {
     FIELD("scope", struct buffer, scope, word,
           "Whether each iteration has an instance of its own, or all share one.",
           .words = keywords_scope, .otherwise = -1),
+    FIELD("instances", struct buffer, instances, int,
+          "Instances of a shared buffer that iterations use in turn.", .min = 1,
+          .max = PLAN_MAX_DISTANCE),
     FIELD("bytes", struct buffer, bytes, bytes, "The size of an instance."),
 };
+
+/* A ring of instances is shared by all iterations. */
+static void check_instances(struct parser *parser, const struct node *properties,
+                            struct buffer *buffer)
+{
+    const struct node *scope = node_find(properties, "scope");
+    if (buffer->instances == 0)
+        return;
+    if (scope && buffer->scope == SCOPE_ITERATION)
+        parse_error(parser, scope->mark,
+                    "found scope iteration beside instances, expected shared: iterations use the "
+                    "instances in turn");
+    buffer->scope = SCOPE_SHARED;
+}
 
 static void parse_buffers(struct parser *parser, const struct node *value)
 {
@@ -196,6 +213,8 @@ static void parse_buffers(struct parser *parser, const struct node *value)
         if (scope && parser->plan->form == FORM_THREADS && buffer->scope == SCOPE_ITERATION)
             parse_error(parser, scope->mark,
                         "found scope iteration, expected shared: host programs have no iterations");
+        else
+            check_instances(parser, properties, buffer);
     }
 }
 
@@ -321,6 +340,11 @@ static void parse_staleness(struct parser *parser, const struct node *value)
         if (buffer && buffer->scope != SCOPE_SHARED)
             parse_error(parser, key->mark,
                         "found buffer \"%s\" of scope iteration, expected a shared one", key->text);
+        else if (buffer && buffer_period(buffer) > 1)
+            parse_error(parser, key->mark,
+                        "found buffer \"%s\" of %d instances, expected one that has one: a read "
+                        "of its instance is as old as the iteration that used it before",
+                        key->text, buffer->instances);
         else if (buffer)
             field_int(parser, iterations, &buffer->staleness, &staleness_field);
     }

@@ -608,6 +608,9 @@ static const struct field ALLOC_fields[] = {
     OP_STREAM,
     OP_HOST_TIME,
 };
+static const struct field HOST_ALLOC_fields[] = {
+    OP_HEAD("host_alloc", own, TABLE_BUFFERS, "A buffer is allocated in memory of the host."),
+};
 /* It is on a stream only where it names one. */
 static const struct field FREE_fields[] = {
     OP_HEAD("free", own, TABLE_BUFFERS, "A buffer is freed."),

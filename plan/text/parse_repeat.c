@@ -150,7 +150,7 @@ static bool check_repeated(struct parser *parser, const struct host_op *op)
         if (!check_repeated(parser, &op->body[i]))
             return false;
     const bool turn = op->kind == OP_TICKET || op->kind == OP_SERVE;
-    if (op->kind != OP_ALLOC && !turn)
+    if (!op_allocates(op->kind) && !turn)
         return true;
     return parse_error(parser, op->mark, "found \"%s\" in a repeat, expected it outside: %s",
                        op_key(op->kind),

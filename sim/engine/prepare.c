@@ -203,7 +203,6 @@ static bool prepare_make_tables(struct simulation *sim)
     else {
         struct host_notes *host = &sim->host;
         const struct program *p = sim->program;
-        host->allocated = TABLE(sim, p->ranks, int64_t);
         host->stream_pushers = TABLE(sim, p->stream_count + 1, int);
         host->pushes = TABLE(sim, p->op_count, int);
         host->next_push = TABLE(sim, p->op_count, int);

@@ -302,6 +302,18 @@ static void note_finished(struct simulation *sim, int rank)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+/* What is allocated on a rank, as an alloc on `stream` finds it; -1: as one on none does. */
+static void note_memory(struct simulation *sim, int rank, int stream)
+{
+    int64_t allocated = machine_allocated_bytes(sim->program, sim->state, rank, stream);
+    if (rank == 0 && allocated != sim->host.allocated) {
+        sim->host.allocated = allocated;
+        note_in_flight(sim, 0, allocated);
+    }
+    if (allocated > sim->result.in_flight_bytes_max)
+        sim->result.in_flight_bytes_max = allocated;
+}
+
 static void machine_does(struct simulation *sim, int agent, struct effect *effect)
 {
     const struct transition transition = {agent, 0};
@@ -312,6 +324,8 @@ static void machine_does(struct simulation *sim, int agent, struct effect *effec
     machine_step(sim->program, sim->state, transition, effect);
     sim->result.steps++;
     sim->result.violated |= effect->violated;
+    if (effect->kind == EFFECT_FINISH && sim->options->in_flight && sim->host.allocated > 0)
+        note_memory(sim, 0, -1); /* a stream has come to where freed memory can be handed out */
     if (sim->program->tasks && sim->program->agents[agent].rank >= 0)
         note_finished(sim, sim->program->agents[agent].rank);
     if (observer && observer->step && sim->status == STATUS_OK &&
@@ -425,15 +439,8 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
         tell_span(sim, SIMULATE_HOST, agent, (int)(op - p->ops), iteration);
     if (op_is_stream_work(op->kind))
         note_push(sim, thread, op);
-    if (op->kind == OP_ALLOC || op->kind == OP_FREE) {
-        int64_t bytes = sim->program->buffers[op->object].bytes;
-        int64_t *allocated = &sim->host.allocated[p->buffers[op->object].rank];
-        *allocated += op->kind == OP_ALLOC ? bytes : -bytes;
-        if (p->buffers[op->object].rank == 0)
-            note_in_flight(sim, 0, *allocated);
-        if (*allocated > sim->result.in_flight_bytes_max)
-            sim->result.in_flight_bytes_max = *allocated;
-    }
+    if (op->kind == OP_ALLOC || op->kind == OP_FREE)
+        note_memory(sim, p->buffers[op->object].rank, op->kind == OP_ALLOC ? op->stream : -1);
     if (program_records_task(op)) {
         sim->pipeline.submitted[rank * p->tasks + op->task]++;
         sim->stalls.chain_moved = true;

@@ -191,7 +191,7 @@ struct host_notes {
     int *next_push;      /* per operation: the first push of work at or after it in its body, -1 */
     int64_t *came_ns;    /* per thread: when it came to its operation */
     int *synced;         /* per thread: the last sync that it was blocked in, an operation; -1: none yet */
-    int64_t *allocated;  /* per rank: bytes between alloc and free */
+    int64_t allocated;   /* bytes on rank 0, as last noted */
     int64_t *repeats;    /* per rank: iterations of its repeats that have work */
     int *left;           /* per rank and iteration: work that is not finished */
 };

@@ -575,6 +575,7 @@ static void walk_op(struct graph_builder *b, const struct op *op, const struct w
     case OP_CLEAR:
     case OP_ACQUIRE:
     case OP_ALLOC:
+    case OP_HOST_ALLOC:
     case OP_WRITE:
     case OP_WAIT_FLAG:
     case OP_FREE:

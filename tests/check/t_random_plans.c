@@ -104,7 +104,7 @@ static const char *const keys[] = {
     "- repeat: 2", "- repeat: 3", "time: [1us, 2us]", "- {record:", "- {wait:", "- {sync: stream",
     "- {sync: event", "- {sync: device", "- {signal:", "- {await:", "- {put:", "- {get:",
     "- {lock:", "- {unlock:", "- {barrier:", "- {ticket:", "- {serve:", "- {callback:", "- {alloc:",
-    "- {free:", "- {record_stream:", "op: broadcast", "root: 0", "root: 1",
+    "- {host_alloc:", "- {free:", "- {record_stream:", "op: broadcast", "root: 0", "root: 1",
     "group: [{collective:", "comm: B, stream: u",
     "sm: 1, body: [{signal:", "sm: 1, body: [{await:", "graph: true",
     "async: true, work:", "async: false", "device: 1", "wait: r", "[r1.b]",

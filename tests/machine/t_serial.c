@@ -35,8 +35,9 @@ struct bench {
 
 static bool one_instance(const struct bench *bench, const struct made *a, const struct made *b)
 {
-    return a->buffer == b->buffer && (bench->program->buffers[a->buffer].scope == SCOPE_SHARED ||
-                                      a->iteration == b->iteration);
+    const int period = bench->program->buffers[a->buffer].period;
+    return a->buffer == b->buffer && (a->iteration == b->iteration ||
+                                      (period > 0 && (a->iteration - b->iteration) % period == 0));
 }
 
 static bool comes_first(const struct bench *bench, const struct made *a, const struct made *b)

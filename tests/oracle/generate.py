@@ -15,10 +15,17 @@ HOST_FEATURES = tuple("""
     repeat barrier queue lock ticket callback body alloc sm share_device hw_queues
     launch_queue launch_lock launch_order_implicit eager group collective bytes pageable
     sync flags stream_flags values events inputs memory launch_blocking host first_use_blocks abort
-    greedy
+    greedy rings
     """.split())
 # Pieces of a program in which one rule decides the verdict, which single random steps hardly make.
-HOST_SCENES = (*["freed_memory", "handshake", "links"] * 2, "relay", "crossed", "credit")
+HOST_SCENES = (
+    *["freed_memory", "handshake", "links", "kept_memory"] * 2,
+    "disordered_memory",
+    "host_memory",
+    "relay",
+    "crossed",
+    "credit",
+)
 # The first two have as many bytes, the first and third as many elements; the last says no number.
 ELEMENTS = (
     {"dtype": "f32", "count": 8},
@@ -94,6 +101,8 @@ class HostPlan(RandomPlan):
         self.credit = {}  # eager messages of a scene
         self.flags = {}
         self.allocated = {}  # (rank, name): whether it is not freed yet
+        self.kept = []  # the buffers of a scene
+        self.rings = {}  # the buffers with several instances
         self.names = 0
 
     def new_name(self):
@@ -397,6 +406,80 @@ class HostPlan(RandomPlan):
             again = self.one_of([stream, stream, self.stream()])
             self.one_of([mine, other]).append({"alloc": "m1", **again})
 
+    def add_disordered_memory(self):
+        """An alloc, a free and a record_stream in any order, by one thread or two."""
+        rank = self.random.randrange(len(self.turns))
+        threads = [self.thread_of(rank), self.thread_of(rank)]
+        self.allocated |= {(rank, name): False for name in ("m0", "m1", "m2")}
+        calls = [{"alloc": "m0", **self.stream()}, self.free("m0")]
+        if self.chance(0.5):
+            calls.append({"record_stream": "m0", **self.stream()})
+        elif self.chance(0.5):
+            calls.append(self.free("m0"))
+        if self.chance(0.5):
+            self.random.shuffle(calls)
+        for call in calls:
+            to = self.random.randrange(2)
+            if self.chance(0.5):  # what was called so far is known, one way or the other
+                meeting = [{"signal": "done"}, {"await": "done"}]
+                threads[1 - to].append(meeting[0])
+                if threads[0] is not threads[1]:
+                    threads[to].append(meeting[1])
+            threads[to].append(call)
+
+    def add_host_memory(self):
+        """Memory of the host is filled, copied from and freed, by one thread or two."""
+        rank = self.random.randrange(len(self.turns))
+        mine, other = self.thread_of(rank), self.thread_of(rank)
+        stream = self.stream()
+        mine.append({"host_alloc": "pin"})
+        if self.chance(0.7):
+            mine.append({"compute": "fill", "writes": ["pin"]})
+        access = {self.one_of(["reads", "reads", "writes"]): ["pin"]}
+        mine.append({"copy": "h2d", **stream, **access})
+        if self.chance(0.3):
+            mine.append({"record_stream": "pin", **self.one_of([stream, stream, self.stream()])})
+        if self.chance(0.4):
+            mine.append(self.one_of([{"sync": "stream", **stream}, {"sync": "device"}]))
+        elif self.chance(0.3):
+            mine += [{"record": "e", **stream}, {"sync": "event", "event": "e"}]
+        if other is not mine and self.chance(0.8):
+            mine.append({"signal": "used"})
+            other.append({"await": "used"})
+        other.append({"free": "pin"})
+        if self.chance(0.15):
+            mine.append(self.one_of([{"free": "pin"}, {"compute": "late", "reads": ["pin"]}]))
+
+    def add_kept_memory(self):
+        """A host that runs ahead of the device, and frees memory that streams still use."""
+        rank = self.random.randrange(len(self.turns))
+        self.kept = [f"h{number}" for number in range(self.one_of([2, 3, 3, 4]))]
+        homes = self.one_of([self.streams[:1], self.streams])
+        many = self.chance(0.3)
+        mine = self.thread_of(rank)
+        for number, name in enumerate(self.kept):
+            thread = self.thread_of(rank) if many else mine
+            home, user = self.one_of(homes), self.one_of(self.streams)
+            event = self.one_of(["made", "used"])
+            thread.append({"alloc": name, "stream": home})
+            if user != home:
+                thread.append({"record": "ready", "stream": home})
+                thread.append({"wait": "ready", "stream": user})
+            thread.append({"launch": f"use{number}", "stream": user, "writes": [name]})
+            thread.append({"record": event, "stream": user})
+            if user != home and self.chance(0.8):
+                thread.append({"record_stream": name, "stream": user})
+            if self.chance(0.2):
+                thread.append({"sync": "event", "event": event})
+            if self.chance(0.9):
+                where = {"stream": self.one_of([home, user])} if self.chance(0.2) else {}
+                thread.append({"free": name, **where})
+            if self.chance(0.3):  # what limits the host
+                event = self.one_of(["made", "used"])
+                thread.append(
+                    self.one_of([{"sync": "event", "event": event}, {"sync": "device"}])
+                )
+
     def add_relay(self):
         """What one rank knows comes back to it through another one, or does not."""
         here, there = self.random.sample([0, 1], 2)
@@ -601,8 +684,13 @@ class HostPlan(RandomPlan):
                 self.add_communication()
             elif self.has("repeat") and self.chance(0.3):
                 body = []  # with flags of its own beside those of the plan
+                outside = self.buffers
+                if self.has("rings"):
+                    self.buffers = ["z", "z", *outside]
+                    self.rings = {"z": {"instances": 2 + (len(outside) > 1)}}
                 for _ in range(self.one_of([1, 2])):
                     body += self.steps(rank, False, ("again", "anew", *FLAGS))
+                self.buffers = outside
                 self.threads[name].append({"repeat": self.one_of([2, 2, 3]), "body": body})
             else:
                 self.threads[name] += self.steps(rank)
@@ -656,6 +744,17 @@ class HostPlan(RandomPlan):
                 name: {"scope": "shared", "bytes": self.one_of(["1MiB", "2MiB"])}
                 for name in (*self.buffers, "m0", "m1", "m2")
             }
+        if self.rings:
+            sizes = {"bytes": self.one_of(["1MiB", "2MiB"])} if self.has("memory") else {}
+            self.plan.setdefault("buffers", {})["z"] = {**self.rings["z"], **sizes}
+        if self.kept:
+            machine["memory"] = self.one_of(["1MiB", "2MiB", "2MiB", "3MiB", "4MiB"])
+            self.plan.setdefault("buffers", {}).update(
+                {
+                    name: {"scope": "shared", "bytes": self.one_of(["1MiB", "1MiB", "2MiB"])}
+                    for name in self.kept
+                }
+            )
         for key, limits in self.credit.items():
             machine[key] = {**machine.get(key, {}), **limits}
         if machine:
@@ -986,8 +1085,10 @@ class PipelinePlan(RandomPlan):
             machine[limit[0]] = {"dp": limit[1]}
         buffers = {}
         if self.shared or self.has("shared"):
+            ring = {"instances": self.one_of([2, 2, 3])} if self.chance(0.3) else {}
             buffers[self.shared or self.one_of(self.buffers)] = {
                 "scope": "shared",
+                **ring,
                 "bytes": self.one_of(["1MiB", "2MiB"]),
             }
         if self.has("memory"):

@@ -102,11 +102,14 @@ class HostProgram:
         self.program = Program(plan.get("ranks") or 1 + max(named))
         self.messages = Counter()  # (communicator, from, to, tag): sends less receives
         self.notice_threads()
-        for stream in self.pushers:
-            Program.number(self.program.streams, stream)
+        for stream in self.used:
+            if stream in self.pushers:
+                Program.number(self.program.streams, stream)
 
     def notice_threads(self):
-        """Which threads push to a stream, record an event, name a barrier."""
+        """Which threads push to a stream, record an event, name a barrier; and the streams in the
+        order in which they are used, also by what pushes nothing."""
+        self.used = []
         self.pushers, self.recorders, self.barriers = (
             defaultdict(set),
             defaultdict(set),
@@ -116,6 +119,8 @@ class HostProgram:
             rank = rank_of(thread)
             for step in plain_steps(steps):
                 kind = kind_of(step)
+                if kind in PUSHED or (kind != "sync" and "stream" in step) or step.get("sync") == "stream":
+                    self.used.append((rank, step.get("stream", "main")))
                 if kind in PUSHED:
                     self.pushers[rank, step.get("stream", "main")].add(thread)
                 if kind == "record":
@@ -170,9 +175,14 @@ class HostProgram:
             self.sync_stream()
 
     def accesses(self, step):
-        return [((self.rank, name), "read") for name in step.get("reads", [])] + [
-            ((self.rank, name), "write") for name in step.get("writes", [])
+        return [(self.instance(name), "read") for name in step.get("reads", [])] + [
+            (self.instance(name), "write") for name in step.get("writes", [])
         ]
+
+    def instance(self, name):
+        """Iteration i of a repeat uses instance i mod their number."""
+        instances = self.plan.get("buffers", {}).get(name, {}).get("instances", 1)
+        return self.rank, name if instances == 1 else f"{name}({self.iteration % instances})"
 
     def time(self, step, key="time"):
         """How long the operation of a step takes."""
@@ -394,9 +404,25 @@ class HostProgram:
         self.emit("alloc", stream=self.stream, object=buffer)
         self.program.allocated[buffer] = len(self.program.accesses)
         self.program.accesses.append(Access(buffer, "alloc", self.stream, self.out[-1]))
+        self.program.called[buffer] = len(self.program.accesses)
+        self.program.accesses.append(Access(buffer, "call", None, self.out[-1]))
+
+    def lower_host_alloc(self, step):
+        buffer = self.buffer(step["host_alloc"])
+        self.emit("host_alloc", object=buffer)
+        self.program.on_host.add(buffer)
+        for table, how in ((self.program.allocated, "alloc"), (self.program.called, "call")):
+            table[buffer] = len(self.program.accesses)
+            self.program.accesses.append(Access(buffer, how, None, self.out[-1]))
 
     def lower_free(self, step):
-        self.emit("free", object=self.buffer(step["free"]), stream=self.freed_in(step))
+        """With a stream it is cudaFreeAsync."""
+        self.emit(
+            "free",
+            object=self.buffer(step["free"]),
+            stream=self.freed_in(step),
+            asynchronous="stream" in step,
+        )
 
     def freed_in(self, step):
         """The stream that a `free` names; None: the one that the memory was allocated for."""
@@ -437,11 +463,17 @@ class HostProgram:
     def values(self):
         """Which buffers hold a value from the beginning, and how big they are."""
         program = self.program
-        made = {
-            program.buffers[access.buffer][1] for access in program.accesses if access.how != "read"
-        }
-        for buffer, (_, name) in enumerate(program.buffers):
-            program.bytes[buffer] = size(self.plan.get("buffers", {}).get(name, {}).get("bytes"))
+        names = [name.partition("(")[0] for _, name in program.buffers]
+        made = {names[access.buffer] for access in program.accesses if access.how != "read"}
+        for buffer, name in enumerate(names):
+            declared = self.plan.get("buffers", {}).get(name, {})
+            program.bytes[buffer] = size(declared.get("bytes"))
+            if declared.get("instances", 1) > 1:  # all of them count with the first that is used
+                first = program.buffers[buffer][1].endswith("(0)")
+                program.bytes[buffer] *= declared["instances"] if first else 0
+            ring = declared.get("instances", 1) > 1 and "inputs" not in self.plan
+            if ring:
+                continue
             if name in self.plan["inputs"] if "inputs" in self.plan else name not in made:
                 program.inputs.add(buffer)
 

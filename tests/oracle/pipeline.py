@@ -239,9 +239,12 @@ class Pipeline:
         ]
 
     def scope(self, name, iteration):
-        """The iteration of a buffer instance, or None for a shared one."""
-        shared = self.plan.get("buffers", {}).get(name, {}).get("scope") == "shared"
-        return None if shared else iteration
+        """The iteration of a buffer instance, or None for a shared one; of a ring a text."""
+        declared = self.plan.get("buffers", {}).get(name, {})
+        instances = declared.get("instances", 1)
+        if instances > 1:
+            return f"{iteration % instances} of {instances}"
+        return None if declared.get("scope") == "shared" or "instances" in declared else iteration
 
     def lower_instance(self, instance, turn):
         """Section 4, "How a worker executes an instance": the steps behind `take`, in order."""
@@ -452,7 +455,8 @@ class Pipeline:
         declared = plan.get("buffers", {})
         for name in declared:
             for rank in range(self.ranks):
-                for iteration in range(self.iterations):
+                instances = declared[name].get("instances", 1)
+                for iteration in range(self.iterations if instances == 1 else instances):
                     Program.number(program.buffers, (rank, name, self.scope(name, iteration)))
         for buffer, (_, name, iteration) in enumerate(program.buffers):
             program.bytes[buffer] = size(declared.get(name, {}).get("bytes"))
@@ -760,7 +764,7 @@ class PipelineMachine(Machine):
             held = sum(
                 self.program.bytes[buffer]
                 for buffer, (owner, _, iteration) in enumerate(self.program.buffers)
-                if owner == rank and (iteration is None or iteration in flying)
+                if owner == rank and (not isinstance(iteration, int) or iteration in flying)
             )
             if (most and len(flying) > most) or (room and held > room):
                 self.violate(state, "bound")

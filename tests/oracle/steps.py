@@ -38,6 +38,7 @@ class Operation:
     object: int = None  # an event, flag, lock, queue, buffer, rank, member or number of a turn
     rule: str = None  # of a flag: the key that says what is done with it, and the value
     value: int = 1
+    asynchronous: bool = False  # of a free: cudaFreeAsync
     others: bool = False  # of a sync: other threads push to what it waits for, so it is two steps
     iteration: int = None  # of a pipeline
     source: int = None  # of a pipeline's wait and await: the instance that is meant
@@ -95,6 +96,8 @@ class Program:
         self.bytes = {}  # buffer: its size
         self.memory = [0] * ranks  # 0: any number of bytes
         self.allocated = {}  # buffer: the number of the access that its alloc is
+        self.on_host = set()  # buffers that are allocated in memory of the host
+        self.called = {}  # buffer: that of the call of its alloc
         self.unmatched = False  # section 9, `message`
 
     @staticmethod
@@ -133,13 +136,13 @@ class Program:
         self.writes = [0] * len(self.buffers)
         self.touches = [0] * len(self.buffers)
         for number, access in enumerate(self.accesses):
-            if access.how != "alloc":
+            if access.how in ("read", "write"):
                 self.touches[access.buffer] |= 1 << number
             if access.how == "write":
                 self.writes[access.buffer] |= 1 << number
         self.conflicts = []
         for access in self.accesses:
-            against = 0 if access.how == "alloc" else self.touches[access.buffer]
+            against = self.touches[access.buffer] if access.how == "write" else 0
             if access.how == "read":
                 against = self.writes[access.buffer]
             for same in self.operations[access.operation].accesses:
@@ -200,8 +203,10 @@ class Machine:
                     state["channel", number, rank, peer] = ((), ())
         for buffer in range(len(program.buffers)):
             state["freed", buffer] = False
-            state["held", buffer] = buffer not in program.allocated
+            state["live", buffer] = False
             state["noted", buffer] = ()
+            state["keepers", buffer] = ()
+            state["freed behind", buffer] = None
         return state
 
     def violate(self, state, what):
@@ -249,28 +254,86 @@ class Machine:
             self.violate(state, "lifetime")
 
     def check_bound(self, state):
-        """A host program holds what it never allocates, and what is allocated and not freed."""
-        program = self.program
-        for rank, size in enumerate(program.memory):
-            held = sum(
-                program.bytes.get(buffer, 0)
-                for buffer, name in enumerate(program.buffers)
-                if name[0] == rank and state["held", buffer]
-            )
-            if size and held > size:
+        """At the start: a host program holds what it uses and never allocates."""
+        for rank, size in enumerate(self.program.memory):
+            if size and self.used_bytes(rank) > size:
                 self.violate(state, "bound")
 
-    def in_use(self, state, buffer, stream):
-        """Whether a freed buffer is still in use when it is handed out again in this stream."""
+    def used_bytes(self, rank):
         program = self.program
+        return sum(
+            program.bytes.get(buffer, 0)
+            for buffer, name in enumerate(program.buffers)
+            if name[0] == rank and buffer not in program.allocated and program.touches[buffer]
+        )
+
+    def last_queued(self, state, stream):
+        """The operation behind all others of a stream, or None."""
+        numbers = [item[0] for item in state["items", stream] if item[0] != MARK]
+        return numbers[-1] if numbers else None
+
+    def place_of(self, state, stream, number):
+        """Where in the stream the operation is queued; 0 where it is not any more."""
+        numbers = [item[0] for item in state["items", stream] if item[0] != MARK]
+        return 1 + numbers.index(number) if number in numbers else 0
+
+    def is_kept(self, state, buffer):
+        """Freed memory that recorded streams have not come past."""
+        return any(self.place_of(state, *keeper) for keeper in state["keepers", buffer])
+
+    def held_bytes(self, state, rank, home):
+        """The bytes that cannot be handed out to an alloc on the stream `home`."""
+        program, held = self.program, 0
+        spans = {}  # of other streams: the places at which memory is in use
+        for buffer in program.allocated:
+            if program.buffers[buffer][0] != rank or buffer in program.on_host:
+                continue
+            size = program.bytes.get(buffer, 0)
+            kept = state["live", buffer] or self.is_kept(state, buffer)
+            stream = self.stream_of(state, buffer)
+            if stream == home:
+                held += size * kept
+                continue
+            first = self.place_of(state, stream, self.allocation(buffer))
+            end = len(state["items", stream]) + 1
+            if not kept:
+                if state["freed behind", buffer] is None:
+                    continue
+                last = self.place_of(state, *state["freed behind", buffer])
+                if last == 0:
+                    continue
+                end = last
+            spans.setdefault(stream, []).append((max(first - 1, 0), end, size))
+        for stream, all_spans in spans.items():
+            held += max(
+                sum(size for first, end, size in all_spans if first <= place < end)
+                for place in range(len(state["items", stream]) + 1)
+            )
+        return held
+
+    def allocation(self, buffer):
+        """The operation that allocates it."""
+        return self.program.accesses[self.program.allocated[buffer]].operation
+
+    def stream_of(self, state, buffer):
+        """The stream in whose order the memory is handed out again."""
+        behind = state["freed behind", buffer]
+        return behind[0] if behind else self.program.operations[self.allocation(buffer)].stream
+
+    def in_use(self, state, buffer, row):
+        """Whether a buffer is in use that a stream hands out again, or a thread frees on the host;
+        `row` is the key of what that agent knows."""
+        program, stream = self.program, row[1] if row[0] == "carries" else None
         for number, access in enumerate(program.accesses):
-            unknown = state["made"] >> number & 1 and not state["carries", stream] >> number & 1
-            if access.buffer == buffer and unknown and access.stream not in state["noted", buffer]:
+            unknown = state["made"] >> number & 1 and not state[row] >> number & 1
+            if access.buffer != buffer or access.how not in ("read", "write"):
+                continue
+            if unknown and access.stream not in state["noted", buffer]:
                 return True
         for other, (rank, _) in enumerate(program.streams):
             if (
                 other == stream
-                or rank != program.streams[stream][0]
+                or rank != program.buffers[buffer][0]
                 or other in state["noted", buffer]
             ):
                 continue
@@ -325,25 +388,69 @@ class Machine:
         )
 
     def do_alloc(self, state, number, row):
+        program, operation = self.program, self.program.operations[number]
+        call = 1 << program.called[operation.object]
+        state["made"] |= call
+        state[row] |= call  # known to what is pushed, too
         if self.push(state, number, row) == BLOCKED:
             return BLOCKED
-        state["held", self.program.operations[number].object] = True
+        state["live", operation.object] = True
+        state["freed", operation.object] = False
+        state["keepers", operation.object], state["freed behind", operation.object] = (), None
+        rank = program.streams[operation.stream][0]
+        size = program.memory[rank]
+        held = self.used_bytes(rank) + self.held_bytes(state, rank, operation.stream)
+        if size and held > size:
+            self.violate(state, "bound")
         return DONE
+
+    def do_host_alloc(self, state, number, row):
+        buffer = self.program.operations[number].object
+        known = 1 << self.program.called[buffer] | 1 << self.program.allocated[buffer]
+        state["made"] |= known
+        state[row] |= known
+        state["live", buffer] = True
+        return DONE
+
+    def check_live(self, state, operation, row):
+        """A free or a record_stream comes behind the alloc, as its thread knows, and before any
+        free. Whether there is something to free."""
+        program, buffer = self.program, operation.object
+        live = state["live", buffer] or buffer not in program.allocated
+        live = live and not state["freed", buffer]
+        known = buffer not in program.called or state[row] >> program.called[buffer] & 1
+        if not live or not known:
+            self.violate(state, "lifetime")
+        return live
 
     def do_free(self, state, number, row):
         operation = self.program.operations[number]
-        if state["freed", operation.object]:
-            self.violate(state, "lifetime")
-        else:
-            state["freed", operation.object] = True
-            state["freed in", operation.stream] += (operation.object,)
-        state["held", operation.object] = False
+        buffer, stream = operation.object, operation.stream
+        if not self.check_live(state, operation, row):
+            return DONE
+        if buffer in self.program.on_host:
+            if self.in_use(state, buffer, row):
+                self.violate(state, "lifetime")
+            state["freed", buffer], state["live", buffer] = True, False
+            return DONE
+        if operation.asynchronous:  # record_stream is no call of that allocator
+            state["noted", buffer] = ()
+        state["keepers", buffer] = tuple(
+            (other, self.last_queued(state, other))
+            for other in state["noted", buffer]
+            if other != stream and self.last_queued(state, other) is not None
+        )
+        state["freed behind", buffer] = (stream, self.last_queued(state, stream))
+        state["freed in", stream] += (buffer,)
+        state["freed", buffer], state["live", buffer] = True, False
         return DONE
 
     def do_record_stream(self, state, number, row):
         operation = self.program.operations[number]
-        noted = state["noted", operation.object]
-        state["noted", operation.object] = tuple(sorted({*noted, operation.stream}))
+        live = self.check_live(state, operation, row)
+        if live and operation.stream is not None:  # None: nothing is ever pushed to it
+            noted = state["noted", operation.object]
+            state["noted", operation.object] = tuple(sorted({*noted, operation.stream}))
         return DONE
 
     def do_staged(self, state, number, row):
@@ -540,7 +647,7 @@ class Machine:
         if operation.kind == "record":
             state["reached", number] = state["carries", stream]
         if operation.kind == "alloc":
-            if any(self.in_use(state, buffer, stream) for buffer in bound):
+            if any(self.in_use(state, buffer, ("carries", stream)) for buffer in bound):
                 self.violate(state, "lifetime")
             allocation = 1 << self.program.allocated[operation.object]
             state["made"] |= allocation
