@@ -8,8 +8,10 @@
  *               outside of it do, its blocked members stay blocked and the steps of the others
  *               commute with what was done
  *     ready     the ready set lists those agents that can step, in chains of free steps and in any run
+ *     rows      what the columns of a row of the table of operations say fits together
  *     counts    plans whose reduced search must not grow, and must find what the whole one does
- *     mutants   with SWSIM_LONG=1: each use of an operation, and each way of an operand, left out in turn. One of the checks
+ *     mutants   with SWSIM_LONG=1: each use of an operation, and each way of an operand, left out in turn; and each role,
+ *               each kind of operand and each reason to wait in place of that of the operation's row. One of the checks
  *               above, or a simulation of the same plans, must notice; what none can notice is listed with the reason
  *
  * The middle ones walk at random through random plans; SWSIM_SEED and SWSIM_PLANS as in
@@ -404,6 +406,9 @@ static const struct example examples[] = {
      "swplan: 1\nthreads:\n"
      "  r0.a: [{lock: m}, {lock: m}, {unlock: m}]\n"
      "  r0.b: [{unlock: m}, {lock: m}, {unlock: m}]\n"},
+    {"a count that one of two acquires", 0, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{signal: f}]\n  r0.b: [{acquire: f}]\n  r0.c: [{acquire: f}]\n"},
     {"an event that is recorded anew", 6, DRIVER_NONE,
      "swplan: 1\nqueues: {q: 1}\nthreads:\n"
      "  r0.a: [{callback: c, stream: s, body: [{await: f}]}, {record: e, stream: s}, {signal: g}, "
@@ -556,16 +561,48 @@ static void test_two_groupings(void)
     }
 }
 
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* A thread waits where it takes something, or gives it to what may have no room: for the device or for other threads. */
+static enum op_wait waits_as_used(const struct op_row *row)
+{
+    const bool room = operand_table[row->operand].has_room;
+    if (row->role != ROLE_CONTROL || !(row->uses[AT_CALL] & (room ? TAKES | GIVES : TAKES)))
+        return WAITS_NEVER;
+    return row->operand == OPERAND_EVENT ? WAITS_DEVICE : WAITS_THREADS;
+}
+
+/* Work uses no object, and what is no work uses one. */
+static bool fits_together(const struct op_row *row)
+{
+    const bool used = row->uses[AT_CALL] | row->uses[AT_STREAM], pushes = row->role >= ROLE_MARK,
+               works = row->role == ROLE_CPU || row->role == ROLE_DEVICE ||
+                       row->role == ROLE_COMM || row->role == ROLE_CALL;
+    return used == (row->operand != OPERAND_NONE) && works == !used &&
+           row->waits == waits_as_used(row) && pushes == (row->pushed != NULL) &&
+           (pushes || !row->uses[AT_STREAM]);
+}
+
+static bool rows_fit_together(void)
+{
+    bool fit = true;
+    for (int kind = 0; kind < OP_COUNT; kind++)
+        fit &= fits_together(&op_table[kind]);
+    return fit;
+}
+
 /* ---- mutants --------------------------------------------------------------------------------- */
 
-enum { MUTANT_PLANS = 250, MUTANT_SECONDS = 300, RUNS = 2 * MUTANT_PLANS };
+enum { MUTANT_PLANS = 250, MUTANT_SECONDS = 100, RUNS = 2 * MUTANT_PLANS };
 
-/* A use of an operation, or a way of an operand, that is left out; the other of the two is -1. */
+/* The columns of the two tables: a use or a way is left out, of the others each value stands there in turn. */
+enum mutant_column { MUTANT_USE, MUTANT_WAY, MUTANT_ROLE, MUTANT_OPERAND, MUTANT_WAITS };
+
 struct mutant {
-    int kind; /* of an operation: its use of this bit at this moment */
-    enum op_moment moment;
-    int operand; /* its way for this bit; USE_KINDS: that it has room */
-    enum use_kind use;
+    enum mutant_column column;
+    int row;               /* of op_table; of operand_table for a way */
+    enum op_moment moment; /* of a use */
+    int value; /* the bit of the use or the way, USE_KINDS: that there is room; else the new value */
 };
 
 /* What no step of a random plan can show. */
@@ -573,13 +610,18 @@ static const struct {
     struct mutant mutant;
     const char *why;
 } equivalent[] = {
-    {{OP_SYNC, AT_CALL, -1, USE_TAKES},
-     "a sync finds its helpers by its own rule, and conflicts by what it looks at"},
-    {{OP_ALLOC, AT_STREAM, -1, USE_LOOKS}, "a mark: accesses are queued or done in any order"},
-    {{-1, AT_CALL, OPERAND_LOCK, USE_GIVES},
+    {{MUTANT_USE, OP_ALLOC, AT_STREAM, USE_LOOKS},
+     "a mark: accesses are queued or done in any order"},
+    {{MUTANT_WAY, OPERAND_LOCK, AT_CALL, USE_GIVES},
      "the holder of a lock is known, and its release conflicts only where a lock is abused"},
-    {{OP_BARRIER, AT_CALL, -1, USE_GIVES}, "a barrier is lowered to flags"},
-    {{OP_BARRIER, AT_CALL, -1, USE_TAKES}, "a barrier is lowered to flags"},
+    {{MUTANT_USE, OP_BARRIER, AT_CALL, USE_GIVES}, "a barrier is lowered to flags"},
+    {{MUTANT_OPERAND, OP_BARRIER, AT_CALL, OPERAND_FLAG}, "a barrier is lowered to flags"},
+    {{MUTANT_OPERAND, OP_BARRIER, AT_CALL, OPERAND_QUEUE}, "a barrier is lowered to flags"},
+    {{MUTANT_OPERAND, OP_BARRIER, AT_CALL, OPERAND_LOCK}, "a barrier is lowered to flags"},
+    {{MUTANT_OPERAND, OP_BARRIER, AT_CALL, OPERAND_TURN}, "a barrier is lowered to flags"},
+    {{MUTANT_OPERAND, OP_BARRIER, AT_CALL, OPERAND_BUFFER}, "a barrier is lowered to flags"},
+    {{MUTANT_OPERAND, OP_BARRIER, AT_CALL, OPERAND_COMM}, "a barrier is lowered to flags"},
+    {{MUTANT_OPERAND, OP_BARRIER, AT_CALL, OPERAND_SUBMISSION}, "a barrier is lowered to flags"},
 };
 enum { EQUIVALENT = sizeof equivalent / sizeof *equivalent };
 
@@ -607,12 +649,20 @@ static bool mutate(const struct mutant *mutant)
     struct operand_row *operands = writable(operand_table, sizeof operand_table);
     if (!ops || !operands)
         return false;
-    if (mutant->kind >= 0)
-        ops[mutant->kind].uses[mutant->moment] &= (unsigned char)~(1u << mutant->use);
-    else if (mutant->use == USE_KINDS)
-        operands[mutant->operand].has_room = false;
-    else
-        operands[mutant->operand].way[mutant->use] = WAY_NOTHING;
+    struct op_row *op = &ops[mutant->row];
+    struct operand_row *operand = &operands[mutant->row];
+    switch (mutant->column) {
+    case MUTANT_USE: op->uses[mutant->moment] &= (unsigned char)~(1u << mutant->value); break;
+    case MUTANT_WAY:
+        if (mutant->value == USE_KINDS)
+            operand->has_room = false;
+        else
+            operand->way[mutant->value] = WAY_NOTHING;
+        break;
+    case MUTANT_ROLE: op->role = (enum op_role)mutant->value; break;
+    case MUTANT_OPERAND: op->operand = (enum op_operand)mutant->value; break;
+    case MUTANT_WAITS: op->waits = (enum op_wait)mutant->value; break;
+    }
     return true;
 }
 
@@ -673,6 +723,8 @@ static bool fails(const struct ends *ends)
 {
     static const enum random_form order[] = {RANDOM_THREADS, RANDOM_PIPELINE, RANDOM_PROGRAMS};
     struct bench bench = {.quiet = true};
+    if (!rows_fit_together())
+        return true;
     for (int i = 0; i < EXAMPLES && bench.complaints == 0; i++) {
         walk_in(&bench, &examples[i]);
         if (simulated_text(examples[i].plan, examples[i].driver) != ends->example[i])
@@ -708,10 +760,16 @@ static bool is_noticed(const struct mutant *mutant, const struct ends *ends)
 static void try_mutant(const struct mutant *mutant, const char *what, const struct ends *ends)
 {
     static const char *const uses[] = {"gives", "takes", "sets", "looks", "has room"};
-    const char *why = why_equivalent(mutant);
-    tap_is_int(is_noticed(mutant, ends), why == NULL, "without \"%s %s %s\": %s", what,
-               uses[mutant->use], mutant->moment == AT_STREAM ? "at the stream" : "at the call",
-               why ? why : "noticed");
+    static const char *const columns[] = {
+        [MUTANT_ROLE] = "role", [MUTANT_OPERAND] = "operand", [MUTANT_WAITS] = "reason to wait"};
+    const char *why = why_equivalent(mutant), *known = why ? why : "noticed";
+    const bool noticed = is_noticed(mutant, ends);
+    if (mutant->column <= MUTANT_WAY)
+        tap_is_int(noticed, why == NULL, "without \"%s %s %s\": %s", what, uses[mutant->value],
+                   mutant->moment == AT_STREAM ? "at the stream" : "at the call", known);
+    else
+        tap_is_int(noticed, why == NULL, "%s with %s %d: %s", what, columns[mutant->column],
+                   mutant->value, known);
 }
 
 /* Is there an operation with this use of the operand, and does it conflict with others? */
@@ -722,6 +780,26 @@ static bool is_used(int operand, int use)
         used |= (int)op_operand((enum op_kind)kind) == operand &&
                 (op_table[kind].uses[AT_CALL] | op_table[kind].uses[AT_STREAM]) >> use & 1;
     return used && operand_table[operand].way[use] != WAY_NOTHING;
+}
+
+static void try_values(enum mutant_column column, enum op_kind kind, int own, int count,
+                       const struct ends *ends)
+{
+    for (int value = 0; value < count; value++)
+        if (value != own)
+            try_mutant(&(struct mutant){column, kind, AT_CALL, value}, op_key(kind), ends);
+}
+
+static void try_row(enum op_kind kind, const struct ends *ends)
+{
+    for (int moment = 0; moment < OP_MOMENTS; moment++)
+        for (int use = 0; use < USE_KINDS; use++)
+            if (op_uses(kind, (enum op_moment)moment) & 1u << use)
+                try_mutant(&(struct mutant){MUTANT_USE, kind, (enum op_moment)moment, use},
+                           op_key(kind), ends);
+    try_values(MUTANT_ROLE, kind, op_role(kind), ROLE_STEP + 1, ends);
+    try_values(MUTANT_OPERAND, kind, op_operand(kind), OPERAND_COUNT, ends);
+    try_values(MUTANT_WAITS, kind, op_waits(kind), WAITS_THREADS + 1, ends);
 }
 
 static void test_mutants(void)
@@ -735,25 +813,21 @@ static void test_mutants(void)
     for (int i = 0; i < EXAMPLES; i++)
         tap_ok(ends.example[i] >= 0, "%s: a run with clocks", examples[i].what);
     for (int kind = 0; kind < OP_COUNT; kind++)
-        for (int moment = 0; moment < OP_MOMENTS; moment++)
-            for (int use = 0; use < USE_KINDS; use++)
-                if (op_uses((enum op_kind)kind, (enum op_moment)moment) & 1u << use)
-                    try_mutant(
-                        &(struct mutant){kind, (enum op_moment)moment, -1, (enum use_kind)use},
-                        op_key((enum op_kind)kind), &ends);
+        try_row((enum op_kind)kind, &ends);
     static const char *const operands[OPERAND_COUNT] = {
         [OPERAND_EVENT] = "an event", [OPERAND_FLAG] = "a flag", [OPERAND_QUEUE] = "a queue",
         [OPERAND_LOCK] = "a lock",    [OPERAND_TURN] = "a turn", [OPERAND_BUFFER] = "a buffer"};
     for (int operand = 0; operand < OPERAND_COUNT; operand++)
         for (int use = 0; operands[operand] && use <= USE_KINDS; use++)
             if (use == USE_KINDS ? operand_table[operand].has_room : is_used(operand, use))
-                try_mutant(&(struct mutant){-1, AT_CALL, operand, (enum use_kind)use},
-                           operands[operand], &ends);
+                try_mutant(&(struct mutant){MUTANT_WAY, operand, AT_CALL, use}, operands[operand],
+                           &ends);
 }
 
 int main(void)
 {
     test_sets();
+    tap_ok(rows_fit_together(), "the columns of the table of operations fit together");
     for (int i = 0; i < EXAMPLES; i++) {
         walk_example(&examples[i]);
         if (examples[i].most)
