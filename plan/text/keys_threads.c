@@ -387,30 +387,30 @@ static const struct field_kind kind_aborted = {field_aborted, print_aborted, NUL
 
 /* ---- the keys of each operation, in the order of the canonical text ------------------------------ */
 
-static void *make_accesses(struct parser *parser, void *base)
+static void *make_op_accesses(struct parser *parser, void *base)
 {
     void *made = host_op_make_accesses(base, &parser->plan->arena);
     return made ? made : (parse_no_memory(parser), NULL);
 }
 
-static const void *find_accesses(const void *base)
+static const void *find_op_accesses(const void *base)
 {
     return ((const struct host_op *)base)->accesses;
 }
 
-static void *make_details(struct parser *parser, void *base)
+static void *make_op_details(struct parser *parser, void *base)
 {
     void *made = host_op_make_details(base, &parser->plan->arena);
     return made ? made : (parse_no_memory(parser), NULL);
 }
 
-static const void *find_details(const void *base)
+static const void *find_op_details(const void *base)
 {
     return ((const struct host_op *)base)->details;
 }
 
-static const struct field_part part_accesses = {make_accesses, find_accesses},
-                               part_details = {make_details, find_details};
+static const struct field_part part_accesses = {make_op_accesses, find_op_accesses},
+                               part_details = {make_op_details, find_op_details};
 
 #define OP_FIELD(key, member, kind, ...) FIELD(key, struct host_op, member, kind, __VA_ARGS__)
 #define OP_DETAIL(key, member, kind, ...)                                                          \
