@@ -610,6 +610,7 @@ static const struct field ALLOC_fields[] = {
 };
 static const struct field HOST_ALLOC_fields[] = {
     OP_HEAD("host_alloc", own, TABLE_BUFFERS, "A buffer is allocated in memory of the host."),
+    OP_AT,
 };
 /* It is on a stream only where it names one. */
 static const struct field FREE_fields[] = {

@@ -162,6 +162,9 @@ check "refused: no version" no_version
 row buffer.scope verdict 'schedule: {A: {stream: a, writes: [x]}, B: {stream: b, writes: [x]}}
 intra_iter_deps: [[B, A]]
 buffers: {x: {@}}' '' 'scope: shared'
+row buffer.instances verdict 'threads:
+  r0.a: [{repeat: 3, body: [{compute: c, writes: [x]}, {copy: h2d, stream: s, reads: [x]}, {sync: event, event: e}, {record: e, stream: s}]}]
+buffers: {x: {@}}' '' 'instances: 2'
 row buffer.bytes verdict 'schedule: {A: {writes: [x]}}
 machine: {memory: 1KiB}
 buffers: {x: {@}}' '' 'bytes: 1MiB'
@@ -704,6 +707,7 @@ op ALLOC.alloc lower '{alloc: a}' '{alloc: b}'
 op ALLOC.stream lower '{alloc: a}' '{alloc: a, stream: s}'
 op ALLOC.device lower '{alloc: a}' '{alloc: a, device: 1}'
 op ALLOC.host_time predict '{alloc: a}' '{alloc: a, host_time: 9ms}'
+op HOST_ALLOC.host_alloc lower '{host_alloc: a}' '{host_alloc: b}'
 op FREE.free lower '{alloc: a}, {alloc: b}, {free: a}' '{alloc: a}, {alloc: b}, {free: b}'
 op FREE.stream lower '{alloc: a}, {free: a}' '{alloc: a}, {free: a, stream: s}'
 op RECORD_STREAM.record_stream lower '{alloc: a}, {alloc: b}, {record_stream: a}' '{alloc: a}, {alloc: b}, {record_stream: b}'
@@ -723,6 +727,7 @@ placed WRITE 'write: a'
 placed WAIT_FLAG 'wait_flag: a'
 placed CALLBACK 'callback: a, body: []'
 placed ALLOC 'alloc: a'
+placed HOST_ALLOC 'host_alloc: a'
 placed FREE 'free: a' '{alloc: a}'
 placed RECORD_STREAM 'record_stream: a' '{alloc: a}'
 
