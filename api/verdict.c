@@ -74,10 +74,19 @@ static bool is_race_of_some(const struct verdict_view *view)
            coverage_is_partial(view->coverage);
 }
 
+/* The warnings that cast doubt on a proof: a dead write is no such one. */
+static size_t count_doubts(const struct warnings *warnings)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < warnings->count; i++)
+        count += warnings->items[i].kind != WARNING_DEAD_WRITE;
+    return count;
+}
+
 bool verdict_is_plain(const struct verdict_view *view)
 {
     return view->report->verdict == VERDICT_PROVED && view->coverage->unrecorded_count == 0 &&
-           !is_race_of_nothing(view) && !is_race_of_some(view) && view->warnings->count == 0;
+           !is_race_of_nothing(view) && !is_race_of_some(view) && count_doubts(view->warnings) == 0;
 }
 
 /* The reasons for which a proof is not plain, one after the other. */
@@ -86,7 +95,7 @@ static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, c
 {
     char text[COVERAGE_TEXT];
     const struct coverage *coverage = view->coverage;
-    size_t warnings = view->warnings->count;
+    const size_t warnings = count_doubts(view->warnings);
     for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
         tell(arg, coverage_unrecorded(&view->coverage->unrecorded[i], text));
     if (is_race_of_nothing(view))
@@ -405,8 +414,7 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (verdict_is_violated(report->outcome[p]))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
-                    verdict_quantifier(report, (enum property)p),
-                    report->stories[p].sentence);
+                    verdict_quantifier(report, (enum property)p), report->stories[p].sentence);
     if (report->verdict == VERDICT_VIOLATED && !style->quiet)
         print_places(&report->stories[report->first], out);
     if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0) {

@@ -325,7 +325,8 @@ static enum status cmd_verify_show(struct app *app, struct verify_request *reque
     if (status != STATUS_OK)
         return status;
     status = keep_witness(app, request, finding, &view);
-    if (request->werror && view.report->verdict == VERDICT_PROVED && !verdict_is_plain(&view))
+    if (request->werror && view.report->verdict == VERDICT_PROVED &&
+        (!verdict_is_plain(&view) || view.warnings->count > 0))
         status = app_worse(status, STATUS_VIOLATED);
     return status;
 }

@@ -93,6 +93,15 @@ static bool has_twins(const struct proposer *proposer, int t)
     return proposer->next_alike[t] != t;
 }
 
+/* True if a rank does something else than thread `t` and its twins: then it is likelier that this rank is wrong. */
+static bool has_odd_rank(const struct proposer *proposer, int t)
+{
+    int ranks = 1;
+    for (int twin = proposer->next_alike[t]; twin != t; twin = proposer->next_alike[twin])
+        ranks++;
+    return ranks < proposer->plan->ranks;
+}
+
 static int nearest_twin(const struct proposer *proposer, int t, size_t i)
 {
     int least = proposer->near[t][i];
@@ -115,7 +124,8 @@ static void propose_both(struct proposer *proposer, struct edit edit, size_t i, 
 {
     if (has_twins(proposer, edit.a)) {
         edit.everywhere = true;
-        propose(proposer, edit, nearest_twin(proposer, edit.a, i), extra);
+        propose(proposer, edit, nearest_twin(proposer, edit.a, i),
+                extra + has_odd_rank(proposer, edit.a));
         edit.everywhere = false;
         extra += alone;
         if (!proposer->hang)

@@ -493,14 +493,6 @@ const struct op *machine_part_op(const struct program *p, int part)
     return NULL;
 }
 
-static bool machine_same_message(const struct part *a, int64_t iteration_a, const struct part *b,
-                                 int64_t iteration_b)
-{
-    return a->tag == b->tag && iteration_a == iteration_b &&
-           (a->bytes == b->bytes || a->bytes == 0 || b->bytes == 0) &&
-           (a->element == b->element || !a->element || !b->element);
-}
-
 static int active_stream(const struct program *p, int32_t *c, int comm, int member)
 {
     return c[p->at.members + (p->comms[comm].first_member + member) * MEMBER_CELLS +
@@ -555,7 +547,7 @@ static void post_part(struct work_state *w, int stream, int index, int64_t itera
     tell_peer(w, stream, part);
     hb_shift(w, rows, pending);
     const struct part *other = &p->parts[first[CHANNEL_PART]];
-    if (!machine_same_message(part, iteration, other, first[CHANNEL_ITER]))
+    if (iteration != first[CHANNEL_ITER] || !part_same_message(part, other))
         report_mismatch(
             w, &(struct counterpart){.agent = -1,
                                      .op = (int)(machine_part_op(p, first[CHANNEL_PART]) - p->ops),

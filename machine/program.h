@@ -61,6 +61,13 @@ struct part {
     int64_t bytes;
 };
 
+/* Do a send and a receive that meet match as one message? Iterations are apart. What one side does not say fits. */
+static inline bool part_same_message(const struct part *a, const struct part *b)
+{
+    return a->tag == b->tag && (a->bytes == b->bytes || a->bytes == 0 || b->bytes == 0) &&
+           (a->element == b->element || !a->element || !b->element);
+}
+
 /* Attributes that few operations have of their own: those that agree in them share one. */
 struct given {
     const struct dist *jitter;

@@ -31,6 +31,9 @@ def repeated(plan, times):
                 begun = True
             line = "  " + line if begun else line
         out.append(line)
+    flags = sorted(set(re.findall(r"- \{(?:signal|await): ([^,}]*)", plan)))
+    if flags:  # each execution of the step has flags of its own
+        out.append("flags: {" + ", ".join(f"{flag}: {{scope: iteration}}" for flag in flags) + "}")
     return "\n".join(out) + "\n"
 
 def without_communication(plan):

@@ -295,8 +295,7 @@ static void match_channel(struct run_graph_builder *b, const int *owner, const i
         if (credit <= k)
             after(b->g, run_event(b->g, owner[sends[k]], RUN_DONE), owner[receives[k - credit]],
                   RUN_START, rendezvous);
-        if (send->tag != receive->tag ||
-            (send->bytes != receive->bytes && send->bytes != 0 && receive->bytes != 0))
+        if (!part_same_message(send, receive))
             run_graph_refuse(b->g, "operations that meet differ");
     }
 }

@@ -47,7 +47,7 @@ how=--host-accesses
 staging="\(other answers of [12] quer[yies]*: $asked\)\{0,1\}\(, \)\{0,1\}\([12] loops\{0,1\} of queries: .*--queries=loops\)\{0,1\}"
 check "staging in pinned memory" proves staging '' "$staging"
 for mistake in no_query recorded_before_copy of_other_stream; do
-    check "... $mistake" finds staging $mistake 'race.*copy accesses buffer pinned0.0, which write pinned0 of thread main writes'
+    check "... $mistake" finds staging $mistake 'race.*copy .*accesses buffer pinned0.0, which write pinned0 of thread main writes'
 done
 check "a buffer that the stream's host function writes again" proves refill
 check "... that of another stream" finds refill by_other_stream 'race.*write pinned0 accesses buffer pinned0.0, which copy of stream stream1 reads'
