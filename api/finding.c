@@ -66,7 +66,7 @@ enum status finding_dead_writes(struct finding *finding, const struct verify_opt
     struct dead_writes writes;
     struct warnings *warnings = &finding->warnings;
     *first = warnings->count;
-    if (!finding_is_ordered(finding))
+    if (finding->coverage.declared == 0 || !finding_is_ordered(finding))
         return STATUS_OK;
     struct verify_options asked = *options;
     asked.program.driver = finding->reports[0].driver;
