@@ -24,6 +24,8 @@
  * this process.
  */
 
+struct mpi; /* MPI, loaded */
+
 #define MPI_MOST_BYTES ((size_t)1 << 30) /* the largest message */
 
 #ifdef MPI_SONAME

@@ -251,7 +251,11 @@ static bool has_instance(const struct enablers_query *q, int thread, int64_t ite
    is not handed out. */
 static void add_submitters(const struct enablers_query *q, int rank, int64_t iteration)
 {
-    for (int t = q->p->driver_thread[rank] + 1; program_is_worker(q->p, t); t++)
+    const int first = q->p->driver_thread[rank] + 1;
+    int t = first;
+    while (program_is_worker(q->p, t))
+        t++;
+    while (t-- > first) /* the last ones are handed an instance last, so they have it longest */
         if (has_instance(q, t, iteration)) {
             enablers_add_thread(q, t);
             return;

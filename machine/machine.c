@@ -1158,7 +1158,7 @@ static void check_host_free(struct work_state *w, int thread, int buffer)
 static bool check_is_live(struct work_state *w, int thread, const struct op *op)
 {
     const struct program *p = w->p;
-    const enum buffer_state state = buffer_cells(p, w->c, op->object)[BUFFER_STATE];
+    const int32_t state = buffer_cells(p, w->c, op->object)[BUFFER_STATE];
     const bool live =
         state == BUFFER_LIVE || (state == BUFFER_FRESH && !p->buffers[op->object].allocated);
     if (!live || !hb_knows_call(w, op->object, at_thread(w, thread)))

@@ -80,10 +80,10 @@ static void derive_note_all(const struct program *program, struct derive_listing
 static int compare_records(const void *a, const void *b)
 {
     const struct record *x = a, *y = b;
-    return compare_then(
-        compare_int(x->buffer, y->buffer),
-        compare_then(compare_int(x->agent, y->agent),
-                     compare_then(compare_int(x->kind, y->kind), compare_int(x->write, y->write))));
+    return compare_then(compare_int(x->buffer, y->buffer),
+                        compare_then(compare_int(x->agent, y->agent),
+                                     compare_then(compare_int((int)x->kind, (int)y->kind),
+                                                  compare_int(x->write, y->write))));
 }
 
 /* Few are in order after fewer comparisons than the library makes. */
