@@ -780,8 +780,9 @@ static bool apply_event_wait(struct plan *plan, int t, const struct edit *edit)
     if (!op)
         return false;
     op->object = event;
-    op->sync = SYNC_EVENT;
     op->stream = sync ? -1 : stream;
+    if (sync)
+        op->sync = SYNC_EVENT;
     return true;
 }
 

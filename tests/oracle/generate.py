@@ -71,6 +71,8 @@ class RandomPlan:
 class HostPlan(RandomPlan):
     """One random host program."""
 
+    waits = 0
+
     def __init__(self, seed):
         super().__init__(f"host {seed}", HOST_FEATURES, 0.35)
         self.scene = self.one_of(HOST_SCENES) if self.chance(0.4) else None
@@ -191,8 +193,11 @@ class HostPlan(RandomPlan):
             "wait_flag": ["at_least", "equals"],
             "acquire": ["count"],
         }.get(kind, [])
-        if keys and self.has("values") and self.chance(0.6):
+        if keys and self.has("values") and self.chance(0.9 if kind == "wait_flag" else 0.6):
             key = self.one_of(keys)
+            if kind == "wait_flag":  # rare: each of them has its turn
+                HostPlan.waits = 1 - HostPlan.waits
+                key = keys[HostPlan.waits]
             values = [1, 1, 2, 2, 3] + {"value": [0], "add": [-1], "equals": [0, 0]}.get(key, [])
             if again and key != "count":
                 values += ["iteration + 1"] * 3 + ["iteration"] * 2 + ["2 * iteration + 1"]

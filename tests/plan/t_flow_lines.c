@@ -46,7 +46,7 @@ static const struct {
     {"lines less deep than the list", HEAD "    - {host: 1us}\n" FOUR("   - {host: 1us}\n"), 0},
     {"lines deeper than the list", HEAD "  - {host: 1us}\n" FOUR("   - {host: 1us}\n"), 0},
     {"a second document behind them", HEAD FOUR(LAUNCH) "---\nx\n", 0},
-    {"an anchor behind them", HEAD FOUR(LAUNCH) "name: &a x\n", 0},
+    {"an anchor behind them", HEAD FOUR(LAUNCH) "name: &a x\n", 4},
     {"bad YAML behind them", HEAD FOUR(LAUNCH) "name: [\n", 0},
     {"a bad byte behind them", HEAD FOUR(LAUNCH) "name: \xff\n", 0},
     {"a key twice behind them", HEAD FOUR(LAUNCH) "name: x\nname: y\n", 4},

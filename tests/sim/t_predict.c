@@ -903,6 +903,16 @@ static void check_plan(const struct plan *plan, enum driver driver)
     prediction_fini(&prediction);
 }
 
+/* Predictions refuse a plan that aborts a communicator by itself. */
+static bool aborts(const struct plan *plan)
+{
+    for (size_t t = 0; t < plan->thread_count; t++)
+        for (size_t i = 0; i < plan->threads[t].op_count; i++)
+            if (plan->threads[t].ops[i].kind == OP_ABORT)
+                return true;
+    return false;
+}
+
 static void test_all_plans(void)
 {
     glob_t found = files_source("plans/*/*.yaml");
@@ -911,7 +921,8 @@ static void test_all_plans(void)
         if (!plan_of_file(found.gl_pathv[i], &plan))
             continue;
         bool pipeline = plan.form == FORM_PIPELINE;
-        check_plan(&plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE);
+        if (!aborts(&plan))
+            check_plan(&plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE);
         if (pipeline)
             check_plan(&plan, DRIVER_DATAFLOW);
         plan_fini(&plan);

@@ -14,7 +14,7 @@ small=$srcdir/tests/faults/small.yaml
 read_names()
 {
     # shellcheck disable=SC2046
-    (cd "$srcdir" && find $(source_folders) -name '*.c' -exec grep -lE '\b(get|set|unset)env\(' {} + |
+    (cd "$srcdir" && find $(source_folders) -name '*.[ch]' -exec grep -lE '\b(get|set|unset)env\(|define [A-Z_]*VARIABLE' {} + |
         xargs grep -hoE '"([A-Z][A-Z0-9]*(_[A-Za-z0-9]+)+|PATH|HOME|TERM|RANK)"') | tr -d '"' | grep -v '^SWPIPE_' | sort -u
 }
 described_names()
