@@ -787,7 +787,7 @@ static void try_values(enum mutant_column column, enum op_kind kind, int own, in
 {
     for (int value = 0; value < count; value++)
         if (value != own)
-            try_mutant(&(struct mutant){column, kind, AT_CALL, value}, op_key(kind), ends);
+            try_mutant(&(struct mutant){column, (int)kind, AT_CALL, value}, op_key(kind), ends);
 }
 
 static void try_row(enum op_kind kind, const struct ends *ends)
@@ -795,11 +795,11 @@ static void try_row(enum op_kind kind, const struct ends *ends)
     for (int moment = 0; moment < OP_MOMENTS; moment++)
         for (int use = 0; use < USE_KINDS; use++)
             if (op_uses(kind, (enum op_moment)moment) & 1u << use)
-                try_mutant(&(struct mutant){MUTANT_USE, kind, (enum op_moment)moment, use},
+                try_mutant(&(struct mutant){MUTANT_USE, (int)kind, (enum op_moment)moment, use},
                            op_key(kind), ends);
-    try_values(MUTANT_ROLE, kind, op_role(kind), ROLE_STEP + 1, ends);
-    try_values(MUTANT_OPERAND, kind, op_operand(kind), OPERAND_COUNT, ends);
-    try_values(MUTANT_WAITS, kind, op_waits(kind), WAITS_THREADS + 1, ends);
+    try_values(MUTANT_ROLE, kind, (int)op_role(kind), ROLE_STEP + 1, ends);
+    try_values(MUTANT_OPERAND, kind, (int)op_operand(kind), OPERAND_COUNT, ends);
+    try_values(MUTANT_WAITS, kind, (int)op_waits(kind), WAITS_THREADS + 1, ends);
 }
 
 static void test_mutants(void)
