@@ -29,7 +29,8 @@ enum status finding_verify(struct finding *finding, const struct verify_options 
 {
     struct verify_options timed = *options;
     assert((size_t)finding->count < sizeof finding->reports / sizeof *finding->reports);
-    timed.limits.until_ns = stopwatch_until(options->limits.time_ns);
+    timed.limits.until_ns =
+        stopwatch_earlier(options->limits.until_ns, stopwatch_until(options->limits.time_ns));
     enum status status =
         verify_plan(finding->plan, &timed, &finding->reports[finding->count], diag);
     finding->count += status == STATUS_OK;
@@ -89,7 +90,8 @@ enum status finding_repair(struct finding *finding, const struct repair_options 
 {
     struct repair_options wanted = *options;
     bool any = false;
-    wanted.verify.limits.until_ns = stopwatch_until(options->verify.limits.time_ns);
+    wanted.verify.limits.until_ns = stopwatch_earlier(
+        options->verify.limits.until_ns, stopwatch_until(options->verify.limits.time_ns));
     wanted.driver_count = finding->count;
     for (int d = 0; d < finding->count; d++) {
         wanted.drivers[d] = finding->reports[d].driver;

@@ -61,9 +61,8 @@ enum status quick_proof_make(const struct plan *plan, const struct program_optio
                              int64_t limit_ns, struct quick_proof *out, FILE *story,
                              struct diag *diag)
 {
-    struct verify_options verify = {.program = *options,
-                                    .any_witness = true,
-                                    .limits = {.until_ns = stopwatch_until(limit_ns)}};
+    struct verify_options verify = {
+        .program = *options, .any_witness = true, .limits = {.time_ns = limit_ns}};
     struct arena arena;
     arena_init(&arena, 0);
     verify.program.iterations = -1;
