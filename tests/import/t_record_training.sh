@@ -104,7 +104,7 @@ check "a copy to pageable memory" proves copied_out
 check "... that need not wait" finds copied_out asynchronous 'race.*fill<float> accesses buffer device0, which copy .*of stream stream1 reads'
 check "results for another device" proves to_peer
 for mistake in sent_too_early read_too_early; do
-    check "... $mistake" finds to_peer $mistake 'race.*axpy accesses buffer r1.device5, which copy of rank 0 stream stream1 writes'
+    check "... $mistake" finds to_peer $mistake 'race.*axpy accesses buffer r1.device5, which copy .*of rank 0 stream stream1 writes'
 done
 
 program=$PWD/tests/record/ranks
