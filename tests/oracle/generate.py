@@ -595,7 +595,7 @@ class HostPlan(RandomPlan):
             ),
             "wait of a stream": (
                 [first, {"signal": "met"}],
-                [{"wait_flag": "met", **stream}, {"launch": "k", **stream, **where[1]}],
+                [{"wait_flag": "met", "at_least": 1, **stream}, {"launch": "k", **stream, **where[1]}],
             ),
             "out of a body": (
                 [kernel, {"callback": "call", **stream, "body": [{"signal": "met"}]}],
