@@ -193,7 +193,7 @@ class HostPlan(RandomPlan):
             "wait_flag": ["at_least", "equals"],
             "acquire": ["count"],
         }.get(kind, [])
-        if keys and self.has("values") and self.chance(0.9 if kind == "wait_flag" else 0.6):
+        if keys and (kind == "wait_flag" or self.has("values") and self.chance(0.6)):
             key = self.one_of(keys)
             if kind == "wait_flag":  # rare: each of them has its turn
                 HostPlan.waits = 1 - HostPlan.waits
