@@ -306,8 +306,8 @@ static enum status show_view(struct app *app, struct verify_request *request, bo
 {
     struct json json;
     if (request->format != FORMAT_TEXT) {
-        formats_verdict(&request->formats, view, request->as_expected);
-        return STATUS_OK;
+        return formats_verdict(&request->formats, view, request->as_expected, &app->arena,
+                               &app->diag);
     }
     const struct verdict_style style = style_of(app, full, stdout);
     if (!app->json)
@@ -359,7 +359,7 @@ static enum status verify_driver(struct app *app, const struct verify_request *r
     options.program.driver = driver;
     options.progress = cmd_verify_show_progress;
     options.progress_arg = &screen.progress;
-    options.found = app->json || app->quiet ? NULL : show_found;
+    options.found = app->json || app->quiet || request->format != FORMAT_TEXT ? NULL : show_found;
     options.found_arg = &screen;
     progress_init(&screen.progress, app);
     enum status status = finding_verify(finding, &options, &app->diag);
@@ -655,6 +655,9 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     if (request.format != FORMAT_TEXT && app->json)
         return diag_error(&app->diag, STATUS_USAGE,
                           "--format: found --json, which is a format too");
+    if (request.format != FORMAT_TEXT && request.p2p == CHANNELS_ALL)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--format: found --p2p=all, which prints a table");
     if (request.certificate && arguments.count > 1)
         return diag_error(&app->diag, STATUS_USAGE, "--certificate: found %d plans, expected one",
                           arguments.count);

@@ -145,44 +145,45 @@ void formats_begin(struct formats *formats, enum verdict_format format, FILE *ou
     json_begin_array_at(json, "results");
 }
 
-/* "race: A accesses ... Fix (proved): ..." */
-static void say_violation(const struct verdict_view *view, char *buf, size_t cap)
+/* "race: A accesses ... Fix (proved): ..."; NULL: no memory. */
+static const char *violation_text(const struct verdict_view *view, struct arena *arena)
 {
     const struct verify_report *report = view->report;
     const struct repair *repair = view->repair;
     const bool fixed = repair && repair->found && !repair->of_machine;
-    snprintf(buf, cap, "%s: %s%s%s", property_key(report->first),
-             report->stories[report->first].sentence, fixed ? ". Fix (proved): " : "",
-             fixed ? repair->change : "");
+    return arena_printf(arena, "%s: %s%s%s", property_key(report->first),
+                        report->stories[report->first].sentence, fixed ? ". Fix (proved): " : "",
+                        fixed ? repair->change : "");
 }
 
-void formats_verdict(struct formats *formats, const struct verdict_view *view, bool expected)
+enum status formats_verdict(struct formats *formats, const struct verdict_view *view, bool expected,
+                            struct arena *arena, struct diag *diag)
 {
     const struct verify_report *report = view->report;
-    char plan[256], words[1024] = "";
-    if (report->driver == DRIVER_NONE)
-        snprintf(plan, sizeof plan, "%s", report->plan);
-    else
-        snprintf(plan, sizeof plan, "%s, %s driver", report->plan, driver_key(report->driver));
+    const bool violated = report->verdict == VERDICT_VIOLATED;
+    const char *plan =
+        report->driver == DRIVER_NONE
+            ? report->plan
+            : arena_printf(arena, "%s, %s driver", report->plan, driver_key(report->driver));
+    const char *text = violated ? violation_text(view, arena)
+                                : arena_printf(arena, "undecided: a limit was reached (%s)",
+                                               report->limit ? report->limit : "interrupted");
+    if (!plan || !text)
+        return diag_no_memory(diag);
     if (report->verdict == VERDICT_PROVED || expected) {
         if (formats->format == FORMAT_JUNIT)
             put_junit(plan, report->seconds, NULL, formats->out);
-        return;
+        return STATUS_OK;
     }
-    const bool violated = report->verdict == VERDICT_VIOLATED;
-    if (violated)
-        say_violation(view, words, sizeof words);
-    else
-        snprintf(words, sizeof words, "undecided: a limit was reached (%s)",
-                 report->limit ? report->limit : "interrupted");
     const struct format_item item = {
         .level = violated ? "error" : "warning",
         .rule = violated ? property_key(report->first) : "undecided",
         .plan = plan,
-        .text = words,
+        .text = text,
         .file = report->file,
         .line = violated ? report->stories[report->first].places[0].line : 0};
     put_item(formats, report->seconds, &item);
+    return STATUS_OK;
 }
 
 void formats_errors(struct formats *formats, const char *plan, const struct diag *diag)
