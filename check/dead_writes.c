@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/table.h"
 #include "one_run.h"
 
 enum { SUBJECT = 320 };
@@ -22,6 +23,7 @@ struct dead_finder {
     bool *read;             /* the same: does anything read it? */
     struct arena *arena;
     struct dead_writes *out;
+    struct table known; /* of out->items */
 };
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
@@ -44,16 +46,17 @@ static bool dead_same_mark(struct mark a, struct mark b)
     return a.line == b.line && a.col == b.col;
 }
 
-static bool dead_is_known(const struct dead_finder *finder, const struct dead_write *found)
+static bool dead_is_same(const struct dead_write *a, const struct dead_write *b)
 {
-    for (size_t i = 0; i < finder->out->count; i++) {
-        const struct dead_write *other = &finder->out->items[i];
-        if (dead_same_mark(found->lost.mark, other->lost.mark) &&
-            dead_same_mark(found->over.mark, other->over.mark) &&
-            strcmp(found->buffer, other->buffer) == 0)
-            return true;
-    }
-    return false;
+    return dead_same_mark(a->lost.mark, b->lost.mark) &&
+           dead_same_mark(a->over.mark, b->over.mark) && strcmp(a->buffer, b->buffer) == 0;
+}
+
+static uint64_t dead_hash(const struct dead_write *write)
+{
+    const uint64_t words[] = {(uint64_t)write->lost.mark.line << 32 | write->lost.mark.col,
+                              (uint64_t)write->over.mark.line << 32 | write->over.mark.col};
+    return hash_bytes(words, sizeof words) ^ table_hash_name(write->buffer);
 }
 
 static void dead_add(struct dead_finder *finder, int buffer, int op, int64_t iteration)
@@ -67,10 +70,12 @@ static void dead_add(struct dead_finder *finder, int buffer, int op, int64_t ite
                                .lost = dead_access_of(finder, last->op, last->iteration),
                                .over = dead_access_of(finder, op, iteration)};
     struct dead_writes *out = finder->out;
-    if (dead_is_known(finder, &found))
+    const uint64_t hash = dead_hash(&found);
+    if (TABLE_FIND(&finder->known, hash, i, dead_is_same(&out->items[i], &found)) != TABLE_NONE)
         return;
     found.buffer = arena_strdup(finder->arena, found.buffer);
-    if (ARENA_GROW(finder->arena, out->items, out->count, out->cap))
+    if (ARENA_GROW(finder->arena, out->items, out->count, out->cap) &&
+        table_add_in(&finder->known, finder->arena, hash, out->count))
         out->items[out->count++] = found;
 }
 
