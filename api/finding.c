@@ -24,13 +24,20 @@ void finding_close(struct finding *finding)
         repair_fini(&finding->repair);
 }
 
+/* Each search for a verdict, a repair or dead writes has the whole of a time limit: its end is found when it begins. */
+static struct verify_options finding_timed(const struct verify_options *options)
+{
+    struct verify_options timed = *options;
+    timed.limits.until_ns =
+        stopwatch_earlier(options->limits.until_ns, stopwatch_until(options->limits.time_ns));
+    return timed;
+}
+
 enum status finding_verify(struct finding *finding, const struct verify_options *options,
                            struct diag *diag)
 {
-    struct verify_options timed = *options;
+    const struct verify_options timed = finding_timed(options);
     assert((size_t)finding->count < sizeof finding->reports / sizeof *finding->reports);
-    timed.limits.until_ns =
-        stopwatch_earlier(options->limits.until_ns, stopwatch_until(options->limits.time_ns));
     enum status status =
         verify_plan(finding->plan, &timed, &finding->reports[finding->count], diag);
     finding->count += status == STATUS_OK;
@@ -69,7 +76,7 @@ enum status finding_dead_writes(struct finding *finding, const struct verify_opt
     *first = warnings->count;
     if (finding->coverage.declared == 0 || !finding_is_ordered(finding))
         return STATUS_OK;
-    struct verify_options asked = *options;
+    struct verify_options asked = finding_timed(options);
     asked.program.driver = finding->reports[0].driver;
     enum status status = dead_writes_find(finding->plan, &asked, arena, &writes, diag);
     for (size_t i = 0; status == STATUS_OK && writes.one_order && i < writes.count; i++) {
@@ -90,8 +97,7 @@ enum status finding_repair(struct finding *finding, const struct repair_options 
 {
     struct repair_options wanted = *options;
     bool any = false;
-    wanted.verify.limits.until_ns = stopwatch_earlier(
-        options->verify.limits.until_ns, stopwatch_until(options->verify.limits.time_ns));
+    wanted.verify = finding_timed(&options->verify);
     wanted.driver_count = finding->count;
     for (int d = 0; d < finding->count; d++) {
         wanted.drivers[d] = finding->reports[d].driver;
