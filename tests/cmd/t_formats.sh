@@ -45,9 +45,9 @@ check "an undecided plan is a warning" prints 4 '^::warning .*swsim undecided' \
 check "two formats are one too many" complains 2 'found --json' "$SWSIM" verify --format=junit --json "$hello"
 check "nor has the table of all channels one" complains 2 'found --p2p=all' \
     "$SWSIM" verify --format=sarif --p2p=all "$srcdir/plans/examples/one_f_one_b.yaml"
-long=$(printf 'x%.0s' $(seq 900))
-sed "s/cache_map/$long/g" "$race" >"$dir/long.yaml"
-check "a long text is not cut" sh -c '"$0" verify --format=github "$1" | grep -q "Fix (proved)"' "$SWSIM" "$dir/long.yaml"
+long=$(printf 'x%.0s' $(seq 180))
+sed "s/EmbPrefetch/EmbPrefetch$long/g; s/InputDist/InputDist$long/g" "$race" >"$dir/long.yaml"
+check "a long text is not cut" sh -c '"$0" verify --format=github "$1" | grep -q "of the iteration before$"' "$SWSIM" "$dir/long.yaml"
 check "a full disk is told" sh -c '"$0" verify --format=junit "$1" >/dev/full 2>"$2"; test $? -eq 2 && grep -q "standard output" "$2"' \
     "$SWSIM" "$hello" "$dir/err"
 
