@@ -418,7 +418,7 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     if (report->verdict == VERDICT_VIOLATED && !style->quiet)
         print_places(&report->stories[report->first], out);
     if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0) {
-        /* Of a violation: the job may have had an order that the plan lacks. */
+        /* The job may have had an order that the plan lacks, so that the violation is none of the job. */
         struct verdict_listing listing = {out, ""};
         char text[COVERAGE_TEXT];
         fputs("  the plan does not have: ", out);

@@ -212,7 +212,8 @@ static struct story_place place_of(const struct program *p, const struct story *
                                 .line = line_of_op(p, op)};
 }
 
-/* What was pushed to a stream and accesses a buffer, and may not have been done yet; or what freed or allocated it. */
+/* The last step of the story that makes the buffer unfit: the push of work that may still use it, its free, or an allocation
+   that the thread does not know of. -1: the story has none. */
 static int find_user(const struct program *p, const struct story *story,
                      const struct other_access *other)
 {
@@ -223,7 +224,7 @@ static int find_user(const struct program *p, const struct story *story,
         const struct op *op = &p->ops[step->program_op];
         const bool object = op->object == other->buffer;
         if (other->agent < 0 ? op->kind == OP_FREE && object
-            : other->early   ? op->kind == OP_ALLOC && object
+            : other->early   ? op_allocates(op->kind) && object
                              : op->stream >= 0 && op_pushes(op->kind) &&
                                  program_stream_agent(p, op->stream) == other->agent &&
                                  (explain_accesses(p, step->program_op, other->buffer, true) ||

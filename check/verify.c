@@ -346,8 +346,8 @@ static void add_scouted(struct search_result *scouted, struct search_result *res
     }
 }
 
-/* What single runs and two ranks have found is not searched for; behind a mismatch no more is proved, and behind other
-   violations the search goes on no longer than behind its own. Those of a serial run are found in almost any run. */
+/* Leave out what single runs and the search with two ranks have found. Behind a mismatch nothing more is proved. Behind another
+   violation the search goes on as long as behind one of its own; those of `values` are found in almost any run, and do not count. */
 static void leave_out_found(struct search_options *search, const struct search_options *common,
                             unsigned found)
 {

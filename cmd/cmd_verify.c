@@ -246,7 +246,7 @@ static void cmd_verify_show_progress(void *arg, const struct search_progress *se
                   search->transitions, bytes, search->seconds);
 }
 
-/* What --require asks for. */
+/* The words of --require. */
 #define REQUIRE_CHOICE "accesses"
 enum required { REQUIRE_ACCESSES, REQUIRE_NOTHING };
 

@@ -18,8 +18,8 @@ struct exposure_options {
     int64_t timeout_ns;
 };
 
-/* What each task adds to an iteration: measure serial iterations of a plan of the pipeline form, then with each task left
-   out in turn (swpipe_profile), and print the table, or one JSON object. */
+/* Measure serial iterations of a plan of the pipeline form, then with each task left out in turn (swpipe_profile), and print how
+   much time each task adds, as a table or as one JSON object. */
 enum status exposure_show(struct app *app, const struct plan *plan,
                           const struct exposure_options *options);
 
