@@ -74,7 +74,7 @@ check "cudaFreeAsync of memory of cudaMalloc" finds freed_in_stream 'race.*fill.
 check "a pool of the program's own, and the thread's stream" finds pool_of_own 'race.*axpy.*fill'
 check "a device that is reset under a kernel" finds reset 'race.*fill.*free device0'
 check "columns that two streams write" finds columns 'race.*memset.*copy'
-check "columns that nothing has written" finds unwritten_columns 'value.*copy .*reads buffer device3.64'
+check "columns that nothing has written" finds unwritten_columns 'value.*copy of [^,]* reads buffer device3.64'
 check "boxes that overlap" finds boxes 'race.*copy.*memset'
 check "a copy of a box on the device keeps nobody waiting" finds box_to_host 'race.*memset'
 check "a box for another device" finds peer_box 'race.*copy.*fill'

@@ -47,10 +47,10 @@ how=--host-accesses
 staging="\(other answers of [12] quer[yies]*: $asked\)\{0,1\}\(, \)\{0,1\}\([12] loops\{0,1\} of queries: .*--queries=loops\)\{0,1\}"
 check "staging in pinned memory" proves staging '' "$staging"
 for mistake in no_query recorded_before_copy of_other_stream; do
-    check "... $mistake" finds staging $mistake 'race.*copy .*accesses buffer pinned0.0, which write pinned0 of thread main writes'
+    check "... $mistake" finds staging $mistake 'race.*copy of [^,]* accesses buffer pinned0.0, which write pinned0 of thread main writes'
 done
 check "a buffer that the stream's host function writes again" proves refill
-check "... that of another stream" finds refill by_other_stream 'race.*write pinned0 accesses buffer pinned0.0, which copy .*of stream stream1 reads'
+check "... that of another stream" finds refill by_other_stream 'race.*write pinned0 accesses buffer pinned0.0, which copy [ot][^,]* of stream stream1 reads'
 how=''
 
 check "two slots, filled and used by turns" proves prefetch
@@ -96,15 +96,15 @@ check "... freed too early" finds pool freed_too_early 'race.*axpy accesses buff
 check "... freed by a third one" finds pool freed_by_third 'race.*free device3 accesses buffer device3, which fill<float> of stream stream1'
 check "a copy from pageable memory" proves copied_in
 for mistake in no_wait asynchronous; do
-    check "... $mistake" finds copied_in $mistake 'race.*axpy accesses buffer device0, which copy .*of stream [a-z0-9]* writes'
+    check "... $mistake" finds copied_in $mistake 'race.*axpy accesses buffer device0, which copy [ot][^,]* of stream [a-z0-9]* writes'
 done
 check "work in front of such a copy" proves copied_behind
 check "... without the copy" finds copied_behind not_copied 'race.*axpy accesses buffer device0, which fill<float> of stream default writes'
 check "a copy to pageable memory" proves copied_out
-check "... that need not wait" finds copied_out asynchronous 'race.*fill<float> accesses buffer device0, which copy .*of stream stream1 reads'
+check "... that need not wait" finds copied_out asynchronous 'race.*fill<float> accesses buffer device0, which copy [ot][^,]* of stream stream1 reads'
 check "results for another device" proves to_peer
 for mistake in sent_too_early read_too_early; do
-    check "... $mistake" finds to_peer $mistake 'race.*axpy accesses buffer r1.device5, which copy .*of rank 0 stream stream1 writes'
+    check "... $mistake" finds to_peer $mistake 'race.*axpy accesses buffer r1.device5, which copy of [^,]* of rank 0 stream stream1 writes'
 done
 
 program=$PWD/tests/record/ranks

@@ -913,6 +913,18 @@ static bool aborts(const struct plan *plan)
     return false;
 }
 
+static void is_refused(const struct plan *plan)
+{
+    const struct predict_options options = usual(DRIVER_NONE, 40);
+    struct prediction prediction;
+    struct diag own;
+    diag_init(&own);
+    tap_ok(predict(plan, &options, &prediction, &own) != STATUS_OK && own.count > 0 &&
+               strstr(own.messages[0].text, "abort") != NULL,
+           "%s: an abort is refused by its name", plan->name);
+    diag_fini(&own);
+}
+
 static void test_all_plans(void)
 {
     glob_t found = files_source("plans/*/*.yaml");
@@ -921,7 +933,9 @@ static void test_all_plans(void)
         if (!plan_of_file(found.gl_pathv[i], &plan))
             continue;
         bool pipeline = plan.form == FORM_PIPELINE;
-        if (!aborts(&plan))
+        if (aborts(&plan))
+            is_refused(&plan);
+        else
             check_plan(&plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE);
         if (pipeline)
             check_plan(&plan, DRIVER_DATAFLOW);
