@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # steps.sh - run the steps of a script quietly; sourced by quickstart and runtests.
 #
-# The output of a step goes to the file $log. If the step fails, the end of its output is shown.
+# The output of a step goes to the file $log. If the step fails, its failures and the end of its output are shown.
 
 # step "Heading" COMMAND...: returns the command's exit status.
 step()
@@ -17,7 +17,8 @@ step()
         echo "done ($(($(date +%s) - step_began)) s)"
     else
         echo "FAILED (exit status $step_status)"
-        tail -n "+$step_from" "$log" | tail -n 40 | sed 's/^/    /'
+        tail -n "+$step_from" "$log" | grep -E '^(FAIL|XPASS|ERROR):|error:' | head -n 100 | sed 's/^/    /'
+        tail -n "+$step_from" "$log" | tail -n 20 | sed 's/^/    /'
         echo "The whole log is in $log"
     fi
     return "$step_status"
