@@ -239,7 +239,7 @@ enum status certify_reduced(const struct certifier *certifier, struct diag *diag
 {
     struct reducer reducer;
     struct gatherer g = {.certifier = certifier, .p = certifier->program, .reducer = &reducer};
-    enum status status = reducer_init(&reducer, g.p, PACE_ANY)
+    enum status status = reducer_init(&reducer, g.p, PACE_ANY, STAGED_EITHER)
                              ? write_states(&g, "reduced_states", diag)
                              : diag_no_memory(diag);
     reducer_fini(&reducer);

@@ -122,7 +122,8 @@ static bool follow_chain(struct explorer *explorer, struct batch *batch, size_t 
         if (agent < 0)
             break;
         retires = machine_retires(explorer->program, work, agent);
-        if (!explore_take(explorer, batch, node, (struct transition){agent, 0}, choice, k))
+        const struct transition step = {agent, explorer->reducer.choice};
+        if (!explore_take(explorer, batch, node, step, choice, k))
             return false;
         explore_visit(explorer, batch, node, choice, k);
     }
@@ -267,6 +268,14 @@ enum pace explorer_pace(const struct program *program, const struct search_optio
     return options->cut_at & bound ? PACE_LATE_ADMISSION : PACE_LATE_DEVICE;
 }
 
+enum staged_waits explorer_waits(const struct program *program,
+                                 const struct search_options *options)
+{
+    if (program->options.faults || options->visit)
+        return STAGED_EITHER;
+    return options->cut_at ? STAGED_MOST : STAGED_LEAST;
+}
+
 static size_t choice_bytes(const struct program *program)
 {
     return machine_most_transitions(program) * sizeof(struct transition);
@@ -281,7 +290,8 @@ enum status explorer_open(struct explorer *explorer, const struct search_options
     if (status == STATUS_OK)
         status = budget_alloc(tree->budget, choice_bytes(tree->program), &explorer->choices);
     if (status == STATUS_OK &&
-        !reducer_init(&explorer->reducer, tree->program, explorer_pace(tree->program, options)))
+        !reducer_init(&explorer->reducer, tree->program, explorer_pace(tree->program, options),
+                      explorer_waits(tree->program, options)))
         status = STATUS_SYSTEM;
     return status;
 }

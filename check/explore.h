@@ -90,5 +90,8 @@ void explorer_begin(struct explorer *explorer, struct batch *batch);
 
 /* The order of free steps that the properties looked for need. */
 enum pace explorer_pace(const struct program *program, const struct search_options *options);
+/* Which waits that threads may leave out the search needs. */
+enum staged_waits explorer_waits(const struct program *program,
+                                 const struct search_options *options);
 
 #endif

@@ -76,7 +76,7 @@ static bool follow_free(struct runner *runner)
 {
     reducer_begin(&runner->reducer, runner->state);
     for (int agent; (agent = reducer_next_free(&runner->reducer, runner->state)) >= 0;)
-        if (!one_run_own_take(runner, (struct transition){agent, 0}))
+        if (!one_run_own_take(runner, (struct transition){agent, runner->reducer.choice}))
             return false;
     return true;
 }
@@ -106,7 +106,8 @@ enum status one_run_observe(const struct program *program, struct search_watch *
     *out = (struct one_run){0};
     runner.state = machine_state(program);
     runner.choices = calloc(machine_most_transitions(program), sizeof *runner.choices);
-    bool ready = reducer_init(&runner.reducer, program, PACE_ANY) && runner.state && runner.choices;
+    bool ready = reducer_init(&runner.reducer, program, PACE_ANY, STAGED_EITHER) && runner.state &&
+                 runner.choices;
     if (ready) {
         machine_limit_knowledge(runner.state, true);
         one_run_run(&runner);

@@ -31,7 +31,7 @@ static bool replay_chain(struct replayer *replayer, size_t limit)
         if (agent < 0)
             break;
         retires = machine_retires(replayer->program, replayer->state, agent);
-        if (!paths_take(replayer, (struct transition){agent, 0}))
+        if (!paths_take(replayer, (struct transition){agent, replayer->reducer.choice}))
             return false;
     }
     return true;
@@ -59,7 +59,8 @@ enum status path_replay(const struct program *program, const struct search_optio
                         struct search_path *out)
 {
     struct replayer replayer = {.program = program, .state = machine_state(program)};
-    bool ok = reducer_init(&replayer.reducer, program, explorer_pace(program, options)) &&
+    bool ok = reducer_init(&replayer.reducer, program, explorer_pace(program, options),
+                           explorer_waits(program, options)) &&
               replayer.state &&
               paths_replay(&replayer, options->reduction, choices, count, last_chain);
     reducer_fini(&replayer.reducer);

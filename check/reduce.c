@@ -271,8 +271,12 @@ static int take_only_choice(struct reducer *reducer, const struct state *state)
         for (int i = 0; agent < 0; i++)
             if (machine_agent_enabled(reducer->program, state, reducer->best.members[i]))
                 agent = reducer->best.members[i];
-    if (agent >= 0 && machine_agent_enabled(reducer->program, state, agent) > 1)
-        return -1;    /* what it does is a choice */
+    if (agent >= 0 && machine_agent_enabled(reducer->program, state, agent) > 1) {
+        if (reducer->waits == STAGED_EITHER ||
+            !machine_wait_is_idle(reducer->program, state, agent))
+            return -1; /* what it does is a choice */
+        reducer->choice = reducer->waits == STAGED_LEAST ? MACHINE_GOES_PAST : MACHINE_WAITS;
+    }
     if (agent >= 0) { /* it may be in a queue, kept back by keeps_pace */
         reduce_drop(&reducer->hosts, agent);
         reduce_drop(&reducer->devices, agent);
@@ -303,6 +307,7 @@ int reducer_next_free(struct reducer *reducer, const struct state *state)
         queue_news(reducer);
     }
     reducer->last = -1;
+    reducer->choice = 0;
     if (reducer->program->tasks && machine_agent_enabled(reducer->program, state, 0))
         return -1; /* the data loader is asked: both answers are explored before anything else */
     int agent = reduce_take(reducer, state);
@@ -358,7 +363,7 @@ int reducer_choices(struct reducer *reducer, const struct state *state, struct t
     int agent = reducer_next_free(reducer, state);
     if (agent < 0)
         return reducer->current < 0 ? 0 : reduce_list_choices(reducer, state, out);
-    out[0] = (struct transition){agent, 0};
+    out[0] = (struct transition){agent, reducer->choice};
     return 1;
 }
 
@@ -368,9 +373,10 @@ static bool queue_init(struct free_queue *queue, int size)
     return queue->agents;
 }
 
-bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace)
+bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace,
+                  enum staged_waits waits)
 {
-    *reducer = (struct reducer){.program = program, .pace = pace, .last = -1};
+    *reducer = (struct reducer){.program = program, .pace = pace, .waits = waits, .last = -1};
     reducer->component = program->fellows;
     bool queues = queue_init(&reducer->hosts, program->agent_count);
     queues &= queue_init(&reducer->devices, program->agent_count);

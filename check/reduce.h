@@ -26,6 +26,11 @@
    low (LATE_ADMISSION), no admission is moved before a finish. The other direction is harmless. */
 enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
 
+/* A thread may leave out the wait behind a copy of pageable memory. Where that would be over at once (machine_wait_is_idle), a
+   run without it is the same but for what the thread knows: it violates all that the run with the wait violates. So a search
+   for violations needs no such waits, and one for a run without a violation needs no other runs. */
+enum staged_waits { STAGED_EITHER, STAGED_LEAST, STAGED_MOST };
+
 /* Agents with a free step, the one that has waited longest first: a ring with room for all. */
 struct free_queue {
     int *agents;
@@ -35,10 +40,12 @@ struct free_queue {
 struct reducer {
     const struct program *program;
     enum pace pace;
+    enum staged_waits waits;
     const int *component; /* per rank: the first rank of its component: program->fellows */
     bool has_components;
     int current; /* the component whose steps are taken */
     int last;    /* the agent of the last step named; -1: none */
+    int choice;  /* of that step */
     int turn,
         turn_left; /* host programs: the thread whose turn it is, and its steps left; -1: none */
     struct ready_set ready;
@@ -47,12 +54,13 @@ struct reducer {
 };
 
 /* False: memory is exhausted. reducer_fini in any case. */
-bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace);
+bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace,
+                  enum staged_waits waits);
 void reducer_fini(struct reducer *reducer);
 
 /* A chain of free steps begins at `state`. */
 void reducer_begin(struct reducer *reducer, const struct state *state);
-/* An agent with a step to be taken alone, or -1: there is a choice, or the run ends. The caller takes
+/* An agent with a step to be taken alone, by reducer->choice, or -1: there is a choice, or the run ends. The caller takes
    that step and asks again in the state behind it. */
 int reducer_next_free(struct reducer *reducer, const struct state *state);
 

@@ -168,8 +168,8 @@ static bool alloc_minimiser(struct minimiser *m, size_t count)
     m->path = calloc(count + 1, sizeof *m->path);
     m->trial = calloc(count + 1, sizeof *m->trial);
     m->try = calloc(count + 1, sizeof *m->try);
-    return reducer_init(&m->reducer, m->program, PACE_ANY) && m->state && m->choices && m->path &&
-           m->trial && m->try;
+    return reducer_init(&m->reducer, m->program, PACE_ANY, STAGED_EITHER) && m->state &&
+           m->choices && m->path && m->trial && m->try;
 }
 
 static void close_minimiser(struct minimiser *m)

@@ -96,23 +96,26 @@ struct step {
     const struct program *program;
     int agent;
     bool free;
+    int at; /* of a host thread: the operation of its body, whose order counts; -1: whatever order there is */
 };
 
 static void conflicts_compare(void *arg, int object, enum way way, int tag)
 {
     struct step *step = arg;
-    const struct use_table *uses = step->program->uses;
-    for (int u = uses->first[object]; step->free && u >= 0;) {
-        const struct use *use = &uses->items[u];
+    const struct program *p = step->program;
+    for (int u = p->uses->first[object]; step->free && u >= 0;) {
+        const struct use *use = &p->uses->items[u];
         bool own = use->agent == step->agent;
-        step->free = own || !use_conflicts(way, tag, use);
+        step->free =
+            own || !use_conflicts(way, tag, use) ||
+            (step->at >= 0 && !use_may_meet(p, p->agents[step->agent].index, step->at, use, 0));
         u = own ? use->other : use->next;
     }
 }
 
-static bool op_is_free(const struct program *program, const struct op *op, int thread)
+static bool op_is_free(const struct program *program, const struct op *op, int thread, int at)
 {
-    struct step step = {program, program_thread_agent(program, thread), true};
+    struct step step = {program, program_thread_agent(program, thread), true, at};
     uses_of_op(program, op, thread, conflicts_compare, &step);
     return step.free && !op_may_sync(op);
 }
@@ -122,7 +125,7 @@ static bool start_is_free(const struct program *program, const struct op *op)
 {
     if (!op_pushes(op->kind))
         return false;
-    struct step step = {program, program_stream_agent(program, op->stream), true};
+    struct step step = {program, program_stream_agent(program, op->stream), true, -1};
     uses_of_start(program, op->stream, op, conflicts_compare, &step);
     return step.free && (program->plan->machine.sm_slots == 0 || op->sm == 0);
 }
@@ -130,7 +133,7 @@ static bool start_is_free(const struct program *program, const struct op *op)
 static void find_free_thread_steps(struct program *program, int thread)
 {
     const struct thread_desc *desc = &program->threads[thread];
-    const struct step none = {program, program_thread_agent(program, thread), true};
+    const struct step none = {program, program_thread_agent(program, thread), true, -1};
     struct step admit = none, retire = none, take = none;
     if (desc->kind == THREAD_WORKER)
         uses_of_take(program, thread, conflicts_compare, &take);
@@ -146,14 +149,15 @@ static void find_free_thread_steps(struct program *program, int thread)
 static void find_free_steps(struct program *program, const struct body *body,
                             struct uses_memo *memo)
 {
+    const bool ordered = program->uses->order && program->threads[body->thread].kind == THREAD_HOST;
     for (int i = 0; i < body->count; i++) {
         struct op *op = &program->ops[body->first + i];
         struct uses_kept *kept = uses_place(memo, program, body, op);
         if (!kept->op || !uses_alike(program, kept->op, op))
             *kept = (struct uses_kept){.op = op,
-                                       .free = op_is_free(program, op, body->thread),
+                                       .free = op_is_free(program, op, body->thread, -1),
                                        .starts_free = start_is_free(program, op)};
-        op->free = kept->free;
+        op->free = kept->free || (ordered && op_is_free(program, op, body->thread, i));
         op->starts_free = kept->starts_free;
     }
 }
@@ -180,7 +184,18 @@ struct conflicts_query {
     int32_t *c;
     int agent;
     struct agent_set *set;
+    int at; /* as in struct step */
 };
+
+static bool may_meet(const struct conflicts_query *q, const struct use *other)
+{
+    if (!use_is_ahead(q->p, q->c, other))
+        return false;
+    const struct agent *agent = &q->p->agents[other->agent];
+    return q->at < 0 || agent->kind != AGENT_THREAD ||
+           use_may_meet(q->p, q->p->agents[q->agent].index, q->at, other,
+                        thread_cells(q->p, q->c, agent->index)[THREAD_PC]);
+}
 
 static void add_conflicting(void *arg, int object, enum way way, int tag)
 {
@@ -188,8 +203,7 @@ static void add_conflicting(void *arg, int object, enum way way, int tag)
     const struct use_table *uses = q->p->uses;
     for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
         const struct use *other = &uses->items[u];
-        if (other->agent != q->agent && use_conflicts(way, tag, other) &&
-            use_is_ahead(q->p, q->c, other))
+        if (other->agent != q->agent && use_conflicts(way, tag, other) && may_meet(q, other))
             agent_set_add(q->set, other->agent);
     }
 }
@@ -205,7 +219,7 @@ static void driver_conflicts(struct conflicts_query *q, int rank)
 void machine_conflicts(const struct program *p, const struct state *state, int agent,
                        struct agent_set *set)
 {
-    struct conflicts_query q = {p, state->cells, agent, set};
+    struct conflicts_query q = {p, state->cells, agent, set, -1};
     const struct agent *desc = &p->agents[agent];
     if (desc->kind == AGENT_STREAM && !stream_cells(p, q.c, desc->index)[STREAM_RUNNING])
         uses_of_start(p, desc->index, head_op(p, q.c, desc->index), add_conflicting, &q);
@@ -214,6 +228,8 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
     if (desc->kind != AGENT_THREAD)
         return;
     const struct op *op = machine_thread_op(p, q.c, desc->index);
+    if (p->threads[desc->index].kind == THREAD_HOST)
+        q.at = thread_cells(p, q.c, desc->index)[THREAD_PC];
     if (p->threads[desc->index].kind == THREAD_DRIVER)
         driver_conflicts(&q, desc->rank);
     else if (op)

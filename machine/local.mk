@@ -4,7 +4,7 @@ libmachine_a_SOURCES += \
     machine/canonical.c \
     machine/clock.c \
     machine/clocks.c machine/clocks.h \
-    machine/conflicts.c machine/conflicts.h \
+    machine/conflicts.c machine/conflicts.h machine/fixed_order.c machine/fixed_order.h \
     machine/dataflow.c \
     machine/driver.c machine/driver.h \
     machine/enablers.c \

@@ -1479,6 +1479,17 @@ bool machine_agent_idle(const struct program *p, const struct state *state, int 
            (thread[THREAD_COUNT] == 0 || failure_has_ended(p, c, desc->index));
 }
 
+bool machine_wait_is_idle(const struct program *p, const struct state *state, int agent)
+{
+    int32_t *c = state->cells;
+    const struct agent *desc = &p->agents[agent];
+    const struct op *op = desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_HOST
+                              ? machine_thread_op(p, c, desc->index)
+                              : NULL;
+    return op && op->kind == OP_SYNC && op->sync == SYNC_STAGED && op[1].free &&
+           stream_cells(p, c, op->stream)[STREAM_COUNT] == 0;
+}
+
 /* Is an admitted iteration unfinished? Its driver may have retired it already. */
 static bool iteration_left(const struct program *p, int32_t *c)
 {

@@ -121,6 +121,11 @@ bool machine_data_ended(const struct program *program, const struct state *state
 /* Is this agent at its end, or idle with nothing to do? */
 bool machine_agent_idle(const struct program *program, const struct state *state, int agent);
 
+/* Is the agent at a wait that it may leave out, which would be over at once whatever others do by then? So the two choices
+   (MACHINE_WAITS, MACHINE_GOES_PAST) differ in nothing but what the thread knows. */
+bool machine_wait_is_idle(const struct program *program, const struct state *state, int agent);
+enum { MACHINE_WAITS, MACHINE_GOES_PAST };
+
 /* Is the agent a thread blocked at a slot of another iteration than the one it waits for? This is the
    other form of a slot hazard. */
 bool machine_stale_wait(const struct program *program, const struct state *state, int agent,

@@ -393,11 +393,32 @@ bool use_is_ahead(const struct program *program, int32_t *cells, const struct us
            thread_cells(program, cells, agent->index)[THREAD_PC] <= use->last;
 }
 
+bool use_may_meet(const struct program *program, int thread, int at, const struct use *use,
+                  int done)
+{
+    const struct fixed_order *order = program->uses->order;
+    const struct agent *agent = &program->agents[use->agent];
+    if (!order || agent->kind != AGENT_THREAD || program->threads[agent->index].kind != THREAD_HOST)
+        return true;
+    const int from = max_int(done, fixed_order_before(order, thread, at, agent->index)),
+              to = fixed_order_behind(order, thread, at, agent->index);
+    const size_t place = SORT_FIRST(i, 0, use->place_count, use->places[i] >= from);
+    return place < use->place_count && use->places[place] < to;
+}
+
 /* The steps whose uses are being entered into the table. */
 struct uses_entry {
     struct program *program;
     int agent, last;
 };
+
+static void uses_enter_place(struct program *program, struct use *use, int place)
+{
+    if (program->uses->order && place != INT_MAX &&
+        (use->place_count == 0 || use->places[use->place_count - 1] != place) &&
+        ARENA_GROW(&program->arena, use->places, use->place_count, use->place_cap))
+        use->places[use->place_count++] = place; /* else: uses_build looks at the arena */
+}
 
 static void uses_enter(void *arg, int object, enum way way, int tag)
 {
@@ -409,14 +430,20 @@ static void uses_enter(void *arg, int object, enum way way, int tag)
         if (known->agent != entry->agent || known->way != way || known->tag != tag)
             continue;
         known->last = max_int(known->last, entry->last);
+        uses_enter_place(p, known, entry->last);
         return;
     }
     if (!ARENA_GROW(&p->arena, uses->items, uses->count, uses->cap))
         return; /* uses_build looks at the arena */
     const int next = uses->first[object];
     const bool same = next >= 0 && uses->items[next].agent == entry->agent;
-    uses->items[uses->count] = (struct use){
-        entry->agent, way, tag, entry->last, next, same ? uses->items[next].other : next};
+    uses->items[uses->count] = (struct use){.agent = entry->agent,
+                                            .way = way,
+                                            .tag = tag,
+                                            .last = entry->last,
+                                            .next = next,
+                                            .other = same ? uses->items[next].other : next};
+    uses_enter_place(p, &uses->items[uses->count], entry->last);
     uses->first[object] = (int)uses->count++;
 }
 
@@ -464,6 +491,11 @@ static void enter_body(struct program *program, const struct body *body, struct 
 {
     const bool once = program->threads[body->thread].kind == THREAD_HOST;
     const struct op *ops = &program->ops[body->first];
+    if (once && program->uses->order) { /* every place counts */
+        for (int i = 0; i < body->count; i++)
+            enter_op(program, &ops[i], body->thread, i);
+        return;
+    }
     for (int i = 0; i < body->count; i++) {
         struct uses_kept *kept = uses_place(memo, program, body, &ops[i]);
         if (!kept->op || !uses_alike(program, kept->op, &ops[i])) {
@@ -540,6 +572,7 @@ enum status uses_build(struct program *program, struct diag *diag)
     if (!uses_allocate(program))
         return diag_no_memory(diag);
     struct uses_memo memo = {0};
+    program->uses->order = fixed_order_make(program);
     find_abused_locks(program);
     enter_all(program, &memo);
     return program->arena.failed ? diag_no_memory(diag) : STATUS_OK;

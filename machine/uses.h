@@ -22,6 +22,7 @@
 #ifndef SWSIM_USES_H
 #define SWSIM_USES_H
 
+#include "fixed_order.h"
 #include "machine.h"
 
 enum object_kind {
@@ -73,6 +74,9 @@ struct use {
     int last;  /* host threads: the last operation of their body that does this; else INT_MAX */
     int next;  /* in the list of the object; -1: none */
     int other; /* the next one in that list of another agent; -1: none */
+    int *
+        places; /* host threads, where `order` is there: all operations of their body that do this */
+    size_t place_count, place_cap;
 };
 
 struct use_table {
@@ -80,7 +84,8 @@ struct use_table {
     int *first; /* per object: its newest use; -1: none */
     struct use *items;
     size_t count, cap;
-    bool *lock_abused; /* per lock: some thread may release it without holding it */
+    bool *lock_abused;               /* per lock: some thread may release it without holding it */
+    const struct fixed_order *order; /* of host threads, by flags; NULL: none is known */
 };
 
 /* Number of an object in use_table.first. */
@@ -106,6 +111,10 @@ bool use_conflicts(enum way way, int tag, const struct use *other);
 unsigned op_helping_ways(const struct program *program, const struct op *op);
 /* Can this use still happen? Only host threads come to an end, and a stream with them. */
 bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use);
+/* Can this use happen while operation `at` of a host thread's body is not done, and behind the first `done` operations of the
+   other thread? Not where the order of flags puts all these uses before it or behind it. */
+bool use_may_meet(const struct program *program, int thread, int at, const struct use *use,
+                  int done);
 
 /* The last different operations of a thread by what they use: those of a long list are mostly alike, and one stands for
    all. Of several that fall into one place the last is kept.

@@ -69,20 +69,27 @@ static bool lower_threads_pushes_to(const struct plan *plan, int rank, int index
 }
 
 /* Notes for every rank and stream whether it is used, and for every rank how many threads push to the
-   streams that the legacy one orders. */
+   streams that the legacy one orders. A rank that uses one of them alone has nothing to order. */
 static void lower_threads_find_uses(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
     int streams = (int)plan->streams.count;
     int threads = plan->form == FORM_PIPELINE ? (int)plan->groups.count : (int)plan->thread_count;
-    for (int rank = 0; rank < lowering->program->ranks; rank++)
+    for (int rank = 0; rank < lowering->program->ranks; rank++) {
+        bool *in_order = &lowering->in_order[rank * streams];
         for (int thread = 0; thread < threads; thread++) {
             bool any = false;
             for (int s = 0; s < streams; s++)
                 if (is_blocking(plan, s) && lower_threads_pushes_to(plan, rank, thread, s))
-                    any = lowering->in_order[rank * streams + s] = true;
+                    any = in_order[s] = true;
             lowering->pushers[rank] += any;
         }
+        int used = 0;
+        for (int s = 0; s < streams; s++)
+            used += in_order[s];
+        if (used == 1)
+            memset(in_order, 0, (size_t)streams * sizeof *in_order);
+    }
 }
 
 enum status lower_legacy_open(struct lowering *lowering)

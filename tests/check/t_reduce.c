@@ -460,6 +460,37 @@ static const struct example examples[] = {
      "  B: {stage: 0, stream: t, thread_group: g, sm: 2}\n"
      "  C: {stage: 1, stream: u, thread_group: g, sm: 1}\n"
      "intra_iter_deps: [[C, A]]\n"},
+    {"threads that flags order, on blocking streams", 1, DRIVER_NONE,
+     "swplan: 1\nstreams: {d: {legacy: true}}\nthreads:\n"
+     "  r0.a: [{launch: A, stream: d}, {launch: B, stream: s}, {signal: f}, {await: g}, "
+     "{launch: C, stream: d}, {record: e, stream: s}, {signal: h}]\n"
+     "  r0.b: [{await: f}, {launch: D, stream: s}, {launch: E, stream: d}, {signal: g}, "
+     "{await: h}, {launch: F, stream: s}, {signal: i}]\n"
+     "  r0.c: [{await: i}, {wait: e, stream: t}, {launch: G, stream: t}]\n"},
+    {"a lock, where flags order some of its users", 5, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{lock: m}, {launch: A, stream: s}, {unlock: m}, {signal: f}, {lock: m}, {unlock: "
+     "m}]\n"
+     "  r0.b: [{await: f}, {lock: m}, {launch: B, stream: s}, {unlock: m}, {signal: g}]\n"
+     "  r0.c: [{await: g}, {lock: m}, {launch: C, stream: s}, {unlock: m}]\n"},
+    {"a flag that two threads set", 0, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{launch: A, stream: s}, {signal: f}]\n  r0.b: [{launch: B, stream: s}, {signal: "
+     "f}]\n"
+     "  r0.c: [{await: f}, {launch: C, stream: s}]\n"},
+    {"copies that may wait, and nothing is in front of them", 2, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{copy: h2d, stream: s, pageable: true}, {launch: A, stream: s}, {copy: h2d, stream: "
+     "t, "
+     "pageable: true}, {copy: h2d, stream: s, pageable: true}, {launch: B, stream: t}]\n"
+     "  r1.a: [{copy: h2d, stream: s, pageable: true}, {copy: h2d, stream: t, pageable: true}]\n"},
+    {"copies that may wait, and for one of them another thread", 0, DRIVER_NONE,
+     "swplan: 1\ncomms: {c: [0, 1]}\nthreads:\n"
+     "  r0.a: [{copy: h2d, stream: s, pageable: true, writes: [x]}, {collective: A, comm: c, "
+     "stream: "
+     "t}, {launch: U, stream: t, reads: [x]}]\n"
+     "  r1.a: [{collective: A, comm: c, stream: s}, {copy: h2d, stream: s, pageable: true}]\n"
+     "  r0.b: [{copy: h2d, stream: s, pageable: true}, {launch: B, stream: s}]\n"},
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples, EXAMPLE_ROUNDS = 20 };
 

@@ -248,6 +248,20 @@ if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then
 else
     skip "no shared data beside the checkout: bug zoo and PyTorch schedules"
 fi
+
+# Recorded jobs, whose threads hand their work on by flags: DLRM on 2 ranks, FSDP with tensor parallelism on 4, and FSDP2 on 2.
+recordings=${SWSIM_SHARED:-$srcdir/../shared}/reviews/performance/recordings
+decided()
+{
+    gzip -dc "$recordings/$1.yaml.gz" >"$dir/$1.yaml" && prints 0 'proved but for' "$SWSIM" verify --no-fix --limit=states="$2" "$dir/$1.yaml"
+}
+if [ -r "$recordings/dlrm.yaml.gz" ]; then
+    check "TorchRec's DLRM, recorded on 2 ranks, in few states" decided dlrm 100
+    check "FSDP with tensor parallelism, recorded on 4 ranks, in few states" decided fsdptp 100
+    check "FSDP2, recorded on 2 ranks, in few states" decided fsdp2 1000
+else
+    skip "no recordings of jobs beside the checkout"
+fi
 # A backward pass before its forward pass is told by that; a long story of a ring begins with the ring.
 printf '0B0,0F0,0F1,0B1\n1F0,1B0,1F1,1B1\n' >"$dir/backwards.csv"
 check "a backward pass before its forward pass" sh -c "'$SWSIM' verify '$dir/backwards.csv' 2>&1 |
