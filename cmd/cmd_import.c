@@ -204,10 +204,9 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         {"launch-order", 0, NULL,
          "dumps, recordings: operations of NCCL on a rank run in the order of their launches",
          OPTION_FLAG, .value = &request.options.flight.launch_order},
-        {"order", 0, "locks|seen",
-         "recordings: threads come in the order of their locks, signals and joins (the default), "
-         "or of "
-         "their calls in time",
+        {"order", 0, "waits|locks|seen",
+         "recordings: threads come in the order in which they waited for each other, and locks "
+         "exclude (the default); or in that of their locks, too; or of their calls in time",
          OPTION_CHOICE, .value = &request.options.recorded.order},
         {"queries", 0, "seen|loops|wait|none",
          "recordings: queries are answered as in the run (the default), or the program asks until "

@@ -15,7 +15,7 @@
 static void try_plan(const void *file, size_t size, size_t count)
 {
     const struct recorded_options options = {.name = "fuzz",
-                                             .order = count > 1 ? RECORDED_SEEN : RECORDED_LOCKS,
+                                             .order = count > 1 ? RECORDED_SEEN : RECORDED_WAITS,
                                              .queries = count > 1 ? RECORDED_QUERIES_WAIT
                                                                   : RECORDED_QUERIES_SEEN,
                                              .launch_order = count > 1,

@@ -30,18 +30,18 @@
 enum { COUNT = 1024, BYTES = COUNT * sizeof(float), WHILE_US = 30000, MANY = 96 };
 
 static bool fixed;
-static float *x, *y;
+static float *x, *y, *z;
 static cudaStream_t one, two;
 static cudaEvent_t event;
 
 static void begin(void)
 {
-    float **all[] = {&x, &y};
+    float **all[] = {&x, &y, &z};
     CHECK(kernels_load());
     CHECK(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         CHECK(cudaMalloc((void **)all[i], BYTES));
         CHECK(cudaMemsetAsync(*all[i], 0, BYTES, one));
     }
@@ -513,6 +513,35 @@ static void lock_alone(void)
         CHECK(pthread_join(thread, NULL));
 }
 
+/* Two threads use one event; a lock keeps each from recording it between the other's record and wait. */
+static cudaStream_t third;
+static void use_event(cudaStream_t from, float *own)
+{
+    if (fixed)
+        CHECK(pthread_mutex_lock(&lock));
+    CHECK(kernels_fill_f32(from, own, COUNT, 1.0F));
+    CHECK(cudaEventRecord(event, from));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    CHECK(kernels_axpy(two, own, z, COUNT, 1.0F));
+    if (fixed)
+        CHECK(pthread_mutex_unlock(&lock));
+}
+static void *use_in_thread(void *unused)
+{
+    (void)unused;
+    use_event(one, x);
+    return NULL;
+}
+static void lock_excludes(void)
+{
+    pthread_t thread;
+    CHECK(cudaStreamCreateWithFlags(&third, cudaStreamNonBlocking));
+    CHECK(pthread_create(&thread, NULL, use_in_thread, NULL));
+    usleep(WHILE_US);
+    use_event(third, y);
+    CHECK(pthread_join(thread, NULL));
+}
+
 /* ---- once ------------------------------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -625,6 +654,7 @@ static const struct {
     {"c_created", c_created},
     {"by_host_function", by_host_function},
     {"lock_alone", lock_alone},
+    {"lock_excludes", lock_excludes},
     {"once", once_by_two},
     {"c_once", c_once_by_two},
     {"many_post", many_post},
@@ -666,5 +696,6 @@ int main(int argc, char **argv)
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaFree(x));
     CHECK(cudaFree(y));
+    CHECK(cudaFree(z));
     return 0;
 }

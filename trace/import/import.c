@@ -342,7 +342,7 @@ static enum status import_check_options(const struct import_options *options, un
         {"--pair-streams", options->flight.pair_streams, OF_DUMPS},
         {"--sm-slots", options->flight.sm_slots > 0, OF_DUMPS | OF_RECORDINGS},
         {"--launch-order", options->flight.launch_order, OF_DUMPS | OF_RECORDINGS},
-        {"--order", options->recorded.order != RECORDED_LOCKS, OF_RECORDINGS},
+        {"--order", options->recorded.order != RECORDED_WAITS, OF_RECORDINGS},
         {"--queries", options->recorded.queries != RECORDED_QUERIES_SEEN, OF_RECORDINGS},
         {"--structs", options->recorded.structs != RECORDED_STRUCTS_WRITE, OF_RECORDINGS},
     };

@@ -4,7 +4,8 @@
  * memory that the calls named.
  *
  * A process is a rank; one that uses several devices is a rank for each. Communicators of several recordings are one
- * where they were made with one id. The order of threads is that of their locks, or all that the clock shows.
+ * where they were made with one id. Threads come in the order in which they let each other go on; locks exclude each other, or
+ * come in their order too, or all comes in the order that the clock shows.
  * A query that found its event done is a wait for it; where it could have been answered otherwise, the plan says so.
  * cudaFree waits for the device; other memory that the program
  * frees is written by the host then. A kernel reads and may write the memory from each of its pointers on, to the
@@ -15,8 +16,9 @@
 
 #include "plan/plan.h"
 
-/* The order of threads: as they locked, signalled, created and joined; or as their calls ended and began. */
-enum recorded_order { RECORDED_LOCKS, RECORDED_SEEN };
+/* The order of threads: as they signalled, created and joined each other; as they locked, too; or as their calls ended and
+   began. */
+enum recorded_order { RECORDED_WAITS, RECORDED_LOCKS, RECORDED_SEEN };
 
 /* What a kernel does with memory that a struct among its arguments points to: the types of these pointers are not known. */
 enum recorded_structs { RECORDED_STRUCTS_WRITE, RECORDED_STRUCTS_READ };

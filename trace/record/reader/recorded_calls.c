@@ -737,7 +737,8 @@ static bool is_by_luck(const struct walk *walk)
 {
     const struct recording_item *item = walk->item;
     return item->kind == RECORDING_AFTER &&
-           (item->word[2] == RECORDING_LOCKED || walk_order_has_several(walk, item->word[3]));
+           (item->word[2] == RECORDING_LOCKED || item->word[2] == RECORDING_POLLED ||
+            walk_order_has_several(walk, item->word[3]));
 }
 
 static bool take_after(const struct walk *walk)
@@ -746,13 +747,25 @@ static bool take_after(const struct walk *walk)
     const uint64_t thread = walk->item->word[0], count = walk->item->word[1];
     if (thread == 0 || thread > walk->process->tapes.thread_count || thread == walk->number + 1)
         return true;
+    if (walk->item->word[2] == RECORDING_LOCKED && walk_order_excludes(walk, walk->item->word[3]))
+        return true;
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
     op.by_lock = is_by_luck(walk);
     op.in_time = walk->item->word[2] == RECORDING_IN_TIME;
     return walk_order_follow(walk, (size_t)thread - 1, count) &&
            walk_order_merge(walk, (size_t)thread - 1, count) &&
-           (walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op));
+           (walk->job->options->order == RECORDED_SEEN || walk_add(walk, NULL, &op));
+}
+
+static bool take_lock(const struct walk *walk, enum op_kind kind)
+{
+    struct recorded_op op = walk_op(walk, kind);
+    op.lock = walk->item->word[0];
+    if (op.lock > RECORDING_LOCKS || !walk_order_excludes(walk, op.lock))
+        return true;
+    walk_order_lock(walk, op.lock, kind == OP_LOCK);
+    return walk_add(walk, NULL, &op);
 }
 
 static bool take_device(const struct walk *walk)
@@ -776,7 +789,10 @@ static bool take_item(const struct walk *walk)
     case RECORDING_NONE: return ++walk->job->failed_calls > 0;
     case RECORDING_PROCESS:
     case RECORDING_THREAD:
+    case RECORDING_MONITOR:
     case RECORDING_SEVERAL: return true;
+    case RECORDING_LOCK: return take_lock(walk, OP_LOCK);
+    case RECORDING_UNLOCK: return take_lock(walk, OP_UNLOCK);
     case RECORDING_TEXT: return take_text(walk);
     case RECORDING_AFTER: return take_after(walk);
     case RECORDING_END: return walk->process->ended = true;
@@ -844,8 +860,10 @@ static bool take_item(const struct walk *walk)
 static bool is_idle(const struct walk *walk)
 {
     return walk->item->kind == RECORDING_QUERY_EVENT ||
-           walk->item->kind == RECORDING_QUERY_STREAM ||
-           (walk->item->kind == RECORDING_AFTER && walk->item->word[2] == RECORDING_LOCKED);
+           walk->item->kind == RECORDING_QUERY_STREAM || walk->item->kind == RECORDING_LOCK ||
+           walk->item->kind == RECORDING_UNLOCK ||
+           (walk->item->kind == RECORDING_AFTER &&
+            (walk->item->word[2] == RECORDING_LOCKED || walk->item->word[2] == RECORDING_POLLED));
 }
 
 /* All that another thread's calls had done when this call began. */

@@ -328,11 +328,13 @@ static bool put_placed(const struct writing *writing, const struct recorded_op *
 static bool put_op(const struct writing *writing, const struct recorded_op *op)
 {
     struct host_op to = op->op;
-    const bool is_host = to.kind == OP_COMPUTE || to.kind == OP_HOST || to.kind == OP_AWAIT;
+    const bool is_lock = to.kind == OP_LOCK || to.kind == OP_UNLOCK;
+    const bool is_host =
+        to.kind == OP_COMPUTE || to.kind == OP_HOST || to.kind == OP_AWAIT || is_lock;
     const int rank =
         is_host ? writing->thread->host.rank : recorded_rank(writing->process, op->device);
-    const bool is_left_out =
-        (to.kind == OP_AWAIT && op->after_thread < 0) || op->begins || op->ends;
+    const bool is_left_out = (to.kind == OP_AWAIT && op->after_thread < 0) || op->begins ||
+                             op->ends || (is_lock && to.object < 0);
     if (to.kind == OP_CALLBACK && !writing->bodies)
         return plan_add_unrecorded(writing->job->plan, "host functions in a graph",
                                    "a plan has none");
@@ -356,7 +358,8 @@ static bool put_callback(const struct writing *writing, const struct recorded_op
             return false;
         for (size_t i = body->begin; i <= body->end; i++) {
             const enum op_kind kind = items[i].op.kind;
-            const bool host = kind == OP_AWAIT || kind == OP_COMPUTE || kind == OP_HOST;
+            const bool host = kind == OP_AWAIT || kind == OP_COMPUTE || kind == OP_HOST ||
+                              kind == OP_LOCK || kind == OP_UNLOCK;
             if (host && !put_op(&inside, &items[i]))
                 return false;
         }
@@ -450,12 +453,16 @@ static bool write_graphs(struct recorded_job *job)
 static bool prepare_process(struct recorded_job *job, struct recorded_process *process,
                             struct bodies *bodies)
 {
-    if (!list_bodies(job, process, bodies) || !recorded_memory_cut(job, process))
+    const size_t threads = process->tapes.thread_count;
+    int *homes = ARENA_ARRAY(job->arena, threads + 1, int);
+    if (!homes || !list_bodies(job, process, bodies) || !recorded_memory_cut(job, process))
         return false;
-    for (size_t t = 0; t < process->tapes.thread_count; t++)
+    for (size_t t = 0; t < threads; t++) {
+        homes[t] = home_of(process, &process->threads[t].ops);
         if (!order_thread(job, process, bodies, t))
             return false;
-    return true;
+    }
+    return recorded_locks_name(job, process, homes);
 }
 
 static bool write_threads(struct recorded_job *job, struct recorded_process *process,
@@ -564,8 +571,10 @@ static const char *recorded_form_about(const struct recorded_job *job)
                         "a recording of %zu process%s, %s; threads come in the order of "
                         "%s, kernels access what their arguments point to%s%s",
                         job->process_count, job->process_count == 1 ? "" : "es", times,
-                        job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
-                                                              : "their calls in time",
+                        job->options->order == RECORDED_WAITS
+                            ? "their signals and joins, and locks exclude each other"
+                        : job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
+                                                                : "their calls in time",
                         structs, queries);
 }
 
@@ -686,8 +695,9 @@ static bool say_unseen(struct recorded_job *job)
            (!job->assumes_extents ||
             plan_add_unrecorded(plan, "extents of kernels",
                                 "memory from each pointer to the next that is used")) &&
-           (job->options->order == RECORDED_SEEN || recorded_order_say(job)) && say_room(job) &&
-           recorded_values_say(job) && recorded_queries_say(job);
+           (job->options->order == RECORDED_SEEN || recorded_order_say(job)) &&
+           recorded_locks_say(job) && say_room(job) && recorded_values_say(job) &&
+           recorded_queries_say(job);
 }
 
 bool recorded_write(struct recorded_job *job)

@@ -4,8 +4,8 @@
  *
  * recorded_calls.c walks. It takes the items of CUDA itself; recorded_copies.c takes those about the content of memory,
  * recorded_memory.c those of allocations, recorded_comms.c those of NCCL, recorded_queries.c queries, recorded_values.c values
- * in memory. recorded_order.c says what happens before what, recorded_clock.c when it happened, and recorded_form.c makes
- * threads of the operations. All of it lives in the plan's arena; false or NULL: no memory.
+ * in memory. recorded_order.c says what happens before what, recorded_clock.c when it happened, recorded_locks.c which locks
+ * matter, and recorded_form.c makes threads of the operations. All of it lives in the plan's arena; false or NULL: no memory.
  */
 #ifndef SWSIM_RECORDED_INTERNAL_H
 #define SWSIM_RECORDED_INTERNAL_H
@@ -71,6 +71,7 @@ struct recorded_op {
     uint64_t push;     /* the number of its call, for recorded_times_find; 0: none */
     size_t block;      /* ALLOC, FREE */
     bool begins, ends; /* HOST: the bounds of a host function, which is a callback's body */
+    uint64_t lock;     /* LOCK, UNLOCK: its number */
     size_t part_cap;
 };
 
@@ -79,10 +80,13 @@ struct recorded_ops {
     size_t count, cap;
 };
 
+enum { RECORDED_HELD = 16 };
+
 /* A use of a thing by a thread. */
 struct recorded_use {
     size_t thread;
     uint64_t place; /* among its items; 0: none */
+    uint64_t lock;  /* that it had; 0: none */
 };
 
 struct recorded_thread {
@@ -97,8 +101,10 @@ struct recorded_thread {
     uint64_t *after; /* its vector clock: by thread the number of items that it comes after */
     struct recorded_followed *orders; /* the places where an entry of that clock grew */
     size_t order_count, order_cap;
-    size_t *orders_merged; /* by thread: how many of its `orders` are in this clock */
-    bool in_host_function; /* the order of its stream is its own */
+    size_t *orders_merged;        /* by thread: how many of its `orders` are in this clock */
+    bool in_host_function;        /* the order of its stream is its own */
+    uint64_t held[RECORDED_HELD]; /* locks that it has now */
+    int held_count;
     struct recorded_observation *observations;
     size_t observation_count, observation_cap;
     size_t *observations_merged; /* by thread: how many of its observations this thread has */
@@ -289,9 +295,10 @@ struct recorded_process {
         live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
         text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap,
         value_count, value_cap, host_call_count, host_call_cap, several_count, several_cap,
-        room_count, room_cap;
-    uint64_t *several; /* objects of threads, that several let others go on by; sorted */
-    int devices[64];   /* that it uses, in the order of their numbers */
+        monitor_count, monitor_cap, room_count, room_cap;
+    uint64_t *several;  /* objects of threads, that several let others go on by; sorted */
+    uint64_t *monitors; /* locks by which threads tell each other something; sorted */
+    int devices[64];    /* that it uses, in the order of their numbers */
     int device_count;
     int first_rank; /* of the plan; one for each device */
     bool ended;     /* by itself; else it may have had more to call */
@@ -323,6 +330,7 @@ struct recorded_job {
     size_t opaque_launches, strange_accesses, struct_launches;
     size_t failed_calls;   /* of NCCL */
     size_t lock_orders;    /* of threads, that another run may have the other way round */
+    size_t waiting_locks;  /* under which a thread waits for the device, or another thread */
     size_t orders_in_time; /* of threads, by calls that may give up in another run */
     size_t unordered_uses; /* by two threads, without an order that was seen */
     size_t awaited_values; /* places in memory where streams wait for a value */
@@ -437,6 +445,13 @@ bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process
 /* The plan says that something which was not seen may order threads. */
 bool recorded_order_say(struct recorded_job *job);
 
+/* ---- recorded_locks.c ------------------------------------------------------------------------- */
+
+/* The locks of a process that the plan needs get their names in it; `homes`: per thread its rank, -1: it is not in the plan. */
+bool recorded_locks_name(struct recorded_job *job, struct recorded_process *process,
+                         const int *homes);
+bool recorded_locks_say(struct recorded_job *job);
+
 /* ---- recorded_values.c ------------------------------------------------------------------------ */
 
 /* Pairs each wait of a process for a value with the write that ends it. */
@@ -514,10 +529,14 @@ bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count);
 bool walk_order_merge(const struct walk *walk, size_t other, uint64_t count);
 /* True if several threads let others go on by this object, so that they may do so in another order than in the run. */
 bool walk_order_has_several(const struct walk *walk, uint64_t object);
+/* True if the lock is of use as mutual exclusion alone: nothing is told by it, and its order is that of luck. */
+bool walk_order_excludes(const struct walk *walk, uint64_t lock);
 /* The item begins a host function, which comes behind the call that pushed it. */
 bool walk_order_host(const struct walk *walk);
-/* The thread uses an object whose last use is `before`: counts uses that nothing orders. */
+/* The thread uses an object whose last use is `before`: counts uses that nothing orders, and that no lock keeps apart. */
 void walk_order_use(const struct walk *walk, const struct recorded_use *before);
+/* The item takes a lock that excludes, or gives it back. */
+void walk_order_lock(const struct walk *walk, uint64_t lock, bool takes);
 /* A use by the item. */
 struct recorded_use walk_order_here(const struct walk *walk);
 void walk_order_accesses(const struct walk *walk, const struct recorded_op *op);

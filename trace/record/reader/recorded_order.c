@@ -52,7 +52,7 @@ static bool list_host_calls(struct recorded_job *job, struct recorded_process *p
                             process->host_call_cap))
                 return false;
             process->host_calls[process->host_call_count++] =
-                (struct recorded_host_call){tape->items[i]->word[1], {t, i + 1}};
+                (struct recorded_host_call){tape->items[i]->word[1], {t, i + 1, 0}};
         }
     }
     SORT(process->host_calls, process->host_call_count, recorded_order_by_number);
@@ -62,28 +62,44 @@ static bool list_host_calls(struct recorded_job *job, struct recorded_process *p
 /* ---- objects of several threads ------------------------------------------------------------------ */
 
 /* It may turn out later than the object orders threads. So they are looked up beforehand. */
-static bool list_several(struct recorded_job *job, struct recorded_process *process)
+static bool list_objects(struct recorded_job *job, struct recorded_process *process)
 {
     for (size_t t = 0; t < process->tapes.thread_count; t++)
         for (size_t i = 0; i < process->tapes.threads[t].count; i++) {
             const struct recording_item *item = process->tapes.threads[t].items[i];
-            if (item->kind != RECORDING_SEVERAL)
-                continue;
-            if (!ARENA_GROW(job->arena, process->several, process->several_count,
+            if (item->kind == RECORDING_SEVERAL &&
+                !ARENA_GROW(job->arena, process->several, process->several_count,
                             process->several_cap))
                 return false;
-            process->several[process->several_count++] = item->word[0];
+            if (item->kind == RECORDING_MONITOR &&
+                !ARENA_GROW(job->arena, process->monitors, process->monitor_count,
+                            process->monitor_cap))
+                return false;
+            if (item->kind == RECORDING_SEVERAL)
+                process->several[process->several_count++] = item->word[0];
+            if (item->kind == RECORDING_MONITOR)
+                process->monitors[process->monitor_count++] = item->word[0];
         }
     sort_u64(process->several, process->several_count);
+    sort_u64(process->monitors, process->monitor_count);
     return true;
+}
+
+static bool recorded_order_lists(const uint64_t *objects, size_t count, uint64_t object)
+{
+    return object != 0 && count > 0 &&
+           bsearch(&object, objects, count, sizeof object, compare_items_u64);
 }
 
 bool walk_order_has_several(const struct walk *walk, uint64_t object)
 {
-    const struct recorded_process *process = walk->process;
-    return object != 0 && process->several_count > 0 &&
-           bsearch(&object, process->several, process->several_count, sizeof object,
-                   compare_items_u64);
+    return recorded_order_lists(walk->process->several, walk->process->several_count, object);
+}
+
+bool walk_order_excludes(const struct walk *walk, uint64_t lock)
+{
+    return lock != 0 && walk->job->options->order == RECORDED_WAITS &&
+           !recorded_order_lists(walk->process->monitors, walk->process->monitor_count, lock);
 }
 
 /* ---- clocks -------------------------------------------------------------------------------------- */
@@ -102,7 +118,7 @@ bool walk_order_begin(struct recorded_job *job, struct recorded_process *process
         memset(thread->orders_merged, 0, count * sizeof *thread->orders_merged);
         memset(thread->observations_merged, 0, count * sizeof *thread->observations_merged);
     }
-    return list_host_calls(job, process) && list_several(job, process);
+    return list_host_calls(job, process) && list_objects(job, process);
 }
 
 static bool come_after(const struct walk *walk, size_t other, uint64_t count)
@@ -150,16 +166,40 @@ bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *us
            walk->thread->after[use->thread] >= use->place;
 }
 
+static bool recorded_order_holds(const struct recorded_thread *thread, uint64_t lock)
+{
+    for (int i = 0; i < thread->held_count; i++)
+        if (thread->held[i] == lock)
+            return true;
+    return false;
+}
+
+void walk_order_lock(const struct walk *walk, uint64_t lock, bool takes)
+{
+    struct recorded_thread *thread = walk->thread;
+    if (takes && thread->held_count < RECORDED_HELD)
+        thread->held[thread->held_count++] = lock;
+    for (int i = thread->held_count - 1; !takes && i >= 0; i--)
+        if (thread->held[i] == lock) {
+            thread->held[i] = thread->held[--thread->held_count];
+            return;
+        }
+}
+
 void walk_order_use(const struct walk *walk, const struct recorded_use *before)
 {
-    walk->job->unordered_uses += !walk_order_is_behind(walk, before);
+    walk->job->unordered_uses +=
+        !walk_order_is_behind(walk, before) && !recorded_order_holds(walk->thread, before->lock);
 }
 
 struct recorded_use walk_order_here(const struct walk *walk)
 {
-    return walk->thread->in_host_function
-               ? (struct recorded_use){0}
-               : (struct recorded_use){.thread = walk->number, .place = walk->thread->place};
+    const struct recorded_thread *thread = walk->thread;
+    const uint64_t lock = thread->held_count > 0 ? thread->held[thread->held_count - 1] : 0;
+    return thread->in_host_function ? (struct recorded_use){0}
+                                    : (struct recorded_use){.thread = walk->number,
+                                                            .place = thread->place,
+                                                            .lock = lock};
 }
 
 static bool recorded_order_overlap(const struct recorded_access *one,
@@ -428,7 +468,7 @@ bool recorded_order_say(struct recorded_job *job)
            plan_add_unrecorded(job->plan,
                                arena_printf(job->arena, "what orders threads in %zu place%s", count,
                                             count == 1 ? "" : "s"),
-                               "no lock, signal or join does; if atomics, futexes, pipes or "
-                               "signals do, import with "
+                               "no condition, signal or join does; if a lock does, import with "
+                               "--order=locks; if atomics, futexes, pipes or signals do, with "
                                "--order=seen");
 }

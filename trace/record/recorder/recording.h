@@ -19,7 +19,8 @@
 
 #define RECORDING_CUT   ".cut" /* in the folder of the files: some calls could not be written */
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 7, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 8, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_LOCKS = 1 << 16 }; /* the largest number of a lock */
 
 struct recording_chunk {
     char magic[16];
@@ -43,9 +44,12 @@ struct recording_item {
     X(THREAD, 1, "number of the system")                                                           \
     X(TEXT, 2, "number, characters: names that other items have")                                  \
     X(AFTER, 4,                                                                                    \
-      "thread, count, way (enum recording_way), object by which it is the n-th time, or 0: all "   \
-      "of this thread comes after that many items of the other")                                   \
+      "thread, count, way (enum recording_way), object by which it is the n-th time, of a lock "   \
+      "the lock, or 0: all of this thread comes after that many items of the other")               \
     X(SEVERAL, 1, "object: several threads let others go on by it, so which comes n-th is luck")   \
+    X(LOCK, 1, "lock: the thread has it, from before its next item on")                            \
+    X(UNLOCK, 1, "lock")                                                                           \
+    X(MONITOR, 1, "lock: threads tell each other by conditions what they did while they had it")   \
     X(END, 0, "the process ended by itself")                                                       \
     X(UNSEEN, 1, "text: a library whose calls cannot be seen")                                     \
     X(DEVICE, 1, "device: the thread's own from now on")                                           \
@@ -126,8 +130,9 @@ enum recording_kind {
 /* How a thread came to know of another one's items. */
 enum recording_way {
     RECORDING_WAITED,
-    RECORDING_LOCKED, /* the two might have taken the lock the other way round */
-    RECORDING_IN_TIME /* by a call that may give up, as one that only tries, or with a time limit */
+    RECORDING_LOCKED,  /* the two might have taken the lock the other way round */
+    RECORDING_IN_TIME, /* by a call that may give up, as one that only tries, or with a time limit */
+    RECORDING_POLLED /* by a lock that it took again and again, and paused, until the other had had it */
 };
 
 enum recording_operation {

@@ -33,12 +33,12 @@ enum {
 /* Found in the program's own TLS, without a call. */
 static __thread struct tape {
     struct recording_chunk *chunk;
-    uint32_t thread; /* from 1 on; 0: none yet */
-    uint64_t chunks, items;
+    uint32_t thread;               /* from 1 on; 0: none yet */
+    uint64_t chunks, items, quiet; /* items that say of locks alone */
     int depth;
     bool broken;                    /* no chunk could be had */
     uint32_t where, told;           /* the line that calls come from, and that of the last item */
-    struct tape_place known[KNOWN]; /* of other threads, by their numbers */
+    struct tape_place known[KNOWN]; /* of other threads, by their numbers, but by locks */
     struct {
         uint64_t object, version; /* of a stream: the items of the thread up to the answer */
     } noes[ASKED];                /* answers that were no */
@@ -169,8 +169,16 @@ static struct recording_item *write_item(enum recording_kind kind, int64_t at_ns
     item->at_ns = at_ns;
     memcpy(item->word, words, 8 * count);
     tape.items++;
+    tape.quiet += kind == RECORDING_LOCK || kind == RECORDING_UNLOCK;
     __atomic_store_n(&tape.chunk->used, tape.chunk->used + bytes, __ATOMIC_RELEASE);
     return item;
+}
+
+static void write_after(int64_t now, const struct tape_place *place)
+{
+    if (place->count > 0)
+        write_item(RECORDING_AFTER, now, 0,
+                   WORDS(place->thread, place->count, (uint64_t)place->way, place->object));
 }
 
 /* The first item of a thread. */
@@ -200,10 +208,7 @@ static bool tape_begin_thread(void)
     }
     write_item(RECORDING_THREAD, now, 0, WORDS((uint64_t)syscall(SYS_gettid)));
     for (int i = 0; i < KNOWN; i++)
-        if (tape.known[i].count > 0)
-            write_item(RECORDING_AFTER, now, 0,
-                       WORDS(tape.known[i].thread, tape.known[i].count, (uint64_t)tape.known[i].way,
-                             tape.known[i].object));
+        write_after(now, &tape.known[i]);
     return true;
 }
 
@@ -217,8 +222,10 @@ void tape_where(uint32_t text)
     tape.where = text;
 }
 
+/* What stands in front of the item of a call. */
 static void tell_where(int64_t now)
 {
+    threads_tell_locks();
     if (tape.where != tape.told)
         write_item(RECORDING_WHERE, now, 0, WORDS(ops_word(tape.where)));
     tape.told = tape.where;
@@ -275,7 +282,7 @@ static uint64_t tape_version(enum recording_kind kind, uint64_t object)
 {
     return kind == RECORDING_QUERY_EVENT
                ? atomic_load(tape_versions_of(object)) + atomic_load(&graph_launches)
-               : tape.items;
+               : tape.items - tape.quiet;
 }
 
 void tape_end_no(const struct tape_call *call, enum recording_kind kind, size_t count,
@@ -374,17 +381,19 @@ unsigned long long tape_pack(struct tape_place place)
     return (unsigned long long)place.thread << 40 | place.count;
 }
 
-/* A thread without calls writes it, too: others may learn of it from this one. */
+/* A thread without calls writes it, too: others may learn of it from this one. What a lock tells is worth something by itself
+   only where nothing else has told it. */
 void tape_after(struct tape_place place)
 {
     struct tape_place *known = &tape.known[place.thread % KNOWN];
+    const bool by_lock = place.way == RECORDING_LOCKED;
     if (place.count == 0 || place.thread == tape.thread ||
         (known->thread == place.thread && known->count >= place.count))
         return;
-    *known = place;
-    if (tape.chunk)
-        write_item(RECORDING_AFTER, tape_now_ns(CLOCK_MONOTONIC), 0,
-                   WORDS(place.thread, place.count, (uint64_t)place.way, place.object));
+    if (!by_lock)
+        *known = place;
+    if (tape.chunk || (by_lock && ready()))
+        write_after(tape_now_ns(CLOCK_MONOTONIC), &place);
     else
         ready(); /* its first items are all that it knows */
 }

@@ -3,19 +3,24 @@
  * threads.c - the order of threads: what one has done before it lets another one go on.
  *
  * A thread that unlocks, arrives, creates or ends leaves its place at the object; one that locks, has met the others or
- * joins comes after the place that it finds there. So the order of locks is that of the run. Semaphores and conditions are
- * counted (counted.h). Locks inside of CUDA and NCCL, and in threads of their own, are left out. Places are in a table by
+ * joins comes after the place that it finds there. Of a lock that is the order of the run, and import decides what it is worth: a
+ * lock by which threads tell each other something (a *monitor*: they wait for conditions with it, or signal them while
+ * they have it or right behind), or that a thread takes again and again until another one has had it, orders; any other
+ * one excludes. What a thread calls while it has a lock stands between the items LOCK and UNLOCK; a lock without
+ * calls has none. Semaphores and conditions are counted (counted.h). Locks inside of CUDA and NCCL, and in threads of their own, are left out. Places are in a table by
  * address, without a lock; an object that finds no room there orders nothing.
  */
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <threads.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "counted.h"
 #include "real.h"
@@ -23,18 +28,35 @@
 #include "threads.h"
 #include "touch.h"
 
-enum { TABLE = 1 << 16, WAYS = 64, PAGES = 1 << 16 };
+enum { TABLE = RECORDING_LOCKS, WAYS = 64, PAGES = 1 << 16 };
 
 /* Several threads may let one go on: each has its way. In pages of its own. */
 static _Alignas(PAGES) struct left {
     _Atomic(const void *) object;
     atomic_ullong used;         /* ways, as bits */
     atomic_ullong places[WAYS]; /* thread << 40 | count */
+    atomic_bool monitor;        /* of a lock: it is told that it is one */
 } table[TABLE];
+
+enum { HELD = 16 };
+
+/* The thread's locks, those that it took last behind the others, and what it did last with any. */
+static __thread struct {
+    struct {
+        const void *lock;
+        unsigned again; /* times that it was taken while it was held */
+        bool told;      /* LOCK is written */
+    } held[HELD];
+    int count;
+    const void *taken, *released;
+    uint64_t taken_at, released_at; /* the thread's items then */
+    bool paused;                    /* since `taken` */
+} own __attribute__((tls_model("initial-exec")));
 
 void threads_begin_child(void)
 {
     madvise(table, sizeof table, MADV_DONTNEED);
+    own.count = 0;
     counted_begin_child();
 }
 
@@ -293,77 +315,170 @@ void call_once(once_flag *flag, void (*function)(void))
 
 /* ---- locks ------------------------------------------------------------------------------------ */
 
-/* The caller goes on after others, where the call says so; they might have come after it. */
-#define FOLLOWS(name, PARAMS, ARGS, object, good)                                                  \
-    int name PARAMS                                                                                \
-    {                                                                                              \
-        REAL(name, PARAMS)                                                                         \
-        const int result = real ARGS;                                                              \
-        if (good)                                                                                  \
-            follow_by(object, RECORDING_LOCKED, 0);                                                \
-        return result;                                                                             \
+/* A number for the lock at an address; 0: there is no room. Another lock at the same address later on has the same. */
+static uint64_t number_of(const void *lock)
+{
+    const struct left *left = threads_find(lock);
+    return left ? (uint64_t)(left - table) + 1 : 0;
+}
+
+static int threads_find_held(const void *lock)
+{
+    int at = own.count - 1;
+    while (at >= 0 && own.held[at].lock != lock)
+        at--;
+    return at;
+}
+
+void threads_tell_locks(void)
+{
+    for (int i = 0; i < own.count; i++) {
+        const uint64_t number = own.held[i].told ? 0 : number_of(own.held[i].lock);
+        own.held[i].told = true;
+        if (number != 0)
+            tape_put(RECORDING_LOCK, WORDS(number));
     }
-/* Others go on after the caller. */
-#define LEAVES(name, PARAMS, ARGS, object, alone)                                                  \
-    int name PARAMS                                                                                \
-    {                                                                                              \
-        REAL(name, PARAMS)                                                                         \
-        threads_leave(object, alone);                                                              \
-        return real ARGS;                                                                          \
+}
+
+/* The caller goes on after others that had the lock; they might have come after it. */
+static void threads_locked(const void *lock)
+{
+    const int at = threads_find_held(lock);
+    if (threads_are_left_out() || threads_orders_nothing(lock))
+        return;
+    if (at >= 0) {
+        own.held[at].again++;
+        return;
     }
+    const bool polls = own.taken == lock && own.paused && own.taken_at == tape_here().count;
+    follow_by(lock, polls ? RECORDING_POLLED : RECORDING_LOCKED, (uint32_t)number_of(lock));
+    own.taken = lock;
+    own.taken_at = tape_here().count;
+    own.paused = false;
+    if (own.count < HELD) {
+        own.held[own.count].lock = lock;
+        own.held[own.count].again = 0;
+        own.held[own.count++].told = false;
+    }
+}
 
-FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_mutex_timedlock,
-        (pthread_mutex_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0)
-FOLLOWS(pthread_mutex_clocklock,
-        (pthread_mutex_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0)
-LEAVES(pthread_mutex_unlock, (pthread_mutex_t * lock), (lock), lock, true)
+/* Others go on after the caller, which is about to give the lock away. */
+static void threads_unlock(const void *lock)
+{
+    const int at = threads_find_held(lock);
+    if (at >= 0 && own.held[at].again > 0) {
+        own.held[at].again--;
+        return;
+    }
+    if (at >= 0) {
+        if (own.held[at].told && number_of(lock) != 0)
+            tape_put(RECORDING_UNLOCK, WORDS(number_of(lock)));
+        for (int i = at; i + 1 < own.count; i++)
+            own.held[i] = own.held[i + 1];
+        own.count--;
+    }
+    threads_leave(lock, true);
+    own.released = lock;
+    own.released_at = tape_here().count;
+}
 
-FOLLOWS(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_rwlock_timedrdlock,
-        (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0)
-FOLLOWS(pthread_rwlock_timedwrlock,
-        (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0)
-FOLLOWS(pthread_rwlock_clockrdlock,
-        (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0)
-FOLLOWS(pthread_rwlock_clockwrlock,
-        (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0)
-LEAVES(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock), lock, false)
+/* Threads tell each other by a condition what they did while they had the lock. */
+static void threads_monitor(const void *lock)
+{
+    const uint64_t number = threads_are_left_out() ? 0 : number_of(lock);
+    if (number != 0 && !atomic_exchange(&table[number - 1].monitor, true))
+        tape_put(RECORDING_MONITOR, WORDS(number));
+}
 
-FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0)
-FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0)
-LEAVES(pthread_spin_unlock, (pthread_spinlock_t * lock), (lock), (const void *)lock, true)
+/* A condition is about to be signalled, while the thread has a lock or right behind. */
+static void threads_signal(const void *condition)
+{
+    counted_signal(condition);
+    if (own.count > 0)
+        threads_monitor(own.held[own.count - 1].lock);
+    else if (own.released && own.released_at == tape_here().count)
+        threads_monitor(own.released);
+}
 
-FOLLOWS(mtx_lock, (mtx_t * lock), (lock), lock, result == thrd_success)
-FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), lock, result == thrd_success)
-FOLLOWS(mtx_timedlock, (mtx_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == thrd_success)
-LEAVES(mtx_unlock, (mtx_t * lock), (lock), lock, true)
-
-/* ---- what is counted --------------------------------------------------------------------------- */
-
-/* The object is told to counted.c: before the call, and after it where that went well. */
-#define COUNTS(name, PARAMS, ARGS, before, after)                                                  \
+#define CALLS(name, PARAMS, ARGS, before, good, after)                                             \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         before;                                                                                    \
         const int result = real ARGS;                                                              \
-        if (result == 0)                                                                           \
+        if (good)                                                                                  \
             after;                                                                                 \
         return result;                                                                             \
     }
 #define NOTHING ((void)0)
+#define FOLLOWS(name, PARAMS, ARGS, good)                                                          \
+    CALLS(name, PARAMS, ARGS, NOTHING, good, threads_locked((const void *)lock))
+#define LEAVES(name, PARAMS, ARGS)                                                                 \
+    CALLS(name, PARAMS, ARGS, threads_unlock((const void *)lock), true, NOTHING)
+
+FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), result == 0)
+FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), result == 0)
+FOLLOWS(pthread_mutex_timedlock,
+        (pthread_mutex_t *restrict lock, const struct timespec *restrict until), (lock, until),
+        result == 0)
+FOLLOWS(pthread_mutex_clocklock,
+        (pthread_mutex_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+        (lock, clock, until), result == 0)
+LEAVES(pthread_mutex_unlock, (pthread_mutex_t * lock), (lock))
+
+FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), result == 0)
+FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), result == 0)
+LEAVES(pthread_spin_unlock, (pthread_spinlock_t * lock), (lock))
+
+FOLLOWS(mtx_lock, (mtx_t * lock), (lock), result == thrd_success)
+FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), result == thrd_success)
+FOLLOWS(mtx_timedlock, (mtx_t *restrict lock, const struct timespec *restrict until), (lock, until),
+        result == thrd_success)
+LEAVES(mtx_unlock, (mtx_t * lock), (lock))
+
+/* Readers do not exclude each other, as a plan's locks would: their order is that of the run. */
+#define SHARES(name, PARAMS, ARGS)                                                                 \
+    CALLS(name, PARAMS, ARGS, NOTHING, result == 0, follow_by(lock, RECORDING_LOCKED, 0))
+SHARES(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock))
+SHARES(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock))
+SHARES(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock))
+SHARES(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock))
+SHARES(pthread_rwlock_timedrdlock,
+       (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
+SHARES(pthread_rwlock_timedwrlock,
+       (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
+SHARES(pthread_rwlock_clockrdlock,
+       (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+       (lock, clock, until))
+SHARES(pthread_rwlock_clockwrlock,
+       (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+       (lock, clock, until))
+CALLS(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock), threads_leave(lock, false), true,
+      NOTHING)
+
+/* A thread that pauses between two times that it takes a lock looks whether something has changed. */
+#define PAUSES(name, PARAMS, ARGS) CALLS(name, PARAMS, ARGS, own.paused = true, true, NOTHING)
+PAUSES(sched_yield, (void), ())
+PAUSES(usleep, (useconds_t us), (us))
+PAUSES(nanosleep, (const struct timespec *time, struct timespec *left), (time, left))
+PAUSES(clock_nanosleep,
+       (clockid_t clock, int flags, const struct timespec *time, struct timespec *left),
+       (clock, flags, time, left))
+PAUSES(thrd_sleep, (const struct timespec *time, struct timespec *left), (time, left))
+
+void thrd_yield(void)
+{
+    static void (*real)(void);
+    own.paused = true;
+    if (real_find(&real, "thrd_yield"))
+        real();
+}
+
+/* ---- what is counted --------------------------------------------------------------------------- */
+
+/* The object is told to counted.c: before the call, and after it where that went well. */
+#define COUNTS(name, PARAMS, ARGS, before, after)                                                  \
+    CALLS(name, PARAMS, ARGS, before, result == 0, after)
 
 /* Of one that processes share nothing is known. */
 static void begin_shared(const void *object, uint64_t value, bool shared)
@@ -393,13 +508,13 @@ COUNTS(pthread_cond_init,
        (condition, attributes), NOTHING, counted_begin(condition, 0))
 COUNTS(pthread_cond_destroy, (pthread_cond_t * condition), (condition), counted_end(condition),
        NOTHING)
-COUNTS(pthread_cond_signal, (pthread_cond_t * condition), (condition), counted_signal(condition),
+COUNTS(pthread_cond_signal, (pthread_cond_t * condition), (condition), threads_signal(condition),
        NOTHING)
-COUNTS(pthread_cond_broadcast, (pthread_cond_t * condition), (condition), counted_signal(condition),
+COUNTS(pthread_cond_broadcast, (pthread_cond_t * condition), (condition), threads_signal(condition),
        NOTHING)
 COUNTS(cnd_init, (cnd_t * condition), (condition), NOTHING, counted_begin(condition, 0))
-COUNTS(cnd_signal, (cnd_t * condition), (condition), counted_signal(condition), NOTHING)
-COUNTS(cnd_broadcast, (cnd_t * condition), (condition), counted_signal(condition), NOTHING)
+COUNTS(cnd_signal, (cnd_t * condition), (condition), threads_signal(condition), NOTHING)
+COUNTS(cnd_broadcast, (cnd_t * condition), (condition), threads_signal(condition), NOTHING)
 
 void cnd_destroy(cnd_t *condition)
 {
@@ -416,11 +531,12 @@ void cnd_destroy(cnd_t *condition)
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const uint64_t signals = counted_signals(condition);                                       \
-        threads_leave(lock, true);                                                                 \
+        threads_monitor(lock);                                                                     \
+        threads_unlock(lock);                                                                      \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
             counted_woken(condition, signals, way);                                                \
-        follow_by(lock, RECORDING_LOCKED, 0);                                                      \
+        threads_locked(lock);                                                                      \
         return result;                                                                             \
     }
 WAITS(pthread_cond_wait, (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * threads.h - the order of threads that locks, conditions, semaphores, barriers, functions called once, creation and
- * joining make.
+ * joining make, and which locks they have when they call CUDA.
  */
 #ifndef SWSIM_THREADS_H
 #define SWSIM_THREADS_H
@@ -24,6 +24,9 @@ bool threads_orders_nothing(const void *object);
 
 /* True if the program has ever begun a thread. */
 bool threads_are_several(void);
+
+/* Writes that the thread has its locks, those of which it has not: in front of an item of a call. */
+void threads_tell_locks(void);
 
 /* In a new process: what the threads of its parent have left is of no use. */
 void threads_begin_child(void);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorded_locks.c - which locks of a recording the plan needs.
+ *
+ * A thread's operations between LOCK and UNLOCK are a *section*. Without a lock there are more interleavings, so what is proved
+ * without it holds with it; leaving one out can only show a violation that the lock prevents. It prevents none, and is left out,
+ * where each of its sections is no more than one push: a push is one step in any case, which nothing comes between; its
+ * thread waits for nothing in the section, so no thread waits for that one for long; and what the section tells the next
+ * one orders no accesses of the two, for those are the device's. A lock stays where several threads have sections of it, and one
+ * of these has more steps, a wait, an access of the host or another lock.
+ */
+#include "recorded_internal.h"
+
+#include "base/array.h"
+
+/* What is found out about a lock. */
+struct section_lock {
+    size_t thread; /* that has a section, + 1; 0: none yet */
+    int home;      /* of that thread */
+    bool several;  /* threads have sections */
+    bool apart;    /* ... and are at home on different ranks, which share no locks */
+    bool matters;  /* a section needs the lock */
+    bool waits;    /* in a section */
+    int name;      /* plan->locks; -1: none */
+};
+
+/* A section under way. */
+struct lock_section {
+    uint64_t lock;
+    size_t steps;
+};
+
+struct lock_sections {
+    struct section_lock *locks; /* by number */
+    size_t count;
+    struct lock_section open[RECORDED_HELD];
+    int open_count;
+};
+
+static uint64_t largest_lock(const struct recorded_process *process)
+{
+    uint64_t most = 0;
+    for (size_t t = 0; t < process->tapes.thread_count; t++)
+        for (size_t i = 0; i < process->threads[t].ops.count; i++)
+            if (process->threads[t].ops.items[i].lock > most)
+                most = process->threads[t].ops.items[i].lock;
+    return most;
+}
+
+/* An operation under all locks that its thread has. */
+static void note_locked_step(struct lock_sections *sections, const struct recorded_op *op)
+{
+    const bool waits = op->op.kind == OP_SYNC ||
+                       (op->op.kind == OP_AWAIT && op->after_thread >= 0) ||
+                       host_op_is_pageable(&op->op);
+    const bool is_step = !op->begins && !op->ends && (op->op.kind != OP_AWAIT || waits);
+    const bool matters = waits || (!op_pushes(op->op.kind) && op->access_count > 0);
+    for (int i = 0; is_step && i < sections->open_count; i++) {
+        struct section_lock *lock = &sections->locks[sections->open[i].lock];
+        lock->waits |= waits;
+        lock->matters |= matters || ++sections->open[i].steps > 1;
+    }
+}
+
+static void open_section(struct lock_sections *sections, uint64_t number)
+{
+    for (int i = 0; i < sections->open_count; i++)
+        sections->locks[sections->open[i].lock].matters = true;
+    sections->locks[number].matters |= sections->open_count > 0;
+    if (sections->open_count < RECORDED_HELD)
+        sections->open[sections->open_count++] = (struct lock_section){.lock = number};
+    else
+        sections->locks[number].matters = true;
+}
+
+static void close_section(struct lock_sections *sections, uint64_t number, size_t thread, int home)
+{
+    struct section_lock *lock = &sections->locks[number];
+    for (int i = sections->open_count - 1; i >= 0; i--)
+        if (sections->open[i].lock == number) {
+            sections->open[i] = sections->open[--sections->open_count];
+            break;
+        }
+    lock->several |= lock->thread > 0 && lock->thread != thread + 1;
+    lock->apart |= lock->thread > 0 && lock->home != home;
+    lock->thread = thread + 1;
+    lock->home = home;
+}
+
+static void look_at_sections(struct lock_sections *sections, const struct recorded_process *process,
+                             size_t thread, int home)
+{
+    const struct recorded_ops *ops = &process->threads[thread].ops;
+    sections->open_count = 0;
+    for (size_t i = 0; i < ops->count; i++) {
+        const struct recorded_op *op = &ops->items[i];
+        if (op->op.kind == OP_LOCK)
+            open_section(sections, op->lock);
+        else if (op->op.kind == OP_UNLOCK)
+            close_section(sections, op->lock, thread, home);
+        else
+            note_locked_step(sections, op);
+    }
+    while (sections->open_count > 0) /* it never gave them back */
+        close_section(sections, sections->open[0].lock, thread, home);
+}
+
+static bool name_needed_locks(struct recorded_job *job, const struct recorded_process *process,
+                              struct lock_sections *sections)
+{
+    size_t named = 0;
+    for (size_t i = 1; i < sections->count; i++) {
+        struct section_lock *lock = &sections->locks[i];
+        job->waiting_locks += lock->waits;
+        if (!lock->several || lock->apart || !lock->matters)
+            continue;
+        const char *name = arena_printf(job->arena, "%d.lock%zu", process->first_rank, ++named);
+        lock->name = name ? names_intern(&job->plan->locks, job->arena, name) : -1;
+        if (lock->name < 0)
+            return false;
+    }
+    return true;
+}
+
+bool recorded_locks_name(struct recorded_job *job, struct recorded_process *process,
+                         const int *homes)
+{
+    struct lock_sections sections = {.count = (size_t)largest_lock(process) + 1};
+    sections.locks = ARENA_ARRAY(job->arena, sections.count, struct section_lock);
+    if (!sections.locks)
+        return false;
+    for (size_t i = 0; i < sections.count; i++)
+        sections.locks[i] = (struct section_lock){.name = -1};
+    for (size_t t = 0; t < process->tapes.thread_count; t++)
+        look_at_sections(&sections, process, t, homes[t]);
+    if (!name_needed_locks(job, process, &sections))
+        return false;
+    for (size_t t = 0; t < process->tapes.thread_count; t++)
+        for (size_t i = 0; i < process->threads[t].ops.count; i++) {
+            struct recorded_op *op = &process->threads[t].ops.items[i];
+            if (op->lock > 0)
+                op->op.object = sections.locks[op->lock].name;
+        }
+    return true;
+}
+
+/* Sections without a call are no items. */
+bool recorded_locks_say(struct recorded_job *job)
+{
+    const size_t count = job->waiting_locks;
+    return count == 0 ||
+           plan_add_unrecorded(
+               job->plan,
+               arena_printf(job->arena, "who waits for %zu lock%s", count, count == 1 ? "" : "s"),
+               "a thread waits while it has one, and others that take it without "
+               "a call are not seen");
+}
