@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#include "check/stopwatch.h"
+#include "base/stopwatch.h"
 
 enum status finding_open(struct finding *finding, const struct plan *plan, struct arena *arena,
                          struct diag *diag)

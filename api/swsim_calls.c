@@ -2,7 +2,7 @@
 /* swsim_calls.c - the questions of swsim.h about a plan: swsim_verify, swsim_predict, swsim_tune. */
 #include <string.h>
 
-#include "check/stopwatch.h"
+#include "base/stopwatch.h"
 #include "check/verify.h"
 #include "improve/frontier.h"
 #include "plan/coverage.h"

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "large_pages.h"
+#include "work_limit.h"
 
 /* Under the address sanitizer what was not given out is poisoned, and lies between all that was. */
 #ifndef __has_feature
@@ -47,13 +48,20 @@ void arena_init(struct arena *arena, size_t cap_bytes)
     *arena = (struct arena){.cap_bytes = cap_bytes};
 }
 
+static void drop_block(struct arena *arena, struct arena_block *block)
+{
+    if (arena->limit)
+        work_limit_give(arena->limit, sizeof *block + block->cap);
+    free(block);
+}
+
 void arena_fini(struct arena *arena)
 {
     arena_check(arena);
     struct arena_block *block = arena->head;
     while (block) {
         struct arena_block *next = block->next;
-        free(block);
+        drop_block(arena, block);
         block = next;
     }
     *arena = (struct arena){0};
@@ -66,7 +74,8 @@ void arena_empty(struct arena *arena)
         return;
     arena->head = kept->next;
     kept->next = NULL;
-    struct arena rest = {.head = arena->head, .used_bytes = arena->used_bytes - kept->used};
+    struct arena rest = {
+        .head = arena->head, .used_bytes = arena->used_bytes - kept->used, .limit = arena->limit};
     arena_fini(&rest);
     arena->head = kept;
     ASAN_UNPOISON_MEMORY_REGION(kept->data, kept->cap);
@@ -108,8 +117,14 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
     size_t room = next_block(arena);
     bool own = bytes > room / 4 && bytes > LEAST_BLOCK / 4;
     size_t cap = own ? bytes : room;
-    struct arena_block *block = large_calloc(1, sizeof *block + cap);
+    struct arena_block *block = NULL;
+    const size_t whole = sizeof *block + cap;
+    const bool allowed = !arena->limit || work_limit_take(arena->limit, whole);
+    if (allowed)
+        block = large_calloc(1, whole);
     if (!block) {
+        if (allowed && arena->limit)
+            work_limit_give(arena->limit, whole);
         arena->failed = true;
         return NULL;
     }
@@ -191,7 +206,7 @@ static void free_block(struct arena *arena, const void *memory, size_t bytes)
             struct arena_block *block = *at;
             *at = block->next;
             arena->used_bytes -= block->used;
-            free(block);
+            drop_block(arena, block);
             return;
         }
 }

@@ -4,7 +4,7 @@
  *
  * Blocks are never moved, so pointers stay valid until arena_fini. An arena that could not get
  * memory returns NULL and remembers it in `failed`; a builder may check once at its end. A cap
- * protects against inputs that would make it huge.
+ * protects against inputs that would make it huge, a limit that several arenas share bounds the work that fills them.
  */
 #ifndef SWSIM_ARENA_H
 #define SWSIM_ARENA_H
@@ -13,11 +13,14 @@
 #include <stddef.h>
 
 struct arena_block;
+struct work_limit;
 
 struct arena {
     struct arena_block *head;
     size_t used_bytes;
     size_t cap_bytes; /* 0: no cap */
+    struct work_limit
+        *limit; /* asked before each block, work_limit.h; NULL: none. It outlives the arena */
     bool failed;
 };
 

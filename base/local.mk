@@ -22,7 +22,10 @@ libplan_a_SOURCES += \
     base/repeats.c base/repeats.h \
     base/sort.h \
     base/status.h \
+    base/stopwatch.h \
     base/system_words.h \
     base/table.h \
     base/text_stream.c base/text_stream.h \
-    base/units.c base/units.h
+    base/units.c base/units.h \
+    base/watch.h \
+    base/work_limit.c base/work_limit.h

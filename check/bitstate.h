@@ -17,7 +17,7 @@
 
 #include "budget.h"
 #include "search.h"
-#include "watch.h"
+#include "base/watch.h"
 
 /* Fills in *out as search_run does; never complete. All memory is charged to `budget`. */
 enum status bitstate_run(const struct program *program, const struct search_options *options,

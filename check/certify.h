@@ -18,7 +18,7 @@
 #include "base/diag.h"
 #include "check/proof/proof.h"
 
-#include "watch.h"
+#include "base/watch.h"
 
 /* Certificates in words, and the properties that they cover together. */
 struct certified {

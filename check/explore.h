@@ -21,7 +21,7 @@
 #include "search.h"
 #include "states.h"
 #include "tree.h"
-#include "watch.h"
+#include "base/watch.h"
 
 enum { BATCH_NODES = 128, EXPLORE_MAX_CHAIN = 1 << 20 };
 

@@ -2,7 +2,7 @@
 /* faults.c - see faults.h; the arguments are in doc/checker.md, "Failure safety". */
 #include "faults.h"
 
-#include "stopwatch.h"
+#include "base/stopwatch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -29,10 +29,8 @@ libcheck_a_SOURCES += \
     check/search.c check/search.h \
     check/shorten.c check/shorten.h \
     check/states.c check/states.h \
-    check/stopwatch.h \
     check/structure.c check/structure.h \
     check/suspects.c check/suspects.h \
     check/traffic.c check/traffic.h \
     check/tree.c check/tree.h \
-    check/verify.c check/verify.h \
-    check/watch.h
+    check/verify.c check/verify.h

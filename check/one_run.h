@@ -10,7 +10,7 @@
 #define SWSIM_ONE_RUN_H
 
 #include "search.h"
-#include "watch.h"
+#include "base/watch.h"
 
 struct one_run {
     bool alone;    /* every run is a reordering of this one, which came to its end */

@@ -11,7 +11,7 @@
 #define SWSIM_SCOUT_H
 
 #include "search.h"
-#include "watch.h"
+#include "base/watch.h"
 
 /* Look for violations of `wanted` until the watch says that it is over: `found` and `witness` of *out are set, and the caller frees it with
    search_result_fini; `states` and `transitions` count the steps. STATUS_SYSTEM: memory is exhausted. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "shorten.h"
-#include "stopwatch.h"
+#include "base/stopwatch.h"
 #include "base/sort.h"
 
 struct minimiser {

@@ -17,7 +17,7 @@
 #define SWSIM_SHORTEN_H
 
 #include "search.h"
-#include "watch.h"
+#include "base/watch.h"
 
 struct shorten_budget {
     uint64_t search_steps; /* left for searches */

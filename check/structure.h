@@ -10,7 +10,7 @@
 #ifndef SWSIM_STRUCTURE_H
 #define SWSIM_STRUCTURE_H
 
-#include "watch.h"
+#include "base/watch.h"
 #include "machine/program.h"
 #include "base/diag.h"
 

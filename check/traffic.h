@@ -11,7 +11,7 @@
 #ifndef SWSIM_TRAFFIC_H
 #define SWSIM_TRAFFIC_H
 
-#include "watch.h"
+#include "base/watch.h"
 #include "machine/program.h"
 #include "base/diag.h"
 

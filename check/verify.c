@@ -17,7 +17,8 @@
 #include "one_run.h"
 #include "scout.h"
 #include "shorten.h"
-#include "stopwatch.h"
+#include "base/stopwatch.h"
+#include "base/work_limit.h"
 #include "structure.h"
 #include "machine/memory.h"
 #include "machine/lower/rank_programs.h"
@@ -75,6 +76,21 @@ static struct search_watch new_watch(const struct verification *v)
 {
     return (struct search_watch){.until_ns = v->options->limits.until_ns,
                                  .interrupted = v->options->interrupted};
+}
+
+/* Building hears the limits, too. One that a small program would exceed is meant for the search. */
+static enum status build_within_limits(const struct verification *v, struct program_options built,
+                                       struct program **out)
+{
+    const size_t least_bytes = (size_t)64 << 20, most_bytes = v->options->limits.mem_bytes;
+    const int64_t least_ns = stopwatch_now_ns() + 1000000000;
+    struct search_watch watch = new_watch(v);
+    struct work_limit limit;
+    if (watch.until_ns && watch.until_ns < least_ns)
+        watch.until_ns = least_ns;
+    work_limit_init(&limit, most_bytes ? max_size(most_bytes, least_bytes) : 0, &watch);
+    built.limit = &limit;
+    return program_build(v->plan, &built, out, v->diag);
 }
 
 /* True if the caller wants one violation and has it. */
@@ -467,7 +483,7 @@ static enum status verify_part(const struct verification *v, const struct progra
     struct program_options built = whole->options;
     struct verify_report part = {.arena = v->report->arena};
     built.part = rank + 1;
-    enum status status = program_build(v->plan, &built, &program, v->diag);
+    enum status status = build_within_limits(v, built, &program);
     if (status != STATUS_OK)
         return status;
     status = search_program(v, program, &part);
@@ -534,7 +550,7 @@ static enum status search_whole(struct verification *v)
         v->searched &= ~needs_knowledge;
     enum status status = program_fits(program, v->diag);
     if (status == STATUS_OK && v->searched & BIT(SERIAL)) {
-        status = program_build(v->plan, &built, &compared, v->diag);
+        status = build_within_limits(v, built, &compared);
         program = compared;
     }
     if (status == STATUS_OK)
@@ -856,7 +872,7 @@ static enum status have_program(struct verification *v, enum program_kind kind)
     built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
     built.clocks = kind == WITH_CLOCKS && !built.no_knowledge;
     built.any_size = v->plan->form == FORM_PIPELINE; /* structure makes no states */
-    enum status status = program_build(v->plan, &built, &v->programs[kind], v->diag);
+    enum status status = build_within_limits(v, built, &v->programs[kind]);
     if (status == STATUS_OK && first)
         v->open = v->asked = find_asked(v->programs[kind], options);
     return status;

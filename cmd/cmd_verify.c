@@ -14,7 +14,7 @@
 #include "base/system_words.h"
 #include "base/units.h"
 #include "check/certify.h"
-#include "check/stopwatch.h"
+#include "base/stopwatch.h"
 #include "check/verify.h"
 
 #include "app.h"

@@ -6,7 +6,7 @@
 #include "edits.h"
 #include "found.h"
 #include "check/dead_writes.h"
-#include "check/stopwatch.h"
+#include "base/stopwatch.h"
 #include "base/hash.h"
 #include "plan/text/parse.h"
 #include "plan/text/print.h"

@@ -44,6 +44,7 @@ struct program_options {
                            state is about half as large */
     bool any_size;      /* a state may be too large to be made: program_fits. Not kept in a program:
                            its options build further ones, and those have states */
+    const struct work_limit *limit; /* of building, which copies it; NULL: half of this machine's memory */
 };
 
 struct access {

@@ -794,7 +794,7 @@ static enum status name_crossed(struct lowering *lowering)
         if (strncmp(program->event_names[e], event, strlen(event)) == 0)
             program->event_names[e] =
                 with_rank(lowering, event, program->event_rank[e], program->event_names[e]);
-    return lowering->failed ? diag_no_memory(lowering->diag) : STATUS_OK;
+    return lowering->failed ? lower_failed(lowering) : STATUS_OK;
 }
 
 enum status lower_derive(struct lowering *lowering)

@@ -26,6 +26,16 @@ static const struct work no_work = {.comm = -1};
 static const struct dist constant = {0};
 static const struct given nothing = {.jitter = &constant, .work = &no_work};
 
+enum status lower_failed(const struct lowering *lowering)
+{
+    assert(lowering->failed);
+    if (lowering->program->op_count < PLAN_MAX_LOWERED)
+        return diag_no_memory(lowering->diag);
+    return diag_error(lowering->diag, STATUS_INPUT,
+                      "%s: the plan needs more than %d machine operations, expected a smaller plan",
+                      lowering->plan->file, PLAN_MAX_LOWERED);
+}
+
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark)
 {
     struct program *program = lowering->program;

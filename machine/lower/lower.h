@@ -24,7 +24,11 @@ struct lowering {
     int *pushers;       /* for each rank: threads that push to such streams */
     int first_implicit; /* event family of the first stream of rank 0: its work so far; without a legacy
                            stream there are none */
-    bool *freed;        /* per buffer of the plan; NULL: not asked yet */
+    struct meeting {
+        int *threads;
+        size_t count, cap;
+    } * meetings; /* per barrier of the plan: the threads that meet there */
+    bool *freed;  /* per buffer of the plan; NULL: not asked yet */
     const struct host_thread
         *driver;                 /* of devices of several ranks, which is lowered; NULL: none */
     struct rank_programs *ranks; /* where the operations of threads come from; NULL: the plan */
@@ -53,6 +57,8 @@ void lower_alone(struct lowering *lowering, int home, const struct host_op *call
    caller can go on and check once. */
 /* Reserve room for operations and parts: growing leaves the old copies in the arena. */
 void lower_reserve(struct lowering *lowering, size_t ops, size_t parts);
+/* Why it failed: memory, or more operations than a program has. */
+enum status lower_failed(const struct lowering *lowering);
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark);
 int lower_body_begin(struct lowering *lowering);
 void lower_body_end(struct lowering *lowering, int body);

@@ -582,6 +582,6 @@ enum status lower_pipeline(struct lowering *lowering)
             status = lower_task(lowering, rank, task);
     }
     if (status == STATUS_OK && lowering->failed)
-        return diag_no_memory(lowering->diag);
+        return lower_failed(lowering);
     return status == STATUS_OK ? size_windows(lowering) : status;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "lower.h"
 #include "rank_programs.h"
 
@@ -381,13 +382,26 @@ static void emit_host_time(struct lowering *lowering, const struct host_op *from
     op->time_ns = from->host_time_ns;
 }
 
-/* The number of uses of barrier `barrier` by `thread`. */
-static int barrier_uses(const struct host_thread *thread, int barrier)
+/* Who meets at each barrier of the plan: threads in their order, each once. */
+static bool find_meetings(struct lowering *lowering)
 {
-    int uses = 0;
-    for (size_t i = 0; i < thread->op_count; i++)
-        uses += thread->ops[i].kind == OP_BARRIER && thread->ops[i].object == barrier;
-    return uses;
+    const struct plan *plan = lowering->plan;
+    struct arena *arena = &lowering->program->arena;
+    struct meeting *meetings = ARENA_ARRAY(arena, plan->barriers.count + 1, struct meeting);
+    lowering->meetings = meetings;
+    for (int t = 0; meetings && t < (int)plan->thread_count; t++)
+        for (size_t i = 0; i < plan->threads[t].op_count; i++) {
+            const struct host_op *op = &plan->threads[t].ops[i];
+            if (op->kind != OP_BARRIER)
+                continue;
+            struct meeting *at = &meetings[op->object];
+            if (at->count > 0 && at->threads[at->count - 1] == t)
+                continue;
+            if (!ARENA_GROW(arena, at->threads, at->count, at->cap))
+                return false;
+            at->threads[at->count++] = t;
+        }
+    return meetings;
 }
 
 static int barrier_flag(struct lowering *lowering, int barrier, int thread, int use)
@@ -399,18 +413,37 @@ static int barrier_flag(struct lowering *lowering, int barrier, int thread, int 
                                    lowering->plan->barriers.items[barrier]));
 }
 
+static void emit_arrival(struct lowering *lowering, enum op_kind kind, const struct host_op *from,
+                         int thread, int use)
+{
+    const int flag = barrier_flag(lowering, from->object, thread, use);
+    lower_emit(lowering, kind, from->mark)->object = flag;
+}
+
+/* Where more than these meet, each but the first waits for one flag, which the first sets when all have come: flags by
+   flags would be as many as their pairs. Where fewer meet, what a thread waits for names who has not come. */
+enum { MEETING_OF_FEW = 32 };
+
+static void emit_opening(struct lowering *lowering, enum op_kind kind, const struct host_op *from,
+                         int use)
+{
+    const int flag =
+        lower_flag(lowering, arena_printf(&lowering->program->arena,
+                                          "opening %d of barrier %s, when all have come", use + 1,
+                                          lowering->plan->barriers.items[from->object]));
+    lower_emit(lowering, kind, from->mark)->object = flag;
+}
+
 static void emit_barrier(struct lowering *lowering, int thread, const struct host_op *from, int use)
 {
-    const struct plan *plan = lowering->plan;
-    struct op *op = lower_emit(lowering, OP_SIGNAL, from->mark);
-    op->object = barrier_flag(lowering, from->object, thread, use);
-    for (int other = 0; other < (int)plan->thread_count; other++) {
-        if (other == thread || barrier_uses(&plan->threads[other], from->object) == 0)
-            continue;
-        int flag = barrier_flag(lowering, from->object, other, use);
-        op = lower_emit(lowering, OP_AWAIT, from->mark);
-        op->object = flag;
-    }
+    const struct meeting *meeting = &lowering->meetings[from->object];
+    const bool opens = meeting->count > MEETING_OF_FEW, first = meeting->threads[0] == thread;
+    emit_arrival(lowering, OP_SIGNAL, from, thread, use);
+    for (size_t i = 0; i < meeting->count && (!opens || first); i++)
+        if (meeting->threads[i] != thread)
+            emit_arrival(lowering, OP_AWAIT, from, meeting->threads[i], use);
+    if (opens)
+        emit_opening(lowering, first ? OP_SIGNAL : OP_AWAIT, from, use);
 }
 
 /* Waits before a push and records behind it on other streams. Allocating is no call of CUDA's. */
@@ -682,7 +715,7 @@ static enum status lower_callbacks(struct lowering *lowering)
             lowering->iteration = 0;
             lower_body_end(lowering, body);
             if (lowering->failed)
-                return diag_no_memory(lowering->diag);
+                return lower_failed(lowering);
             program->ops[at].object = body;
             program->ops[at].callback =
                 callback_thread(lowering, host_op_rank(&thread->ops[i], thread->rank),
@@ -832,14 +865,16 @@ enum status lower_threads(struct lowering *lowering)
     enum status status = name_tables(lowering);
     if (status == STATUS_OK)
         status = lower_legacy_open(lowering);
+    if (status == STATUS_OK && !lowering->ranks && !find_meetings(lowering)) /* actions have none */
+        status = diag_no_memory(lowering->diag);
     for (int t = 0; status == STATUS_OK && t < (int)lowering->plan->thread_count; t++)
         status = lower_thread_body(lowering, t);
     if (status == STATUS_OK && lowering->failed)
-        return diag_no_memory(lowering->diag);
-    if (status == STATUS_OK && !lowering->ranks) /* actions have none */
+        return lower_failed(lowering);
+    if (status == STATUS_OK && !lowering->ranks)
         status = lower_callbacks(lowering);
     if (status == STATUS_OK && lowering->failed)
-        return diag_no_memory(lowering->diag);
+        return lower_failed(lowering);
     if (status == STATUS_OK)
         status = check_allocs(lowering);
     if (status == STATUS_OK)

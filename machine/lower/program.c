@@ -4,9 +4,9 @@
  */
 #include <assert.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/sort.h"
+#include "base/work_limit.h"
 #include "machine/conflicts.h"
 #include "machine/machine_internal.h"
 #include "machine/program.h"
@@ -215,35 +215,6 @@ enum status program_fits(const struct program *program, struct diag *diag)
         program->plan->file);
 }
 
-/* Of a short text: half of this machine's memory. Rank programs are as long as their lists, which have a limit of their
-   own. */
-static size_t most_program_bytes(void)
-{
-    const size_t least = (size_t)1 << 30;
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? max_size(least, (size_t)pages * (size_t)page / 2) : least;
-}
-
-/* Did the arena refuse what exceeds its cap? A table that grows may be as large as all others. */
-static bool is_too_big(const struct program *program)
-{
-    const struct arena *arena = &program->arena;
-    return arena->failed && arena->cap_bytes && arena->used_bytes > arena->cap_bytes / 4;
-}
-
-static enum status report_too_big(const struct program *program, const char *file,
-                                  struct diag *diag)
-{
-    const size_t mib = (size_t)1 << 20;
-    diag->out_of_memory = false; /* said better */
-    return diag_error(
-        diag, STATUS_INPUT,
-        "%s: the program of this plan takes more than %zu MiB, half of the memory of this machine: "
-        "%zu MiB are in use, for %d ranks of %d tasks and %zu operations; expected fewer of these",
-        file, program->arena.cap_bytes / mib, program->arena.used_bytes / mib, program->ranks,
-        program->tasks, program->op_count);
-}
-
 const char *driver_key(enum driver driver)
 {
     static const char *const keys[] = {"none", "clock", "dataflow"};
@@ -324,7 +295,7 @@ static enum status lower(struct lowering *lowering)
         status = lowering->plan->form == FORM_PIPELINE ? lower_pipeline(lowering)
                                                        : lower_threads(lowering);
     if (status == STATUS_OK && lowering->failed)
-        status = diag_no_memory(lowering->diag);
+        status = lower_failed(lowering);
     if (lowering->program->lists && lowering->ranks)
         rank_programs_take_lists(lowering->ranks, lowering->program->lists);
     rank_programs_close(lowering->ranks); /* its lists take much memory */
@@ -348,7 +319,8 @@ static enum status as_threads(const struct plan *plan, const struct program_opti
     struct plan *lowered = calloc(1, sizeof *lowered);
     if (!lowered)
         return diag_no_memory(diag);
-    enum status status = rank_programs_open(plan, options->clocks, lowered, ranks, diag);
+    enum status status =
+        rank_programs_open(plan, options->clocks, program->arena.limit, lowered, ranks, diag);
     if (status != STATUS_OK) {
         free(lowered);
         return status;
@@ -389,13 +361,30 @@ static void program_check(const struct program *program)
 #endif
 }
 
+/* The limit is for building only. */
+static void take_off_limit(struct program *program)
+{
+    program->options.limit = NULL;
+    program->arena.limit = NULL;
+    if (program->owned_plan)
+        program->owned_plan->arena.limit = NULL;
+    if (program->lists)
+        program->lists->arena.limit = NULL;
+}
+
 enum status program_build(const struct plan *plan, const struct program_options *options,
                           struct program **out, struct diag *diag)
 {
     struct program *program = calloc(1, sizeof *program);
     if (!program)
         return diag_no_memory(diag);
-    arena_init(&program->arena, plan->form == FORM_PROGRAMS ? 0 : most_program_bytes());
+    struct work_limit limit;
+    if (options->limit)
+        limit = *options->limit;
+    else
+        work_limit_init(&limit, 0, NULL);
+    arena_init(&program->arena, 0);
+    program->arena.limit = &limit;
     struct lowering lowering = {.program = program, .diag = diag};
     enum status status = as_threads(plan, options, program, &lowering.plan, &lowering.ranks, diag);
     if (status == STATUS_OK)
@@ -403,12 +392,12 @@ enum status program_build(const struct plan *plan, const struct program_options 
     if (status == STATUS_OK)
         status = lower(&lowering);
     rank_programs_close(lowering.ranks);
-    if (status == STATUS_SYSTEM && is_too_big(program))
-        status = report_too_big(program, plan->file, diag);
+    status = work_limit_end(&limit, status, plan->file, "the program of this plan", diag);
     if (status != STATUS_OK) {
         program_close(program);
         return status;
     }
+    take_off_limit(program);
     program_check(program);
     *out = program;
     return STATUS_OK;

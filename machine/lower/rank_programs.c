@@ -261,7 +261,8 @@ static bool begin_tables(struct rank_lowering *lowering)
 static enum status rank_programs_begin(struct rank_lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
-    enum status status = complete_lists_make(plan, &lowering->complete, lowering->diag);
+    enum status status =
+        complete_lists_make(plan, lowering->scratch.limit, &lowering->complete, lowering->diag);
     if (status != STATUS_OK)
         return status;
     lowering->ranks = lowering->complete.ranks;
@@ -390,13 +391,15 @@ static struct ops_sink kept_sink(struct rank_lowering *lowering)
 }
 
 static enum status open_lowering(struct rank_lowering *lowering, const struct plan *plan,
-                                 bool all_buffers, struct plan *made, struct diag *diag)
+                                 bool all_buffers, struct work_limit *limit, struct plan *made,
+                                 struct diag *diag)
 {
     assert(plan->form == FORM_PROGRAMS);
     plan_init(made);
     *lowering =
         (struct rank_lowering){.plan = plan, .all_buffers = all_buffers, .out = made, .diag = diag};
     arena_init(&lowering->scratch, 0);
+    made->arena.limit = lowering->scratch.limit = limit;
     return copy_head(made, plan) ? rank_programs_begin(lowering) : diag_no_memory(diag);
 }
 
@@ -433,7 +436,7 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
 {
     struct plan made;
     struct rank_lowering lowering;
-    enum status status = open_lowering(&lowering, plan, all_buffers, &made, diag);
+    enum status status = open_lowering(&lowering, plan, all_buffers, NULL, &made, diag);
     lowering.sink = kept_sink(&lowering);
     if (status == STATUS_OK)
         status = has_copies(&lowering) ? keep_copies(&lowering) : keep_pipeline(&lowering);
@@ -452,14 +455,15 @@ struct rank_programs {
     struct arena piece; /* what one operation points to */
 };
 
-enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct plan *out,
-                               struct rank_programs **programs, struct diag *diag)
+enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct work_limit *limit,
+                               struct plan *out, struct rank_programs **programs, struct diag *diag)
 {
     struct rank_programs *opened = calloc(1, sizeof *opened);
     if (!opened)
         return diag_no_memory(diag);
     arena_init(&opened->piece, 0);
-    enum status status = open_lowering(&opened->lowering, plan, all_buffers, out, diag);
+    opened->piece.limit = limit;
+    enum status status = open_lowering(&opened->lowering, plan, all_buffers, limit, out, diag);
     if (status == STATUS_OK)
         status = walk_first(&opened->lowering, &opened->piece);
     if (status == STATUS_OK) {

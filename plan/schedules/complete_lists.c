@@ -298,11 +298,12 @@ static enum status map_lists(const struct plan *plan, struct complete_lists *lis
     return status;
 }
 
-enum status complete_lists_make(const struct plan *plan, struct complete_lists *out,
-                                struct diag *diag)
+enum status complete_lists_make(const struct plan *plan, struct work_limit *limit,
+                                struct complete_lists *out, struct diag *diag)
 {
     struct complete_lists made = {0};
     arena_init(&made.arena, 0);
+    made.arena.limit = limit;
     enum status status = map_lists(plan, &made, diag);
     if (status == STATUS_OK)
         *out = made;

@@ -41,8 +41,8 @@ struct complete_lists {
     struct rank_program *differing;
     struct stage_map map;
 };
-enum status complete_lists_make(const struct plan *plan, struct complete_lists *out,
-                                struct diag *diag);
+enum status complete_lists_make(const struct plan *plan, struct work_limit *limit,
+                                struct complete_lists *out, struct diag *diag);
 void complete_lists_fini(struct complete_lists *lists);
 
 /* ---- collectives at the ends of stages ------------------------------------------------------- */

@@ -426,7 +426,7 @@ static enum status find_memory(const struct plan *plan, struct arena *arena, siz
                                struct rank_memory **ranks, int *rank_count, struct diag *diag)
 {
     struct complete_lists lists;
-    enum status status = complete_lists_make(plan, &lists, diag);
+    enum status status = complete_lists_make(plan, NULL, &lists, diag);
     if (status != STATUS_OK)
         return status;
     status = account_lists(plan, &lists, arena, others, ranks, diag);
@@ -446,7 +446,7 @@ enum status rank_memory_of_lists(const struct plan *plan, struct rank_program *g
     with.programs.ranks = given;
     with.programs.has_comms = true;
     with.programs.copies = complete_lists_copies(plan);
-    enum status status = complete_lists_make(&with, &lists, diag);
+    enum status status = complete_lists_make(&with, NULL, &lists, diag);
     if (status != STATUS_OK)
         return status;
     status = account_lists(plan, &lists, arena, 0, ranks, diag);

@@ -167,6 +167,15 @@ answer()
     "$SWSIM" verify --json --no-fix "$@" "$dir/schedule.yaml" >"$dir/json"
     grep -o "$text" "$dir/json"
 }
+# What is large is built within the limits, too: 4,096 ranks of as many microbatches in 82 bytes.
+echo 'swplan: 1
+generate: {schedule: gpipe, ranks: 4096, microbatches: 4096, chunks: 1}' >"$dir/large.yaml"
+check "a program that is too large for the memory limit" answers 4 \
+    "large.yaml: the program of this plan takes more than the 200 MiB of memory that are its limit" \
+    "$SWSIM" verify --limit=mem=200MiB "$dir/large.yaml"
+check "and for the time limit" answers 4 \
+    "large.yaml: the time limit passed; the work ended while the program of this plan was built, which had" \
+    "$SWSIM" verify --limit=time=1s "$dir/large.yaml"
 check "one run that is every interleaving proves" answer '"verdict":"proved"'
 check "and claims no safety that was not asked for" answer '"faults":"undecided"'
 check "which is said" answer '"not_asked":\["serial","faults"\]'

@@ -19,7 +19,7 @@
 #include "improve/diff.h"
 #include "improve/edits.h"
 #include "check/shorten.h"
-#include "check/stopwatch.h"
+#include "base/stopwatch.h"
 #include "improve/repair.h"
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
