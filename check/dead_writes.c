@@ -186,6 +186,16 @@ static bool dead_count(struct dead_finder *finder)
     return any;
 }
 
+/* Ranks that do the same lose the same writes. */
+static bool dead_shows_in_one_rank(const struct plan *plan)
+{
+    bool alike = plan->form == FORM_PIPELINE && plan->pipeline.override_count == 0 &&
+                 !plan->pipeline.batches;
+    for (size_t c = 0; c < plan->comm_count; c++)
+        alike &= !plan->comms[c].members;
+    return alike;
+}
+
 enum status dead_writes_find(const struct plan *plan, const struct verify_options *options,
                              struct arena *arena, struct dead_writes *out, struct diag *diag)
 {
@@ -196,6 +206,8 @@ enum status dead_writes_find(const struct plan *plan, const struct verify_option
         return STATUS_OK;
     built.no_knowledge = true;
     built.any_size = plan->form == FORM_PIPELINE;
+    if (dead_shows_in_one_rank(plan))
+        built.ranks = 1;
     enum status status = program_build(plan, &built, &program, diag);
     if (status != STATUS_OK)
         return status;
