@@ -62,6 +62,40 @@ check "and is no lock then" prints 0 'proved but for other orders of locks in 1 
 check "two that take a lock without a call" record lock_alone fixed
 check "tell each other nothing by it" sh -c '"$0" import -o "$1/run.yaml" "$1/run.swr" && ! grep -q "{lock" "$1/run.yaml"' "$SWSIM" "$dir"
 
+# A thread waits for the first time while another one has the loader's lock: it reads a library from a pipe that is empty.
+cat >"$dir/loads.c" <<'END'
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+static void *load(void *pipe) { return dlopen(pipe, RTLD_NOW); }
+int main(int argc, char **argv)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    struct timespec until;
+    pthread_t loader;
+    alarm(30);
+    if (pthread_create(&loader, NULL, load, argv[argc - 1]) != 0)
+        return 1;
+    usleep(200000);
+    pthread_mutex_lock(&lock);
+    clock_gettime(CLOCK_REALTIME, &until);
+    pthread_cond_timedwait(&condition, &lock, &until);
+    pthread_mutex_unlock(&lock);
+    return close(open(argv[argc - 1], O_WRONLY)) != 0 || pthread_join(loader, NULL) != 0;
+}
+END
+if "$CC" -o "$dir/loads" "$dir/loads.c" -lpthread -ldl 2>"$dir/log" && mkfifo "$dir/library.so"; then
+    check "the first wait of a thread does not need the loader's lock" \
+        sh -c '"$0" record -o "$1/loads.swr" -- "$1/loads" "$1/library.so" 2>"$1/log"; ! grep "ended by signal" "$1/log"' \
+        "$SWSIM" "$dir"
+else
+    skip "nothing can be linked here"
+fi
+
 # Room for two threads of many, the first and last one among them.
 cat >"$dir/full.c" <<'END'
 #include <errno.h>

@@ -143,6 +143,21 @@ def graph():
     torch.cuda.synchronize()
 
 
+# What only shapes are taken from is not read; a tensor of a class of the program's own is a tensor.
+def shapes():
+    class Own(nn.Parameter):
+        pass
+
+    weight, empty, side = Own(torch.randn(64, 64, device="cuda")), torch.empty(64, device="cuda"), torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    weight.detach().add_(1)
+    with torch.cuda.stream(side):
+        torch.zeros_like(weight).add_(1)
+        torch.zeros_like(empty).add_(1)
+        empty.new_zeros(64).add_(1)
+    torch.cuda.synchronize()
+
+
 # With values: a step that depends on them, as on a computer without a GPU.
 def values():
     torch.manual_seed(0)
@@ -261,6 +276,7 @@ def pipeline():
     "checkpoint": lambda: checkpoint(True),
     "checkpoint_unwaited": lambda: checkpoint(False),
     "graph": graph,
+    "shapes": shapes,
     "values": values,
     "ddp": ddp,
     "fsdp": fsdp,

@@ -104,19 +104,23 @@ static bool unpack_lz4(const unsigned char *at, size_t bytes, unsigned char *out
 }
 
 typedef size_t zstd_function(void *to, size_t room, const void *from, size_t bytes);
+static zstd_function *zstd;
+
+/* Without the lock: modules are registered by constructors of libraries, which have the loader's lock. */
+static void find_zstd(void)
+{
+    if (zstd)
+        return;
+    void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *found = library ? dlsym(library, "ZSTD_decompress") : NULL;
+    memcpy(&zstd, &found, sizeof zstd);
+}
+
 static bool unpack_zstd(const void *from, size_t bytes, void *out, size_t room)
 {
-    static zstd_function *unpack;
-    if (!unpack) {
-        void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-        void *found = library ? dlsym(library, "ZSTD_decompress") : NULL;
-        memcpy(&unpack, &found, sizeof unpack);
-        if (!unpack) {
-            none_say("libzstd.so.1 is not here: the parameters of kernels are not known");
-            return false;
-        }
-    }
-    return unpack(out, room, from, bytes) == room;
+    if (!zstd)
+        none_say("libzstd.so.1 is not here: the parameters of kernels are not known");
+    return zstd && zstd(out, room, from, bytes) == room;
 }
 
 static bool set_elf(struct none_module *module, const void *image, size_t bytes)
@@ -271,6 +275,7 @@ static void none_module_read(struct none_module *module)
 struct none_module *none_module_register(const void *wrapper)
 {
     struct none_module *module = calloc(1, sizeof *module);
+    find_zstd();
     if (module)
         module->image = wrapper;
     return module;

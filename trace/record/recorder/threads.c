@@ -184,6 +184,17 @@ __attribute__((constructor)) static void threads_make_key(void)
     pthread_key_create(&at_exit, leave_thread);
 }
 
+/* The C library's function is found when the process begins. dlsym wants the loader's lock, which a thread has while the
+   constructors of a library that it opens are executed; when they want a lock of the program, the thread that holds
+   that one must not want the loader's in its first wait. */
+#define EARLY(name)                                                                                \
+    __attribute__((constructor)) static void early_##name(void)                                    \
+    {                                                                                              \
+        void *function = NULL;                                                                     \
+        if (real_find(&function, #name))                                                           \
+            real_remember(#name, function);                                                        \
+    }
+
 /* In the new thread: what its creator has told it. */
 static struct start threads_begin_thread(void *arg)
 {
@@ -231,6 +242,7 @@ static struct start *new_start(struct start like)
     return start;
 }
 
+EARLY(pthread_create)
 int pthread_create(pthread_t *restrict out, const pthread_attr_t *restrict attributes,
                    void *(*function)(void *), void *restrict arg)
 {
@@ -243,6 +255,7 @@ int pthread_create(pthread_t *restrict out, const pthread_attr_t *restrict attri
     return result;
 }
 
+EARLY(thrd_create)
 int thrd_create(thrd_t *out, thrd_start_t function, void *arg)
 {
     REAL(thrd_create, (thrd_t *, thrd_start_t, void *))
@@ -254,6 +267,7 @@ int thrd_create(thrd_t *out, thrd_start_t function, void *arg)
 }
 
 #define JOINS(name, PARAMS, ARGS, way)                                                             \
+    EARLY(name)                                                                                    \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
@@ -286,6 +300,7 @@ static void run_first(void)
     threads_leave(flag, true);
 }
 
+EARLY(pthread_once)
 int pthread_once(pthread_once_t *flag, void (*function)(void))
 {
     REAL(pthread_once, (pthread_once_t *, void (*)(void)))
@@ -401,6 +416,7 @@ static void threads_signal(const void *condition)
 }
 
 #define CALLS(name, PARAMS, ARGS, before, good, after)                                             \
+    EARLY(name)                                                                                    \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
@@ -527,6 +543,7 @@ void cnd_destroy(cnd_t *condition)
 
 /* A wait gives the lock away and takes it again. */
 #define WAITS(name, PARAMS, ARGS, way)                                                             \
+    EARLY(name)                                                                                    \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
@@ -569,6 +586,7 @@ COUNTS(pthread_barrier_init,
 COUNTS(pthread_barrier_destroy, (pthread_barrier_t * barrier), (barrier), NOTHING,
        counted_end(barrier))
 
+EARLY(pthread_barrier_wait)
 int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
     REAL(pthread_barrier_wait, (pthread_barrier_t *))

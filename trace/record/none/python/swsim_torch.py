@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 _recorder = ctypes.CDLL(None)
 _WRITE = 1 << 63
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN = torch.Tensor.__torch_dispatch__  # of the types that leave it to us what an operator does
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _LIBRARIES = tuple({os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ('purelib', 'platlib')})
@@ -103,11 +103,13 @@ _schemas = {}
 
 
 def _written(function):
-    """For each argument of the operator: its name, and whether it is written."""
+    """For each argument of the operator whose values it accesses: its place, its name, and whether it is written."""
     found = _schemas.get(function)
     if found is None:
-        found = _schemas[function] = [(a.name, a.alias_info is not None and a.alias_info.is_write)
-                                      for a in function._schema.arguments]
+        name = function._schema.name.split('::')[-1]
+        model = 0 if name.endswith('_like') or name.startswith('new_') else None  # only its shape is looked at
+        found = _schemas[function] = [(i, a.name, a.alias_info is not None and a.alias_info.is_write)
+                                      for i, a in enumerate(function._schema.arguments) if i != model]
     return found
 
 
@@ -174,7 +176,7 @@ class _Mode(TorchDispatchMode):
         for kind in types:
             if kind in _without_memory():
                 return function(*args, **kwargs)
-            if kind not in _PLAIN:
+            if kind.__torch_dispatch__ is not _PLAIN:
                 return NotImplemented  # it does its operators on plain tensors
         line = _operator_line()
         _recorder.swsim_where(_text(line) if line else 0)
@@ -186,7 +188,7 @@ class _Mode(TorchDispatchMode):
             finally:
                 _recorder.swsim_where(0)
         reads, writes = [], []
-        for i, (name, is_written) in enumerate(_written(function)):
+        for i, name, is_written in _written(function):
             value = args[i] if i < len(args) else kwargs.get(name)
             if value is not None:
                 _tensors(value, writes if is_written else reads)
