@@ -72,6 +72,10 @@ size_t telling_all(const struct story *story, bool whole, struct telling *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < story->step_count;) {
+        if (!whole && story->steps[i].aside) {
+            i++;
+            continue;
+        }
         struct telling next = {.first = i, .last = whole ? i : end_of_one(story, i)};
         struct telling *line = count ? &out[count - 1] : NULL;
         i = next.last + 1;
@@ -193,7 +197,7 @@ static void print_pushes(const struct story *story, const struct telling *tellin
     const char *last = NULL, *separator = "pushes";
     for (size_t i = telling->first; i <= telling->last; i++) {
         const struct story_step *step = &story->steps[i];
-        if (worker ? !is_push_of_work(step) : !is_push(step))
+        if (step->aside || (worker ? !is_push_of_work(step) : !is_push(step)))
             continue;
         if (!last || strcmp(step->stream, last) != 0) {
             fprintf(out, "%s to stream %s: ", separator, step->stream);

@@ -23,8 +23,8 @@ struct telling {
                            numbers */
 };
 
-/* The lines, at most as many as steps, which is what `out` has room for; `whole`: each step is one. Returns their
-   number. */
+/* The lines, at most as many as steps, which is what `out` has room for; `whole`: each step is one, else those that have no
+   part in what goes wrong are left out. Returns their number. */
 size_t telling_all(const struct story *story, bool whole, struct telling *out);
 
 /* Stretches of lines that come several times in a row are told once; the last lines, where something goes wrong, and

@@ -272,6 +272,15 @@ static void print_before(size_t steps, const struct verdict_columns *columns, FI
             columns->rest);
 }
 
+/* The steps behind those of the beginning that are left out, since they have no part in it. */
+static size_t count_aside(const struct story *story, size_t first)
+{
+    size_t count = 0;
+    for (size_t i = first; i < story->step_count; i++)
+        count += story->steps[i].aside;
+    return count;
+}
+
 static enum status print_story(const struct verdict_style *style, const struct story *story,
                                FILE *out)
 {
@@ -300,11 +309,24 @@ static enum status print_story(const struct verdict_style *style, const struct s
     if (before > 0)
         print_before(lines[0].first, &columns, out);
     verdict_print_steps(story, lines, count, whole, &columns, out);
+    const size_t aside = whole || count == 0 ? 0 : count_aside(story, lines[0].first);
+    if (aside > 0)
+        fprintf(out, "  %.*s  %zu step%s in between without a part in it%s\n", columns.number,
+                "................", aside, plural(aside), columns.rest);
     if (story->blocked_count > 0)
         fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
               out);
-    for (size_t i = 0; i < story->blocked_count; i++)
-        print_agent(&story->blocked[i], story->blocked[i].in_cycle ? '*' : ' ', &columns, out);
+    size_t others = 0;
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        const struct story_blocked *blocked = &story->blocked[i];
+        if (blocked->aside && !whole)
+            others++;
+        else
+            print_agent(blocked, blocked->in_cycle ? '*' : ' ', &columns, out);
+    }
+    if (others > 0)
+        fprintf(out, "  %*s  %zu thread%s more that wait%s for these\n", columns.number, "", others,
+                plural(others), others == 1 ? "s" : "");
     if (story->cycle_count > 0)
         verdict_print_cycle(story, out);
     return STATUS_OK;
@@ -406,6 +428,13 @@ static void print_places(const struct story *story, FILE *out)
     }
 }
 
+void verdict_print_repair(const struct verdict_style *style, const struct verdict_view *view,
+                          FILE *out)
+{
+    if (view->repair)
+        print_repair(style, view, out);
+}
+
 enum status verdict_print(const struct verdict_style *style, const struct verdict_view *view,
                           FILE *out)
 {
@@ -429,8 +458,7 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
     enum status status = print_story(style, &report->stories[report->first], out);
-    if (view->repair)
-        print_repair(style, view, out);
+    verdict_print_repair(style, view, out);
     return status;
 }
 

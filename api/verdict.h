@@ -40,6 +40,10 @@ const char *verdict_quantifier(const struct verify_report *report, enum property
 enum status verdict_print(const struct verdict_style *style, const struct verdict_view *view,
                           FILE *out);
 
+/* The repair, behind the rest of a violated plan that verdict_print has shown before one was looked for. */
+void verdict_print_repair(const struct verdict_style *style, const struct verdict_view *view,
+                          FILE *out);
+
 /* A violation that is told before all questions are answered: what it is, and how it happens. */
 enum status verdict_print_found(const struct verdict_style *style,
                                 const struct verify_report *so_far, FILE *out);

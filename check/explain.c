@@ -331,6 +331,124 @@ static void find_beginning(const struct program *p, enum property property,
         story->well = 0;
 }
 
+/* ---- what has no part in it ---------------------------------------------------------------------- */
+
+/* A story that is longer than this leaves out what has no part in it. */
+enum { LONG_STORY = 30 };
+
+/* The operations that a story is about, and the threads that do or push them. */
+struct parties {
+    const struct program *p;
+    int ops[2], threads[2]; /* program->ops; agents, -1: not known */
+};
+
+static bool is_of_both(const struct parties *parties, const struct story_step *step)
+{
+    return step->program_op == parties->ops[0] || step->program_op == parties->ops[1];
+}
+
+static bool is_on_stream_of_both(const struct parties *parties, int stream)
+{
+    const struct op *ops = parties->p->ops;
+    return stream >= 0 &&
+           (stream == ops[parties->ops[0]].stream || stream == ops[parties->ops[1]].stream);
+}
+
+/* Of two operations without an order a step is a part that might order them: their pushes, what their streams record and wait
+   for, what their threads wait for, what becomes of memory. */
+static bool may_order_both(const struct parties *parties, const struct story_step *step)
+{
+    const struct op *op = step->program_op >= 0 ? &parties->p->ops[step->program_op] : NULL;
+    const bool of_thread =
+        step->agent_index == parties->threads[0] || step->agent_index == parties->threads[1];
+    if (!op || is_of_both(parties, step))
+        return op != NULL;
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT:
+        return op_pushes(op->kind) ? is_on_stream_of_both(parties, op->stream) : of_thread;
+    case OPERAND_BUFFER: return true;
+    case OPERAND_FLAG:
+    case OPERAND_QUEUE:
+    case OPERAND_LOCK:
+    case OPERAND_TURN:
+        return op_pushes(op->kind) ? is_on_stream_of_both(parties, op->stream)
+                                   : of_thread && parties->threads[0] != parties->threads[1];
+    case OPERAND_NONE:
+    case OPERAND_BARRIER:
+    case OPERAND_COMM:
+    case OPERAND_SUBMISSION: break;
+    }
+    return op_syncs(op->kind) && of_thread;
+}
+
+static int thread_of_step(const struct program *p, const struct story *story,
+                          const struct story_step *step)
+{
+    const int push = find_push(p, story, step->program_op, step->iteration);
+    return push >= 0 ? story->steps[push].agent_index : step->agent_index;
+}
+
+static void set_aside_of_race(const struct program *p, struct story *story)
+{
+    const struct story_step *last = &story->steps[story->step_count - 1];
+    if (story->other_step < 0 || last->program_op < 0)
+        return;
+    const struct story_step *other = &story->steps[story->other_step];
+    const struct parties parties = {
+        p,
+        {last->program_op, other->program_op},
+        {thread_of_step(p, story, last), thread_of_step(p, story, other)}};
+    for (size_t i = 0; i < story->step_count; i++)
+        story->steps[i].aside = !may_order_both(&parties, &story->steps[i]);
+}
+
+static bool is_agent_in_cycle(const struct story *story, int agent)
+{
+    const int blocked = find_blocked(story, agent);
+    return blocked >= 0 && story->blocked[blocked].in_cycle;
+}
+
+static void set_aside_of_hang(const struct program *p, struct story *story)
+{
+    for (size_t i = 0; i < story->step_count; i++) {
+        struct story_step *step = &story->steps[i];
+        const int stream = step->program_op >= 0 ? p->ops[step->program_op].stream : -1;
+        step->aside = !is_agent_in_cycle(story, step->agent_index) &&
+                      (stream < 0 || !is_agent_in_cycle(story, program_stream_agent(p, stream)));
+    }
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        struct story_blocked *blocked = &story->blocked[i];
+        blocked->aside = !blocked->in_cycle && blocked->agent_kind == AGENT_THREAD &&
+                         blocked->on >= 0 && story->blocked[blocked->on].agent_kind == AGENT_THREAD;
+    }
+}
+
+/* A mismatch is about one communicator. */
+static void set_aside_of_mismatch(const struct program *p, struct story *story)
+{
+    const int op = story->steps[story->step_count - 1].program_op;
+    for (size_t i = 0; op >= 0 && i < story->step_count; i++) {
+        const int own = story->steps[i].program_op;
+        story->steps[i].aside = own < 0 || p->ops[own].comm != p->ops[op].comm;
+    }
+}
+
+/* Threads of a host program do much beside the two operations; the lists of rank programs are told whole. */
+static void set_aside(const struct program *p, enum property property, struct story *story)
+{
+    if (p->plan->form != FORM_THREADS || p->owned_plan || story->step_count <= LONG_STORY)
+        return;
+    if (story->cycle_count > 0) {
+        set_aside_of_hang(p, story);
+        return;
+    }
+    if (property == PROPERTY_RACE || property == PROPERTY_LIFETIME)
+        set_aside_of_race(p, story);
+    if (property == PROPERTY_MISMATCH)
+        set_aside_of_mismatch(p, story);
+    story->steps[story->step_count - 1].aside = false;
+}
+
 /* The machine knows the agent of the other access; its step is the last one that makes it. */
 static void find_other_access(const struct program *p, struct story *story,
                               struct other_access *other)
@@ -373,6 +491,8 @@ enum status explain_path(const struct program *program, enum property property,
     }
     if (described)
         find_beginning(program, property, &last, out);
+    if (described && out->step_count > 0)
+        set_aside(program, property, out);
     char text[TEXT];
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));

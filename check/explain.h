@@ -29,6 +29,7 @@ struct story_step {
     int choice;                 /* with agent_index: the transition */
     int program_op;             /* program->ops; -1: none */
     int finished_by; /* START: the agent whose later step ends it, possibly a communicator */
+    bool aside;      /* of a long story of a host program: it has no part in what goes wrong */
 };
 
 /* One of two operations that a sentence is about. */
@@ -47,6 +48,7 @@ struct story_blocked {
     enum agent_kind agent_kind;
     int on; /* index into blocked of the agent that must act first, -1: none of these */
     bool in_cycle;
+    bool aside; /* a thread that waits for one that is blocked; as of steps */
 };
 
 struct story {

@@ -301,6 +301,36 @@ static struct verdict_style style_of(struct app *app, bool full, FILE *out)
                                   .whole = full};
 }
 
+static void show_repair_progress(void *arg, const struct repair_progress *repair)
+{
+    progress_show(arg, "looking for a fix: %" PRIu64 " candidates, %" PRIu64 " states, %.0f s",
+                  repair->candidates, repair->states, repair->seconds);
+}
+
+/* --expect and --quiet leave out the repair, unless --fix asks for it. A bitstate search cannot prove a
+   repair, and an interrupt ends all work. */
+static bool wants_repair(const struct app *app, const struct verify_request *request)
+{
+    if (request->bitstate || interrupts_seen())
+        return false;
+    return request->fix || (!request->no_fix && (request->format != FORMAT_TEXT ||
+                                                 (!request->expect && (!app->quiet || app->json))));
+}
+
+static enum status find_repair(struct app *app, const struct verify_request *request,
+                               struct finding *finding)
+{
+    struct progress progress;
+    const struct repair_options options = {.verify = request->verify,
+                                           .candidates = (uint64_t)request->fix_budget,
+                                           .progress = show_repair_progress,
+                                           .progress_arg = &progress};
+    progress_init(&progress, app);
+    enum status status = finding_repair(finding, &options, &app->diag);
+    progress_clear(&progress);
+    return status;
+}
+
 static enum status show_view(struct app *app, struct verify_request *request, bool full,
                              const struct verdict_view *view)
 {
@@ -317,11 +347,32 @@ static enum status show_view(struct app *app, struct verify_request *request, bo
     return json_close(&json, &app->diag);
 }
 
+/* For people: a search for a repair may take long, and the verdict stands there by then. */
+static bool is_told_first(const struct app *app, const struct verify_request *request)
+{
+    return request->format == FORMAT_TEXT && !app->json;
+}
+
+static enum status show_repair(struct app *app, struct verify_request *request,
+                               struct finding *finding, int number)
+{
+    const struct verdict_style style = style_of(app, request->full, stdout);
+    fflush(stdout);
+    enum status status = find_repair(app, request, finding);
+    const struct verdict_view view = finding_view(finding, number);
+    if (status == STATUS_OK && !app->quiet)
+        verdict_print_repair(&style, &view, stdout);
+    return status;
+}
+
 static enum status cmd_verify_show(struct app *app, struct verify_request *request,
                                    struct finding *finding, int number)
 {
     struct verdict_view view = finding_view(finding, number);
     enum status status = show_view(app, request, request->full, &view);
+    if (status == STATUS_OK && view.report->verdict == VERDICT_VIOLATED &&
+        !finding->repair_sought && is_told_first(app, request) && wants_repair(app, request))
+        status = show_repair(app, request, finding, number);
     if (status != STATUS_OK)
         return status;
     status = keep_witness(app, request, finding, &view);
@@ -383,36 +434,6 @@ static enum status verify_drivers(struct app *app, const struct verify_request *
 
 /* ---- repair ---------------------------------------------------------------------------------- */
 
-static void show_repair_progress(void *arg, const struct repair_progress *repair)
-{
-    progress_show(arg, "looking for a fix: %" PRIu64 " candidates, %" PRIu64 " states, %.0f s",
-                  repair->candidates, repair->states, repair->seconds);
-}
-
-/* --expect and --quiet leave out the repair, unless --fix asks for it. A bitstate search cannot prove a
-   repair, and an interrupt ends all work. */
-static bool wants_repair(const struct app *app, const struct verify_request *request)
-{
-    if (request->bitstate || interrupts_seen())
-        return false;
-    return request->fix || (!request->no_fix && (request->format != FORMAT_TEXT ||
-                                                 (!request->expect && (!app->quiet || app->json))));
-}
-
-static enum status find_repair(struct app *app, const struct verify_request *request,
-                               struct finding *finding)
-{
-    struct progress progress;
-    const struct repair_options options = {.verify = request->verify,
-                                           .candidates = (uint64_t)request->fix_budget,
-                                           .progress = show_repair_progress,
-                                           .progress_arg = &progress};
-    progress_init(&progress, app);
-    enum status status = finding_repair(finding, &options, &app->diag);
-    progress_clear(&progress);
-    return status;
-}
-
 /* --fix: the author's file itself. */
 static enum status fix_in_place(struct app *app, const struct finding *finding)
 {
@@ -467,7 +488,8 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
         status = finding_dead_writes(finding, &request->verify, &app->arena, &first, &app->diag);
         warned_tell_from(app, finding->plan, &finding->warnings, first);
     }
-    if (finding->count > 0 && status == STATUS_OK && wants_repair(app, request))
+    if (finding->count > 0 && status == STATUS_OK && !is_told_first(app, request) &&
+        wants_repair(app, request))
         status = find_repair(app, request, finding);
     for (int d = 0; d < finding->count; d++) {
         const struct verify_report *report = &finding->reports[d];

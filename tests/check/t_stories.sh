@@ -161,4 +161,34 @@ check "a long story begins late" says '^ *1-[0-9]*  steps before, while all was 
 check "it is short" test "$(wc -l <"$dir/out")" -lt 30
 check "--full tells all of it" sh -c "'$SWSIM' verify --no-fix --full '$dir/long.yaml' | grep -c 'while all was well' | grep -qx 0"
 
+# A long story of a host program tells what has a part in it: not what other streams, threads and ranks do besides.
+{
+    printf 'swplan: 1\nthreads:\n  r0.main:\n    - {launch: fill, stream: a, writes: [x]}\n    - {record: filled, stream: a}\n'
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        printf '    - {signal: f%d}\n    - {launch: other%d, stream: c, writes: [y]}\n    - {await: g%d}\n' $i $i $i
+    done
+    printf '    - {wait: filled, stream: c}\n    - {launch: use, stream: b, reads: [x]}\n  r0.w:\n'
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        printf '    - {await: f%d}\n    - {signal: g%d}\n' $i $i
+    done
+} >"$dir/parts.yaml"
+check "a long story leaves out what has no part in it" says '  [0-9]* steps in between without a part in it; --full tells all of them' \
+    "$SWSIM" verify --no-fix --property=race "$dir/parts.yaml"
+check "no step of a flag or of another stream" sh -c "! grep -q 'sets \|passes \|other[0-9]' '$dir/out'"
+check "but what the streams of both record" said 'pushes to stream a: fill, record event filled'
+check "--full has them" says 'thread main  *sets f12' "$SWSIM" verify --no-fix --full --property=race "$dir/parts.yaml"
+
+# The verdict stands there while a repair is looked for: here of a plan that three edits do not mend.
+{
+    printf 'swplan: 1\nthreads:\n  r0.main:\n'
+    awk 'BEGIN { for (i = 0; i < 2000; i++) printf "    - {launch: k%d, stream: s%d, writes: [x]}\n", i, i % 2 }'
+} >"$dir/many.yaml"
+told_first()
+{
+    "$SWSIM" verify "$dir/many.yaml" >"$dir/told" 2>&1 &
+    wait_until 300 grep -q 'race, always' "$dir/told" && ! grep -q 'fix' "$dir/told" && kill -TERM $! && ends_within 20 $! && [ "$code" = 1 ]
+}
+check "the verdict is told first, and a signal ends the search" told_first
+check "which says so" grep -q 'No fix found: .*it was interrupted' "$dir/told"
+
 done_testing

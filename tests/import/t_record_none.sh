@@ -130,5 +130,26 @@ check "each has its line" grep -q "launch: second, stream: .*at: 'a.py:2'" "$dir
 check "two that access the same" tells overlap -DOVERLAP
 check "are a race of these lines" prints 1 'race, .*a.py:3 third accesses buffer .*which a.py:1 first of stream' verdict overlap
 
+# The process that launches the others looks at CUDA, too, and is no rank.
+cat >"$dir/launches.c" <<'EOF'
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int count, char **argv)
+{
+    void *cuda = dlopen("libcudart.so.13", RTLD_NOW), *event;
+    int (*make)(void **) = cuda ? dlsym(cuda, "cudaEventCreate") : NULL;
+    return count < 2 || !make || make(&event) || system(argv[1]);
+}
+EOF
+launched()
+{
+    rm -f "$dir/id"
+    "$CC" -o "$dir/launches" "$dir/launches.c" -ldl && DRY_ID=$dir/id "$SWSIM" record --device=none -o "$dir/launched.swr" -- \
+        "$dir/launches" "RANK=1 WORLD_SIZE=2 $program ranks & RANK=0 WORLD_SIZE=2 $program ranks && wait" &&
+        "$SWSIM" import -q -o "$dir/launched.yaml" "$dir/launched.swr" && [ "$(ls "$dir/launched.swr" | wc -l)" = 3 ]
+}
+check "two ranks and the process that launches them" launched
+check "are two ranks" sh -c "grep -q 'r1.main' '$dir/launched.yaml' && ! grep -q '^  r2' '$dir/launched.yaml'"
+
 check "nothing is left in shared memory" sh -c '! ls /dev/shm | grep -q swsim-'
 done_testing

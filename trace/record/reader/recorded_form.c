@@ -453,6 +453,8 @@ static bool write_graphs(struct recorded_job *job)
 static bool prepare_process(struct recorded_job *job, struct recorded_process *process,
                             struct bodies *bodies)
 {
+    if (!process->is_rank)
+        return true;
     const size_t threads = process->tapes.thread_count;
     int *homes = ARENA_ARRAY(job->arena, threads + 1, int);
     if (!homes || !list_bodies(job, process, bodies) || !recorded_memory_cut(job, process))
@@ -468,7 +470,7 @@ static bool prepare_process(struct recorded_job *job, struct recorded_process *p
 static bool write_threads(struct recorded_job *job, struct recorded_process *process,
                           struct bodies *bodies)
 {
-    for (size_t t = 0; t < process->tapes.thread_count; t++)
+    for (size_t t = 0; process->is_rank && t < process->tapes.thread_count; t++)
         if (!is_device_thread(bodies, t) && !recorded_form_write_thread(job, process, bodies, t))
             return false;
     return true;
@@ -700,16 +702,30 @@ static bool say_unseen(struct recorded_job *job)
            recorded_queries_say(job);
 }
 
+/* A process without a device is a rank all the same, but for one that has no number where others have a device: the one that
+   has launched them. */
+static void find_ranks(struct recorded_job *job)
+{
+    bool devices = false;
+    for (size_t i = 0; i < job->process_count; i++)
+        devices = devices || job->processes[i].device_count > 0;
+    for (size_t i = 0; i < job->process_count; i++) {
+        struct recorded_process *process = &job->processes[i];
+        process->is_rank = !devices || process->device_count > 0 || process->tapes.rank >= 0;
+    }
+}
+
 bool recorded_write(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
-    /* A process without a device is a rank all the same. */
     int rank = 0;
+    find_ranks(job);
     for (size_t i = 0; i < job->process_count; i++) {
         struct recorded_process *process = &job->processes[i];
         process->first_rank = rank;
         sort_int(process->devices, (size_t)process->device_count);
-        rank += process->device_count > 0 ? process->device_count : 1;
+        if (process->is_rank)
+            rank += process->device_count > 0 ? process->device_count : 1;
     }
     job->plan->ranks = rank;
     for (size_t i = 0; i < job->process_count; i++)

@@ -302,6 +302,7 @@ struct recorded_process {
     int device_count;
     int first_rank; /* of the plan; one for each device */
     bool ended;     /* by itself; else it may have had more to call */
+    bool is_rank;   /* it is in the plan */
     struct recorded_times times;
 };
 
