@@ -115,6 +115,7 @@ def interrupted():
     """KeyboardInterrupt ends a question; progress is told."""
     slow = SOURCES / "plans/torchrec/sparse_dist.yaml"
     lines = []
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts tests in the background has it ignored
     threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begin = time.monotonic()
     error = raises(KeyboardInterrupt, lambda: swsim.tune(slow, budget=10000000, progress=lines.append))
