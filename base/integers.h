@@ -7,6 +7,12 @@
 
 #include <stdint.h>
 
+/* The sum of numbers that are not negative, INT64_MAX where it is more: of a limit and what comes on top of it. */
+static inline int64_t integers_sum(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
 /* The greatest common divisor of numbers that are not negative (Euclid); integers_gcd(a, 0) is a. */
 static inline int64_t integers_gcd(int64_t a, int64_t b)
 {

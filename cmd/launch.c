@@ -26,6 +26,7 @@
 #include "starter.h"
 
 #include "base/hash.h"
+#include "base/integers.h"
 #include "base/system_words.h"
 #include "gpu/exec/ranks.h"
 
@@ -270,8 +271,8 @@ static bool in_trouble(struct launcher *launcher)
         launcher->progress_ns = now_ns;
     }
     collector_ends(launcher->collector, &good);
-    launcher->silent =
-        now_ns - launcher->progress_ns > collector_patience_ns(launcher->collector) + GRACE_NS;
+    launcher->silent = now_ns - launcher->progress_ns >
+                       integers_sum(collector_patience_ns(launcher->collector), GRACE_NS);
     return !good || launcher->wished == RUNTIME_ABORT || launcher->silent;
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/units.h"
 #include "base/array.h"
+#include "plan.h"
 
 enum { MAX_VALUE_TEXT = 64 };
 
@@ -146,6 +147,8 @@ static bool parse_duration(struct dist_scanner *scanner, int64_t *out)
         memcpy(token, scanner->at, length);
         token[length] = '\0';
         if (units_parse_time(token, out, &what)) {
+            if (*out > PLAN_MOST_NS)
+                return dist_fail_at(scanner, scanner->at, "a duration of at most 50000 s");
             scanner->at += length;
             return true;
         }

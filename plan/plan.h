@@ -45,6 +45,8 @@ enum {
     PLAN_MAX_EAGER = 65536,        /* messages sent on credit and not received */
     PLAN_MAX_NAME = 200
 };
+/* Of every time in a plan: sums of as many as a run has operations stay within 64 bits, or are refused. */
+#define PLAN_MOST_NS INT64_C(50000000000000)
 
 /* The stream and the thread group of what names none. It is no legacy default stream of CUDA: streams
    are independent of each other. */

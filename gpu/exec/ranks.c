@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integers.h"
 #include "gpu/device/device_impl.h"
 #include "gpu/record/journal.h"
 
@@ -361,7 +362,7 @@ int64_t collector_patience_ns(const struct collector *collector)
     for (size_t i = 0; i < p->op_count; i++)
         if (p->ops[i].time_ns > longest_ns)
             longest_ns = p->ops[i].time_ns;
-    return (limit_ns ? limit_ns : RUNTIME_TIMEOUT_NS) + longest_ns;
+    return integers_sum(limit_ns ? limit_ns : RUNTIME_TIMEOUT_NS, longest_ns);
 }
 
 bool collector_has_end(const struct collector *collector, int rank)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/integers.h"
 #include "base/units.h"
 
 enum { WATCH_TICK_MS = 20 };
@@ -229,7 +230,8 @@ enum watch_end watch_run(struct run *run, struct diag *diag)
 {
     struct watch_watch watch = {.run = run,
                                 .diag = diag,
-                                .limit_ns = run->config.timeout_ns + longest_operation(run),
+                                .limit_ns =
+                                    integers_sum(run->config.timeout_ns, longest_operation(run)),
                                 .progress_ns = run_now(run),
                                 .abort_ns = DEVICE_FOREVER};
     enum watch_end end = WATCH_FINISHED;

@@ -261,7 +261,7 @@ static int links_of(const struct links *links, const struct link *edge, bool apa
 static int64_t costs_transfer_ns(int64_t bytes, int64_t bandwidth)
 {
     double ns = bandwidth ? (double)bytes * NS_PER_S / (double)bandwidth + 0.5 : 0;
-    return ns < 2.0 * COST_MOST_NS ? (int64_t)ns : 2 * COST_MOST_NS;
+    return ns < 2.0 * PLAN_MOST_NS ? (int64_t)ns : 2 * PLAN_MOST_NS;
 }
 
 /* A time given for either end of a message is that of the message. */
@@ -531,7 +531,7 @@ static enum status refuse_cost(const struct plan *plan, const char *what, bool t
     char found[UNITS_TEXT], most[UNITS_TEXT];
     if (time) {
         units_show_time((double)value, found);
-        units_show_time((double)COST_MOST_NS, most);
+        units_show_time((double)PLAN_MOST_NS, most);
     } else {
         units_show_bytes((double)value, found);
         units_show_bytes((double)COST_MOST_BYTES, most);
@@ -543,7 +543,7 @@ static enum status refuse_cost(const struct plan *plan, const char *what, bool t
 
 static bool costs_is_within(enum cost cost, int64_t value)
 {
-    return value >= 0 && value <= (cost_is_time(cost) ? COST_MOST_NS : COST_MOST_BYTES);
+    return value >= 0 && value <= (cost_is_time(cost) ? PLAN_MOST_NS : COST_MOST_BYTES);
 }
 
 /* `mark`: of values that the plan's file does not have. */
@@ -570,7 +570,7 @@ static enum status check_given(const struct plan *plan, const struct layers *lay
         status = check_table(plan, tables[i], layers->mark, diag);
     for (int kind = 0; status == STATUS_OK && kind < ACTION_IDLE; kind++) {
         int64_t ns = plan->programs.times[kind].time_ns;
-        if (ns > COST_MOST_NS)
+        if (ns > PLAN_MOST_NS)
             status = refuse_cost(plan, action_text((enum action_kind)kind), true, ns,
                                  (struct mark){0}, diag);
     }
@@ -602,10 +602,10 @@ static enum status check_links(const struct plan *plan, struct diag *diag)
                 message_over(plan, edge ? &edge->link : NULL, way & 1, way >> 1);
             struct mark mark = edge ? edge->mark : links->mark;
             bool heavy = cost.bytes > COST_MOST_BYTES;
-            if (heavy || cost.latency_ns > COST_MOST_NS || cost.transfer_ns > COST_MOST_NS)
+            if (heavy || cost.latency_ns > PLAN_MOST_NS || cost.transfer_ns > PLAN_MOST_NS)
                 return refuse_cost(plan, "a message", !heavy,
                                    heavy                            ? cost.bytes
-                                   : cost.latency_ns > COST_MOST_NS ? cost.latency_ns
+                                   : cost.latency_ns > PLAN_MOST_NS ? cost.latency_ns
                                                                     : cost.transfer_ns,
                                    mark, diag);
         }

@@ -34,9 +34,8 @@ struct message_cost costs_link(const struct link *const *links, int count, int64
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-/* The most that a pass or message of a microbatch may take, and that a stage may hold of one: sums over a step stay
-   within 64 bits. */
-#define COST_MOST_NS    INT64_C(50000000000000)
+/* The most that a stage may hold of a microbatch, as PLAN_MOST_NS is the most that a pass or message of it may take:
+   sums over a step stay within 64 bits. */
 #define COST_MOST_BYTES (INT64_C(64) << 40)
 
 /* The costs of a stage. */
@@ -49,7 +48,7 @@ struct stage_cost {
 
 /* A row for each stage: what `stages:` says, else its layers, else `times:`. B without a cost of its own takes I and W
    together, and I and W of a layer that has B alone half of it each. In `arena`. STATUS_INPUT also where a cost, or that
-   of a message, is more than COST_MOST_NS or COST_MOST_BYTES. */
+   of a message, is more than PLAN_MOST_NS or COST_MOST_BYTES. */
 enum status costs_resolve(const struct plan *plan, int stages, struct arena *arena,
                           struct stage_cost **out, struct diag *diag);
 

@@ -356,7 +356,14 @@ static bool parse_with_unit(struct parser *parser, const struct node *value, int
 bool field_time(struct parser *parser, const struct node *value, void *member,
                 const struct field *field)
 {
-    return parse_with_unit(parser, value, member, units_parse_time, "a duration such as 0.2ms");
+    int64_t *time_ns = member;
+    if (!parse_with_unit(parser, value, time_ns, units_parse_time, "a duration such as 0.2ms"))
+        return false;
+    if (*time_ns <= PLAN_MOST_NS)
+        return true;
+    char most[UNITS_TEXT];
+    units_show_time((double)PLAN_MOST_NS, most);
+    return parse_error(parser, value->mark, "found \"%s\", expected at most %s", value->text, most);
 }
 
 bool field_bytes(struct parser *parser, const struct node *value, void *member,

@@ -489,7 +489,7 @@ bool quantile_durations(const struct quantile *quantile, int64_t mean_ns, const 
     look_up_words *look_up = count >= 8 ? best_look_up() : look_up_plain;
     bool deep = false;
     for (int i = 0; quantile->cubics && i < count; i += CHUNK)
-        deep |= look_up(quantile->cubics[0], &scale, words + i,
+        deep |= look_up((const float *)quantile->cubics, &scale, words + i,
                         count - i < CHUNK ? count - i : CHUNK, out_ns + i);
     for (int i = 0; !quantile->cubics && i < count; i++)
         out_ns[i] = plain_duration(quantile, mean_ns, words[i]);
@@ -505,5 +505,5 @@ int64_t quantile_deep_duration(const struct quantile *quantile, int64_t mean_ns,
     if (!quantile->cubics)
         return plain_duration(quantile, mean_ns, (uint32_t)(word >> 32));
     quantile_find_place(place > lowest ? place : lowest, (uint32_t)(word >> 63), &row, &x);
-    return quantile_draw_one(quantile->cubics[0] + row, x, &scale);
+    return quantile_draw_one((const float *)quantile->cubics + row, x, &scale);
 }

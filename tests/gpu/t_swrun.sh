@@ -155,6 +155,9 @@ check "a host program has no driver" exits 2 "$SWRUN" --driver=clock "$dir/stuck
 
 check "a hang is found" complains 1 'hangs' "$SWRUN" --timeout=300ms "$dir/stuck.yaml"
 check "and who waits for whom" grep -q 'rank 0 stream s is in send x to rank 1' "$dir/out"
+printf 'swplan: 1\nschedule: {A: {stage: 0, work: {host: 300ms}}}\n' >"$dir/slow.yaml"
+check "what is slow is no hang, however long the time-out" exits 0 "$SWRUN" -n 2 --timeout=9223372036854775807ns "$dir/slow.yaml"
+check "also where ranks are processes" exits 0 "$SWRUN" -n 2 --ranks=2 --processes --timeout=9223372036854775807ns "$dir/slow.yaml"
 check "also in JSON" prints 1 '"blocked":\[{"rank":0' "$SWRUN" --timeout=300ms --json "$dir/stuck.yaml"
 check "also unchecked" prints 1 "rank 0 thread train" "$SWRUN" --timeout=300ms --no-check "$dir/stuck.yaml"
 check "a mismatch fails the run" complains 1 'mismatch' "$SWRUN" "$dir/mismatch.yaml"

@@ -180,7 +180,7 @@ huge()
     printf 'swplan: 1\nname: huge\n%s\ngenerate: {schedule: gpipe, ranks: 2, microbatches: 4}\n' "$2" >"$dir/huge.yaml"
     complains 3 "$1" "$SWSIM" predict "$dir/huge.yaml" && complains 3 "$1" "$SWSIM" tune "$dir/huge.yaml"
 }
-check "a pass of centuries" huge '3:13: error: found F of 4000000000 s, expected at most 50000 s' 'stages: {F: 4000000000s}'
+check "a pass of centuries" huge '3:13: error: found "4000000000s", expected at most 50000 s' 'stages: {F: 4000000000s}'
 check "layers that are one together" huge 'found F of stage 0 of 80000 s, expected' 'layers: {count: 4, F: 40000s}'
 check "an action" huge '3:17: error: found "3000000000s", expected at most 50000 s' 'times: {SEND_F: 3000000000s}'
 check "a message's bytes" huge 'found a message of 8000 TiB, expected at most 64.0 TiB' 'p2p: {bytes: 8000TiB, bandwidth: 1B/s}'
@@ -189,10 +189,14 @@ check "its time" huge '3:15: error: found a message of 100000 s' \
 check "bytes of a stage" huge 'found weights of 8000000 TiB' 'stages: {weights: 8000000TiB}'
 check "a model" huge 'found F of more than 64 bits hold' \
     'model: {layers: 8, hidden: 16777216, heads: 1, sequence: 16777216, microbatch: 1, rate: 1FLOPS}'
-printf 'swplan: 1\nname: huge\nmachine: {launch_latency: 9000000000s}\ngenerate: {schedule: gpipe, ranks: 2, microbatches: 4}\n' \
-    >"$dir/huge.yaml"
+check "a time of the machine" huge '3:27: error: found "9000000000s", expected at most 50000 s' 'machine: {launch_latency: 9000000000s}'
+printf 'swplan: 1\nschedule: {A: {stage: 0, time: 50000s}}\n' >"$dir/huge.yaml"
 check "times that add up to more than the clock holds" complains 3 'times that add up to [0-9.e+]* years, expected less than 146' \
-    "$SWSIM" predict "$dir/huge.yaml"
+    "$SWSIM" predict -n 1000000 "$dir/huge.yaml"
+printf 'swplan: 1\nschedule: {A: {stage: 0, time: 50001s}}\n' >"$dir/huge.yaml"
+check "a time that is too long" complains 3 '2:32: error: found "50001s", expected at most 50000 s' "$SWSIM" verify "$dir/huge.yaml"
+printf 'swplan: 1\nschedule: {A: {stage: 0, time: 1s, jitter: "spike(p=.1, add=50001s)"}}\n' >"$dir/huge.yaml"
+check "one of a distribution" complains 3 '2:61: error: .*expected a duration of at most 50000 s' "$SWSIM" verify "$dir/huge.yaml"
 
 check "times of no action" says 2 "--times: found 'Q'" $predict --times=Q=1ms "$dir/threads.csv"
 check "times for a plan without actions" says 2 "only rank programs" \
