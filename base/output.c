@@ -2,6 +2,7 @@
 /* output.c - see output.h. */
 #include "output.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -117,6 +118,35 @@ static bool write_directly(const struct target *target, const char *data, size_t
     return close_after(file, written);
 }
 
+/* Is `name` one that create_beside makes for `of`, left by a process that was killed while it wrote? In a folder that
+   machines or containers share the process may live elsewhere, so that the file must be old, too. */
+static bool is_left_over(int folder, const char *name, const char *of)
+{
+    enum { OLD_S = 60 };
+    struct stat about;
+    char stem[NAME_MAX + 1], *end;
+    const int length = snprintf(stem, sizeof stem, ".%.200s.", of);
+    if (strncmp(name, stem, (size_t)length) != 0)
+        return false;
+    const long process = strtol(name + length, &end, 10);
+    if (process <= 0 || *end != '-' || end[1 + strspn(end + 1, "0123456789")] != '\0')
+        return false;
+    return kill((pid_t)process, 0) != 0 && errno == ESRCH &&
+           fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about.st_mode) &&
+           time(NULL) - about.st_mtime > OLD_S;
+}
+
+/* Nothing depends on it: what cannot be removed stays. */
+static void remove_left_over(const char *in, const char *of)
+{
+    DIR *folder = opendir(in);
+    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder))
+        if (is_left_over(dirfd(folder), entry->d_name, of))
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+}
+
 /* A new file with a name of its own. It is hidden, and its name ends in that of the process. */
 static int create_beside(struct target *target)
 {
@@ -125,6 +155,7 @@ static int create_beside(struct target *target)
     memcpy(name, target->path, PATH_MAX);
     const char *in = dirname(folder), *of = basename(name);
     int file = -1;
+    remove_left_over(in, of);
     for (int i = 0; i < MAX_NAMES && file < 0; i++) {
         snprintf(target->beside, sizeof target->beside, "%s/.%.200s.%ld-%d", in, of, (long)getpid(),
                  i);

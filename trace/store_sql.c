@@ -2,10 +2,75 @@
 /* store_sql.c - see store_sql.h. */
 #include "store_sql.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/system_words.h"
+
+/* Why no store can be made or opened there. SQLite, refused a file for writing, tries to read it, and has the errno of that. */
+static int why_not_opened(const char *path, int system_errno)
+{
+    char folder[PATH_MAX];
+    if (access(path, F_OK) == 0)
+        return access(path, R_OK | W_OK) == 0 ? system_errno : errno;
+    const size_t length = strnlen(path, sizeof folder);
+    if (errno != ENOENT || length == sizeof folder)
+        return errno;
+    memcpy(folder, path, length + 1);
+    return access(dirname(folder), W_OK | X_OK) == 0 ? system_errno : errno;
+}
+
+/* The process that has a lock on the file, 0 where none is known: SQLite locks bytes of the store, and of its -shm, by
+   fcntl (sqlite.org/fileformat2.html#walindexformat, os.h's PENDING_BYTE). */
+static pid_t lock_holder(const char *path, const char *ending, off_t first, off_t bytes)
+{
+    char name[PATH_MAX];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = bytes};
+    if (snprintf(name, sizeof name, "%s%s", path, ending) >= (int)sizeof name)
+        return 0;
+    const int file = open(name, O_RDWR | O_CLOEXEC);
+    const bool known = file >= 0 && fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (file >= 0)
+        close(file);
+    return known ? lock.l_pid : 0;
+}
+
+static bool is_stopped(pid_t process)
+{
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)process);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    const size_t bytes = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[bytes] = '\0';
+    const char *end = strrchr(text, ')'); /* of the program's name */
+    return end && end[1] == ' ' && end[2] == 'T';
+}
+
+/* Another process has had the store for longer than is waited for. The store is given up: to close a file that one looks
+   at drops the own locks on it. */
+static enum status tell_busy(const struct store *store, const char *what, struct diag *diag)
+{
+    pid_t holder = lock_holder(store->path, "-shm", 120, 8);
+    if (holder <= 0)
+        holder = lock_holder(store->path, "", 0x40000000, 512);
+    if (holder <= 0)
+        return diag_error(diag, STATUS_SYSTEM,
+                          "cannot %s trace store %s: another process has it; try again", what,
+                          store->path);
+    return diag_error(diag, STATUS_SYSTEM, "cannot %s trace store %s: process %ld has it%s", what,
+                      store->path, (long)holder,
+                      is_stopped(holder) ? " and is stopped: continue it, or end it"
+                                         : "; try again");
+}
 
 enum status sql_error(struct store *store, const char *what, struct diag *diag)
 {
@@ -13,6 +78,10 @@ enum status sql_error(struct store *store, const char *what, struct diag *diag)
     int system_errno = sqlite3_system_errno(store->db);
     bool from_system = system_errno && (code == SQLITE_CANTOPEN || code == SQLITE_IOERR ||
                                         code == SQLITE_FULL || code == SQLITE_READONLY);
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+        return tell_busy(store, what, diag);
+    if (code == SQLITE_CANTOPEN)
+        system_errno = why_not_opened(store->path, system_errno);
     if (code == SQLITE_NOMEM)
         return diag_no_memory(diag);
     /* An SQL error of the program's own statements: the tables are not those of a store. */

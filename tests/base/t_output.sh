@@ -22,6 +22,18 @@ check "has the permissions that the mask leaves" \
     sh -c 'umask 027; "$1" export -o "$2" "$3"; ls -l "$2" | grep -q "^-rw-r-----"' - "$SWSIM" "$dir/masked" "$plan"
 check "and stands alone" alone new.yaml
 
+# What a killed process left beside a file goes when the file is written next; what may be another's stays.
+gone=$(sh -c 'echo $$')
+for name in ".new.yaml.$gone-0" ".new.yaml.$gone-0x" ".new.yaml.$$-0" ".other.yaml.$gone-0" ".new.yaml.$gone-1"; do
+    touch -d '1 hour ago' "$work/$name"
+done
+touch "$work/.new.yaml.$gone-1"
+check "a file of whom nothing is left" export_to "$work/new.yaml"
+check "takes along what it left" test ! -e "$work/.new.yaml.$gone-0"
+check "of whom is there, of another file, and what is young, stays" \
+    test -e "$work/.new.yaml.$$-0" -a -e "$work/.other.yaml.$gone-0" -a -e "$work/.new.yaml.$gone-1" -a -e "$work/.new.yaml.$gone-0x"
+rm -f "$work"/.new.yaml.* "$work"/.other.yaml.*
+
 chmod 604 "$work/new.yaml"
 check "a file that is there is replaced" export_to "$work/new.yaml"
 check "and keeps its permissions" sh -c 'ls -l "$1" | grep -q "^-rw----r--"' - "$work/new.yaml"
@@ -161,6 +173,34 @@ too_large()
 check "a limit of file sizes: swrun" too_large "$SWRUN" -n 3
 check "a limit of file sizes: swsim" too_large "$SWSIM" predict -n 5
 
+# A folder without leave to write, for somebody else than root, who always has it.
+mkdir "$dir/closed"
+chmod 755 "$dir" "$dir/closed"
+if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --clear-groups "$SWSIM" --version >/dev/null 2>&1; then
+    check "a store where none may be made" complains 2 'cannot open trace store .*closed/n.db: .*: Permission denied' \
+        setpriv --reuid=65534 --clear-groups "$SWSIM" predict --db="$dir/closed/n.db" "$plan"
+else
+    skip "nobody else can be had to run swsim"
+fi
+# A process that has locked a store, and was stopped.
+if python3 -c 'import sqlite3' 2>"$dir/err"; then
+    "$SWSIM" predict --db="$dir/held.db" "$plan" >"$dir/out"
+    python3 -c 'import os, signal, sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+store.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)' "$dir/held.db" >"$dir/holding" &
+    holder=$!
+    until grep -q locked "$dir/holding"; do sleep .1; done
+    check "a store that a stopped process has" complains 2 \
+        "cannot open trace store .*held.db: process $holder has it and is stopped: continue it, or end it" \
+        "$SWSIM" runs "$dir/held.db"
+    kill -KILL "$holder"
+    check "is read when that is gone" exits 0 "$SWSIM" runs "$dir/held.db"
+else
+    skip "no Python with SQLite"
+    skip "no Python with SQLite"
+fi
 if unshare -rm true 2>"$dir/err"; then
     big='"$swsim" generate 1f1b -p16 -m128'
     check "a full disk: export" keeps_old "$big | \"\$swsim\" export -o out.svg -"
