@@ -403,6 +403,12 @@ static enum status launch_follow(struct launch *launch, const struct plan *plan,
         return status;
     diag_init(&own);
     status = run_rank(rendezvous, plan, options, &launch->told, &own);
+    if (!launch->told) { /* nobody is there to print them */
+        diag_take(diag, &own);
+        if (status != STATUS_OK)
+            diag_error(diag, status, "rank %d: rank 0, through which the ranks meet, is gone",
+                       launch->rank);
+    }
     diag_fini(&own);
     return status;
 }

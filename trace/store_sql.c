@@ -28,7 +28,7 @@ static int why_not_opened(const char *path, int system_errno)
 
 /* The process that has a lock on the file, 0 where none is known: SQLite locks bytes of the store, and of its -shm, by
    fcntl (sqlite.org/fileformat2.html#walindexformat, os.h's PENDING_BYTE). */
-static pid_t lock_holder(const char *path, const char *ending, off_t first, off_t bytes)
+static pid_t store_lock_holder(const char *path, const char *ending, off_t first, off_t bytes)
 {
     char name[PATH_MAX];
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = bytes};
@@ -59,9 +59,9 @@ static bool is_stopped(pid_t process)
    at drops the own locks on it. */
 static enum status tell_busy(const struct store *store, const char *what, struct diag *diag)
 {
-    pid_t holder = lock_holder(store->path, "-shm", 120, 8);
+    pid_t holder = store_lock_holder(store->path, "-shm", 120, 8);
     if (holder <= 0)
-        holder = lock_holder(store->path, "", 0x40000000, 512);
+        holder = store_lock_holder(store->path, "", 0x40000000, 512);
     if (holder <= 0)
         return diag_error(diag, STATUS_SYSTEM,
                           "cannot %s trace store %s: another process has it; try again", what,

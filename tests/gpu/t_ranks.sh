@@ -159,6 +159,18 @@ check "ranks that never come are not waited for, and named" \
 check "nor is a rank 0 that never comes" complains 4 'rank 0 did not come to the meeting place' \
     timeout 30 env PMI_RANK=1 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
 
+# Rank 0 prints the messages of all. Where it is killed, the others say so themselves.
+for rank in 1 2 0; do
+    (PMI_RANK=$rank PMI_SIZE=3 exec "$SWRUN" -n 100000 --timeout 5s --rendezvous "t_ranks.k$$" "$dir/quick.yaml" \
+        >"$dir/out.$rank" 2>"$dir/err.$rank" </dev/null) &
+    eval "rank$rank=$!"
+done
+sleep 2
+kill -s KILL $rank0
+wait $rank1 $rank2
+check "rank 0 is killed: the others end, and name it" \
+    sh -c 'grep "rank 0.* is gone" "$1/err.1" && grep "rank 0.* is gone" "$1/err.2" && ! grep defect "$1"/err.?' sh "$dir"
+
 # As few descriptors as the run itself needs: the launcher asks the system for no more places than those.
 few_descriptors()
 (
