@@ -58,13 +58,13 @@ static bool teams_are_apart(const struct program *p, int *flags, int *queues)
 }
 
 /* Work that needs more residency slots than there are never starts, nor a wait for a flag that nobody sets; what
-   a plan aborts itself does not end as else. */
+   a plan aborts itself does not end as else, and a fault may lead threads into branches that no run without one takes. */
 static bool work_starts(const struct program *p)
 {
     int slots = p->plan->machine.sm_slots;
     for (size_t i = 0; i < p->op_count; i++)
         if ((slots && p->ops[i].sm > slots) || op_stream_waits(p->ops[i].kind) ||
-            p->ops[i].kind == OP_ABORT)
+            p->ops[i].kind == OP_ABORT || op_has_branches(&p->ops[i]))
             return false;
     return true;
 }

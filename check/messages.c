@@ -25,14 +25,32 @@ static int messages_compare_places(const void *a, const void *b)
                      compare_then(compare_int(x->send, y->send), (x > y) - (x < y))));
 }
 
-static struct messages_place *list_places(const struct program *p, size_t *count)
+/* Does each channel have parts in a branch, whose number depends on the run? NULL: no memory. */
+static bool *find_uncounted(const struct program *p)
+{
+    bool *uncounted = calloc((size_t)p->channel_count + 1, sizeof *uncounted);
+    for (size_t b = 0; uncounted && p->has_branches && b < p->body_count; b++)
+        for (int i = 0, end = 0; i < p->bodies[b].count;
+             i++) { /* `end`: of the branches around i */
+            const struct op *op = &p->ops[p->bodies[b].first + i];
+            for (int k = 0; i < end && k < op->part_count; k++)
+                uncounted[p->parts[op->part_first + k].channel] = true;
+            end = max_int(end, i + op->otherwise);
+        }
+    return uncounted;
+}
+
+static struct messages_place *list_places(const struct program *p, const bool *uncounted,
+                                          size_t *count)
 {
     struct messages_place *places = calloc(p->part_count + 1, sizeof *places);
     *count = 0;
     for (size_t i = 0; places && i < p->op_count; i++)
-        for (int k = 0; k < p->ops[i].part_count; k++)
-            places[(*count)++] =
-                (struct messages_place){&p->parts[p->ops[i].part_first + k], &p->ops[i]};
+        for (int k = 0; k < p->ops[i].part_count; k++) {
+            const struct part *part = &p->parts[p->ops[i].part_first + k];
+            if (!uncounted[part->channel])
+                places[(*count)++] = (struct messages_place){part, &p->ops[i]};
+        }
     if (places)
         SORT(places, *count, messages_compare_places);
     return places;
@@ -85,7 +103,9 @@ enum status messages_find_lone(const struct program *p, int *lone, struct diag *
     enum status status = p->part_count ? are_paired(p, &paired, diag) : STATUS_OK;
     if (status != STATUS_OK || paired)
         return status;
-    struct messages_place *places = list_places(p, &count);
+    bool *uncounted = find_uncounted(p);
+    struct messages_place *places = uncounted ? list_places(p, uncounted, &count) : NULL;
+    free(uncounted);
     if (!places)
         return diag_no_memory(diag);
     const struct messages_place *best = NULL;

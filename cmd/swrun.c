@@ -235,13 +235,6 @@ static enum status replay_options(struct app *app, const struct run_request *req
             &app->diag, STATUS_USAGE,
             "%s: a witness of '%s' cannot be replayed: swrun stops all ranks after a failure",
             info->plan_name, witness->property);
-    for (size_t i = 0; i < witness->move_count; i++)
-        if (witness->moves[i].agent != 0 && witness->moves[i].choice)
-            return diag_error(&app->diag, STATUS_USAGE,
-                              "%s: a witness in which an allocation waits for the device, or a "
-                              "copy with pageable memory is back before it has ended, cannot be "
-                              "replayed: swrun allocates before the run, and waits for such copies",
-                              info->plan_name);
     struct transition *steps = ARENA_ARRAY(&app->arena, witness->move_count + 1, struct transition);
     struct runtime_witness *forced = ARENA_ARRAY(&app->arena, 1, struct runtime_witness);
     if (!steps || !forced)
@@ -548,6 +541,8 @@ static bool swrun_parse_line(struct app *app, int argc, char **argv, struct run_
          .because = "these are the witness's own; --run, --timeout and --db may be given"},
         {"run", 0, "N", "which run of the store (default: its latest witness)", OPTION_INTEGER,
          .value = &request->run, .max = INT64_MAX},
+        {"seed", 0, "S", "of the branches that choose takes (default 1)", OPTION_INTEGER,
+         .value = &request->runtime.seed, .max = INT64_MAX},
         {"timeout", 0, "DURATION",
          "give up after DURATION without progress (default 30s; with --replay 2s)", OPTION_TIME,
          .value = &request->runtime.timeout_ns},
@@ -591,6 +586,7 @@ static enum status swrun_run(struct app *app, int argc, char **argv)
     struct run_request request = {.driver = DRIVER_NOT_GIVEN, .run = STORE_LATEST};
     struct run_line line = {.device = DEVICE_KIND_HOST, .iterations = -1};
     struct runtime_options *runtime = &request.runtime;
+    runtime->seed = 1;
     struct starter starter;
     enum status status;
     starter_find(&starter);

@@ -181,10 +181,26 @@ static bool move_loses(const struct host_thread *thread, size_t from, size_t to)
     return false;
 }
 
+/* What has branches, or ends one, stands where it does. */
+static bool is_of_branches(const struct host_op *op)
+{
+    return op->has_branches || op_ends_branch(op->kind);
+}
+
 /* A sync of the whole device orders all that comes before it: what it was put there for is not known. */
 static bool edits_host_stays(const struct host_op *op)
 {
-    return op->kind == OP_SYNC && op->sync == SYNC_DEVICE;
+    return is_of_branches(op) || host_op_syncs(op, SYNC_DEVICE);
+}
+
+/* In or out of a branch an operation would be done in other runs. */
+static bool crosses_branches(const struct host_thread *thread, size_t from, size_t to)
+{
+    const size_t first = from < to ? from : to, last = from < to ? to : from;
+    for (size_t i = first; i <= last; i++)
+        if (is_of_branches(&thread->ops[i]))
+            return true;
+    return false;
 }
 
 /* A swap of neighbours is "the later one first"; farther away both directions count. Rank 0 is what
@@ -197,7 +213,8 @@ static void propose_moves(struct proposer *proposer, int t)
             int to = (int)i + by;
             if (by == 0 || by == 1 || to < 0 || to >= (int)thread->op_count ||
                 edits_host_stays(&thread->ops[i]) ||
-                edits_piece(thread, i) != edits_piece(thread, (size_t)to))
+                edits_piece(thread, i) != edits_piece(thread, (size_t)to) ||
+                crosses_branches(thread, i, (size_t)to))
                 continue;
             int places = by < 0 ? -by : by;
             propose_both(proposer,
@@ -274,7 +291,8 @@ static void propose_signals(struct proposer *proposer, int t, int u)
     for (size_t i = 0; i < from->op_count; i++)
         for (size_t k = 0; k < to->op_count; k++) {
             int far = proposer->near[u][k];
-            if (far > NEAR_ENOUGH || from->ops[i].kind == OP_LOCK)
+            if (far > NEAR_ENOUGH || from->ops[i].kind == OP_LOCK ||
+                op_ends_branch(from->ops[i].kind) || op_ends_branch(to->ops[k].kind))
                 continue;
             propose_both(
                 proposer,
@@ -502,7 +520,8 @@ static void propose_others(struct proposer *proposer, int t)
                                   .a = op->object,
                                   .to = plan->queues[op->object].capacity + more},
                     near, 2 * more);
-        if (op->kind != OP_LAUNCH && op->kind != OP_COPY && !op_is_cpu_work(op->kind))
+        if (op->kind != OP_LAUNCH && op->kind != OP_COPY && !op_is_cpu_work(op->kind) &&
+            !is_of_branches(op))
             propose(proposer,
                     (struct edit){.kind = EDIT_REMOVE_OP, .a = t, .b = (int)i, .weakens = true},
                     near, 0);
@@ -589,8 +608,11 @@ static void edits_host_narrow(struct host_thread *thread, size_t at)
     thread->repeat_count = kept;
 }
 
+/* Where edits before this one have moved others, what has branches may stand there: it stays. */
 static void remove_op(struct host_thread *thread, size_t at)
 {
+    if (is_of_branches(&thread->ops[at]))
+        return;
     edits_host_narrow(thread, at);
     memmove(&thread->ops[at], &thread->ops[at + 1],
             (thread->op_count - at - 1) * sizeof *thread->ops);
@@ -744,6 +766,8 @@ static bool apply_comm(struct plan *plan, const struct edit *edit)
 static bool apply_move(struct plan *plan, int t, const struct edit *edit)
 {
     struct host_op kept;
+    if (is_of_branches(&plan->threads[t].ops[edit->b]))
+        return true;
     shift_item(plan->threads[t].ops, sizeof kept, (size_t)edit->b, (size_t)edit->to, &kept);
     return true;
 }

@@ -48,6 +48,9 @@
  *     is not dropped.
  *   - Starts that take residency slots conflict with each other. A finish gives slots to greedy kernels that run, and what
  *     is left to those that wait: it leaves no fewer free, and the kernels have the same at last in any order of finishes.
+ *   - Who asks what the device of a rank has come to notices the end of its work, and a start that lets others of its hardware
+ *     queue go on. A program without such questions has no object for that, and its ends conflict with nothing. Whatever else
+ *     an operation with branches asks for, or tries, conflicts with all that changes the answer.
  *   - Finishing device work only enables others. So whatever a pushed operation gives or takes, it does
  *     so at its start.
  *
@@ -117,7 +120,7 @@ static bool op_is_free(const struct program *program, const struct op *op, int t
 {
     struct step step = {program, program_thread_agent(program, thread), true, at};
     uses_of_op(program, op, thread, conflicts_compare, &step);
-    return step.free && !op_may_sync(op);
+    return step.free && !op_may_sync(op) && op->kind != OP_CHOOSE;
 }
 
 /* Work that takes residency slots is never free, also where no other takes any. */
@@ -221,7 +224,9 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
 {
     struct conflicts_query q = {p, state->cells, agent, set, -1};
     const struct agent *desc = &p->agents[agent];
-    if (desc->kind == AGENT_STREAM && !stream_cells(p, q.c, desc->index)[STREAM_RUNNING])
+    if (desc->kind == AGENT_STREAM && stream_cells(p, q.c, desc->index)[STREAM_RUNNING])
+        uses_of_finish(p, desc->index, add_conflicting, &q);
+    else if (desc->kind == AGENT_STREAM)
         uses_of_start(p, desc->index, head_op(p, q.c, desc->index), add_conflicting, &q);
     if (desc->kind == AGENT_COMM)
         uses_of_completion(p, desc->index, add_conflicting, &q);

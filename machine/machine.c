@@ -706,6 +706,8 @@ static bool can_finish(const struct program *p, int32_t *c, int stream)
     case ROLE_CALL: return thread_cells(p, c, op->callback)[THREAD_BODY] < 0;
     case ROLE_MARK:
     case ROLE_CPU:
+    case ROLE_ASK:
+    case ROLE_BRANCH:
     case ROLE_CONTROL: break;
     }
     assert(0 && "an operation that never starts");
@@ -824,6 +826,17 @@ static int64_t ticket_of(const struct op *op, const int32_t *thread)
     return op->ticket >= 0 ? op->ticket : thread[THREAD_TICKET];
 }
 
+/* What the device has come to, at this moment. */
+static bool query_says(const struct program *p, int32_t *c, int thread, const struct op *op,
+                       int64_t iteration)
+{
+    if (op->sync == SYNC_EVENT)
+        return event_cells(p, c, instance_of(p, op, iteration))[EVENT_STREAM] < 0;
+    if (op->sync == SYNC_STREAM)
+        return stream_cells(p, c, op->stream)[STREAM_COUNT] == 0;
+    return machine_device_idle(p, c, program_sync_rank(p, thread, op));
+}
+
 static bool op_can_step(const struct program *p, int32_t *c, int thread, const struct op *op)
 {
     const int32_t *state = thread_cells(p, c, thread);
@@ -852,6 +865,9 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_LOCK:
         return c[p->at.locks + op->object] == 0 || !dependence_applies(p, c, rank, op, iteration);
     case OP_TICKET: return rank_cells(p, c, rank)[RANK_SERVED] == ticket_of(op, state);
+    case OP_QUERY: return query_says(p, c, thread, op, iteration);
+    case OP_QUERY_FLAG: return machine_flag_suffices(p, c, op, iteration);
+    case OP_QUERY_QUEUE: return c[p->at.queues + op->object] > 0;
     case OP_HOST:
     case OP_COMPUTE:
     case OP_SIGNAL:
@@ -862,10 +878,19 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_RECORD_STREAM:
     case OP_ABORT:
     case OP_COMPLETE:
+    case OP_CHOOSE:
+    case OP_ELSE:
+    case OP_END:
     case OP_CLEAR:          /* lowered to a signal */
     case OP_BARRIER: break; /* a barrier is lowered to flags */
     }
     return true;
+}
+
+bool machine_says_yes(const struct program *p, int32_t *c, int thread, const struct op *op)
+{
+    assert(op_asks(op->kind) || op_may_try(op->kind));
+    return op_can_step(p, c, thread, op);
 }
 
 /* The operations up to the next one that the thread does. Choice 0 is the usual one: memory is there, and a copy of pageable
@@ -886,6 +911,8 @@ static int thread_choices(const struct program *p, int32_t *c, int thread)
     if (!op)
         return kind == THREAD_WORKER && thread_cells(p, c, thread)[THREAD_COUNT] > 0 &&
                !failure_has_ended(p, c, thread);
+    if (op_has_branches(op))
+        return op->kind == OP_CHOOSE ? 2 : 1;
     if (!failure_gives_up(p, c, thread, op) && !op_can_step(p, c, thread, op))
         return 0;
     return op_may_sync(op) ? 2 : 1;
@@ -963,12 +990,26 @@ static void wait(struct work_state *w, int thread, const struct op *op, int64_t 
     hb_join(w, row, p->at.row_events + instance);
 }
 
+/* Yes: the thread knows what the stream, the device or the event knows. */
+static void query_done(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    const int rank = program_sync_rank(p, thread, op), self = at_thread(w, thread);
+    if (op->sync == SYNC_EVENT) {
+        hb_join(w, self, p->at.row_events + instance_of(p, op, iteration));
+        return;
+    }
+    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
+        if (op->sync != SYNC_STREAM || p->rank_streams[k] == op->stream)
+            hb_join(w, self, at_stream(w, p->rank_streams[k]));
+}
+
 static void sync_done(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
     const struct program *p = w->p;
-    int rank = program_sync_rank(p, thread, op), self = at_thread(w, thread);
+    int rank = program_sync_rank(p, thread, op);
     if (op->sync == SYNC_EVENT && !op->snapshot) {
-        hb_join(w, self, p->at.row_events + instance_of(p, op, iteration));
+        query_done(w, thread, op, iteration);
         return;
     }
     bool knows =
@@ -976,9 +1017,8 @@ static void sync_done(struct work_state *w, int thread, const struct op *op, int
         (op->sync == SYNC_LOAD && w->c[p->at.kernels + rank * p->kernel_count + op->object]);
     if (op->snapshot)
         snapshot_drop(w, thread);
-    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1] && !knows; k++)
-        if (op->sync != SYNC_STREAM || p->rank_streams[k] == op->stream)
-            hb_join(w, self, at_stream(w, p->rank_streams[k]));
+    if (!knows)
+        query_done(w, thread, op, iteration);
     if (op->sync == SYNC_LOAD)
         w->c[p->at.kernels + rank * p->kernel_count + op->object] = 1;
 }
@@ -1285,6 +1325,12 @@ static void machine_execute(struct work_state *w, int thread, const struct op *o
     case OP_RECORD_STREAM: record_stream(w, thread, op); break;
     case OP_ABORT: failure_abort_member(w, op->object, op->member); break;
     case OP_COMPLETE: machine_complete(w, thread, op, iteration); break;
+    case OP_QUERY: query_done(w, thread, op, iteration); break;
+    case OP_QUERY_FLAG: hb_join(w, self, p->at.row_flags + instance_of(p, op, iteration)); break;
+    case OP_QUERY_QUEUE: hb_join(w, self, p->at.row_queues[op->object]); break;
+    case OP_CHOOSE: break;
+    case OP_ELSE:
+    case OP_END:
     case OP_CLEAR:
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }
@@ -1310,6 +1356,16 @@ static void machine_take(struct work_state *w, int thread)
     w->e->op = p->bodies[state[THREAD_BODY]].first;
     if (p->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
         driver_arm_slot(w, rank, task, state[THREAD_ITER]);
+}
+
+/* The thread goes on so many operations behind the one it is at; a `then` that is over ends behind the `else`. */
+static void go_on(const struct program *p, int32_t *c, int thread, int steps)
+{
+    int32_t *pc = &thread_cells(p, c, thread)[THREAD_PC];
+    *pc += steps;
+    for (const struct op *op;
+         p->has_branches && (op = machine_thread_op(p, c, thread)) && op->kind == OP_ELSE;)
+        *pc += op->otherwise;
 }
 
 /* After a push: behind others an item takes effect later. */
@@ -1340,7 +1396,11 @@ static void thread_step(struct work_state *w, int thread, int choice)
         return;
     }
     if (op_may_sync(op)) {
-        state[THREAD_PC] += steps_on(op, choice);
+        go_on(p, w->c, thread, steps_on(op, choice));
+        return;
+    }
+    if (op_has_branches(op) && (choice > 0 || !machine_says_yes(p, w->c, thread, op))) {
+        go_on(p, w->c, thread, op->otherwise);
         return;
     }
     if (snapshot_is_needed(p, w->c, thread, op) && !snapshot_is_taken(p, w->c, thread)) {
@@ -1348,7 +1408,7 @@ static void thread_step(struct work_state *w, int thread, int choice)
         return;
     }
     machine_execute(w, thread, op, state[THREAD_ITER]);
-    state[THREAD_PC]++;
+    go_on(p, w->c, thread, 1);
     if (p->threads[thread].kind != THREAD_HOST && !machine_thread_op(p, w->c, thread)) {
         state[THREAD_PC] = state[THREAD_ITER] = state[THREAD_TICKET] = 0;
         state[THREAD_BODY] = -1;
@@ -1444,10 +1504,11 @@ bool machine_step_free(const struct program *p, const struct state *state, int a
     case AGENT_DATA:
     case AGENT_FAULT:
     case AGENT_WATCHDOG: return false;
-    case AGENT_COMM: return !p->has_aborts;
+    case AGENT_COMM: return !p->has_aborts && !p->asks_device;
     case AGENT_STREAM:
-        return stream_cells(p, c, desc->index)[STREAM_RUNNING] ||
-               item_op(p, c, desc->index, 0)->starts_free;
+        return stream_cells(p, c, desc->index)[STREAM_RUNNING]
+                   ? !p->asks_device
+                   : item_op(p, c, desc->index, 0)->starts_free;
     case AGENT_THREAD: break;
     }
     if (p->threads[desc->index].kind == THREAD_DRIVER)
@@ -1619,6 +1680,12 @@ int machine_current_op(const struct program *p, const struct state *state, int a
         return -1;
     *iteration = thread_cells(p, c, desc->index)[THREAD_ITER];
     return (int)(op - p->ops);
+}
+
+bool machine_says(const struct program *p, const struct state *state, int agent)
+{
+    const int thread = p->agents[agent].index;
+    return machine_says_yes(p, state->cells, thread, machine_thread_op(p, state->cells, thread));
 }
 
 bool machine_stream_running(const struct program *p, const struct state *state, int stream)

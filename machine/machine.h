@@ -29,7 +29,8 @@ struct state {
 
 struct transition {
     int agent;
-    int choice; /* data: 0 more, 1 end; SYNC_RETRY: 0 past the sync, 1 to it; SYNC_STAGED: 0 to it, 1 past; else 0 */
+    int choice; /* data: 0 more, 1 end; SYNC_RETRY: 0 past the sync, 1 to it; SYNC_STAGED: 0 to it, 1 past; CHOOSE: 0 then,
+                   1 else; else 0 */
 };
 
 /* The effect of a step. */
@@ -84,7 +85,7 @@ void machine_copy(const struct program *program, struct state *to, const struct 
 /* Set to the initial state. */
 void machine_reset(const struct program *program, struct state *state);
 
-/* The number of choices the agent has now: 0 (blocked or done), 1, or 2 (data, op_may_sync). */
+/* The number of choices the agent has now: 0 (blocked or done), 1, or 2 (data, op_may_sync, CHOOSE). */
 int machine_agent_enabled(const struct program *program, const struct state *state, int agent);
 
 /* All enabled transitions; `out` has room for machine_most_transitions. Returns their number. */
@@ -152,6 +153,8 @@ void machine_canonical(const struct program *program, struct state *state);
    none. The iteration goes to *iteration. */
 int machine_current_op(const struct program *program, const struct state *state, int agent,
                        int64_t *iteration);
+/* Of a thread at an operation with branches: is the answer yes, or can it be done without a wait? */
+bool machine_says(const struct program *program, const struct state *state, int agent);
 bool machine_stream_running(const struct program *program, const struct state *state, int stream);
 /* Operations that are over: grows but for machine_canonical. */
 int machine_stream_done(const struct program *program, const struct state *state, int stream);

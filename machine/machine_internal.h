@@ -267,6 +267,8 @@ bool dependence_applies(const struct program *p, int32_t *c, int rank, const str
                         int64_t iteration);
 /* Is nothing queued or running on the device of this rank? */
 bool machine_device_idle(const struct program *p, int32_t *c, int rank);
+/* Of an operation with branches: can it be done without a wait, or is the answer yes? Then `then` follows. */
+bool machine_says_yes(const struct program *p, int32_t *c, int thread, const struct op *op);
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);
 /* The operation a part belongs to: parts of one operation are neighbours. */
 const struct op *machine_part_op(const struct program *p, int part);

@@ -112,8 +112,9 @@ struct op {
     };
     int part_count;
     int access_first, access_count; /* program->accesses */
-    int64_t time_ns;                /* CPU work: CPU time; pushes of work: device time */
-    const struct given *given;      /* never NULL */
+    int otherwise; /* an operation with branches: it goes on so far behind itself where the answer is no; ELSE: always; else 0 */
+    int64_t time_ns;           /* CPU work: CPU time; pushes of work: device time */
+    const struct given *given; /* never NULL */
     struct mark mark;
 };
 
@@ -145,6 +146,12 @@ static inline int op_dependence(const struct op *op)
 static inline bool op_may_sync(const struct op *op)
 {
     return op_syncs(op->kind) && (op->sync == SYNC_RETRY || op->sync == SYNC_STAGED);
+}
+
+/* Does it have branches? Of which one follows the state decides, or with CHOOSE nothing. */
+static inline bool op_has_branches(const struct op *op)
+{
+    return op->otherwise > 0 && op->kind != OP_ELSE;
 }
 
 /* Do the members that start these match as one collective? Iterations are apart. */
@@ -386,7 +393,10 @@ struct program {
     bool has_lifetimes;           /* host programs that free buffers */
     bool has_greedy;              /* some kernel is greedy */
     bool has_aborts;              /* host programs that abort communicators */
-    bool can_abort;               /* these, and programs with options.faults */
+    bool has_branches;            /* host programs: some operation has branches ... */
+    bool
+        asks_device; /* ... and one of them asks for what a stream, the device or an event has come to */
+    bool can_abort; /* these, and programs with options.faults */
     bool
         abort_is_plain; /* operations are on every communicator of several ranks, and no rank is in two of these */
     bool

@@ -51,7 +51,7 @@ const char *program_agent_name(const struct program *program, int agent, char *b
 
 const char *program_object_name(const struct program *program, const struct op *op)
 {
-    if (op->kind == OP_SYNC && op->sync != SYNC_EVENT)
+    if ((op->kind == OP_SYNC || op->kind == OP_QUERY) && op->sync != SYNC_EVENT)
         return NULL;
     switch (op_operand(op->kind)) {
     case OPERAND_EVENT: return program->event_names[op->object];
@@ -192,7 +192,7 @@ static void print_operands(const struct program *program, const struct op *op, F
         fprintf(out, " %s", program_flag_words(program, op, flag, sizeof flag));
     else if (object)
         program_words_print_object(out, object, op, task);
-    else if (op->kind == OP_SYNC)
+    else if (op->kind == OP_SYNC || op->kind == OP_QUERY)
         fprintf(out, " %s",
                 op->sync == SYNC_DEVICE   ? device
                 : op->sync == SYNC_LOAD   ? "load"
@@ -213,7 +213,11 @@ static void print_operands(const struct program *program, const struct op *op, F
 
 static void program_words_print_op(const struct program *program, const struct op *op, FILE *out)
 {
-    fputs(op->is_kernel ? "kernel" : op_key(op->kind), out);
+    fputs(op->is_kernel                                 ? "kernel"
+          : op_has_branches(op) && op_may_try(op->kind) ? "try to "
+                                                        : "",
+          out);
+    fputs(op->is_kernel ? "" : op_key(op->kind), out);
     print_operands(program, op, out);
     if (op->comm >= 0)
         fprintf(out, " comm %s", program->comms[op->comm].name);
@@ -229,6 +233,10 @@ static void program_words_print_op(const struct program *program, const struct o
         fprintf(out, " %s %s", access->write ? "writes" : "reads",
                 program->buffers[access->buffer].name);
     }
+    if (op_has_branches(op))
+        fprintf(out, ", else %d further", op->otherwise);
+    else if (op->kind == OP_ELSE)
+        fprintf(out, ": %d further", op->otherwise);
     if (op->at > 0)
         fprintf(out, " at %s", program->names.items[op->at - 1]);
     fputs(op->free ? "\n" : "  # order can matter\n", out);

@@ -169,7 +169,10 @@ static bool flag_is_set_by(const struct op *op)
 
 static enum way way_of_use(const struct program *p, const struct op *op, enum use_kind use)
 {
-    switch (op_operand(op->kind)) {
+    const enum op_operand operand = op_operand(op->kind);
+    if (op_has_branches(op) && (operand == OPERAND_LOCK || operand == OPERAND_QUEUE))
+        return WAY_WRITE; /* its answer depends on all that others do with the object */
+    switch (operand) {
     case OPERAND_EVENT: /* of a task: who waits for it has awaited the flag, which is set behind the record */
         if (uses_slot(p, op) && p->slots_safe)
             return WAY_NOTHING;
@@ -184,7 +187,9 @@ static enum way way_of_use(const struct program *p, const struct op *op, enum us
         break;
     case OPERAND_FLAG: /* that counts: what was awaited may be gone, and a change may be the last before a look */
         if (p->flag_counts[op->object])
-            return use == USE_TAKES ? WAY_ASK : flag_is_set_by(op) ? WAY_WRITE : WAY_CHANGE;
+            return use == USE_TAKES || use == USE_LOOKS ? WAY_ASK
+                   : flag_is_set_by(op)                 ? WAY_WRITE
+                                                        : WAY_CHANGE;
         break;
     case OPERAND_NONE:
     case OPERAND_QUEUE:
@@ -193,7 +198,7 @@ static enum way way_of_use(const struct program *p, const struct op *op, enum us
     case OPERAND_COMM:
     case OPERAND_SUBMISSION: break;
     }
-    return operand_table[op_operand(op->kind)].way[use];
+    return operand_table[operand].way[use];
 }
 
 /* The uses of an operand at a moment. */
@@ -247,6 +252,13 @@ static void use_at_call(const struct visitor *v, const struct op *op, int rank)
     use_operand(v, op, rank, AT_CALL);
 }
 
+/* What the device has come to is asked, or changes. */
+static void use_progress(const struct visitor *v, int rank, enum way way)
+{
+    if (v->program->asks_device)
+        uses_use(v, OBJECT_PROGRESS, v->program->is_crossed ? 0 : rank, way);
+}
+
 static void use_sync(const struct visitor *v, const struct op *op, int rank)
 {
     if (op->sync == SYNC_STREAM)
@@ -269,7 +281,9 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
         uses_use(&v, OBJECT_MEMORY, rank, WAY_READ);
         use_accessed_memory(&v, op, rank);
     }
-    if (op_syncs(op->kind))
+    if (op->kind == OP_QUERY)
+        use_progress(&v, program_sync_rank(program, thread, op), WAY_ASK);
+    if (op_syncs(op->kind) || op->kind == OP_QUERY)
         use_sync(&v, op, program_sync_rank(program, thread, op));
     else if (op_uses(op->kind, AT_CALL))
         use_at_call(&v, op, rank);
@@ -281,9 +295,9 @@ bool uses_alike(const struct program *program, const struct op *a, const struct 
     return a->kind == b->kind && a->sync == b->sync && a->stream == b->stream &&
            a->object == b->object && a->comm == b->comm && a->member == b->member &&
            a->task == b->task && a->distance == b->distance && a->device == b->device &&
-           a->flag_rule == b->flag_rule && op_dependence(a) == op_dependence(b) &&
-           (a->sm > 0) == (b->sm > 0) && accesses == (b->access_count > 0) &&
-           !(accesses && program->is_crossed);
+           op_has_branches(a) == op_has_branches(b) && a->flag_rule == b->flag_rule &&
+           op_dependence(a) == op_dependence(b) && (a->sm > 0) == (b->sm > 0) &&
+           accesses == (b->access_count > 0) && !(accesses && program->is_crossed);
 }
 
 struct uses_kept *uses_place(struct uses_memo *memo, const struct program *program,
@@ -351,6 +365,14 @@ void uses_of_start(const struct program *program, int stream, const struct op *o
         uses_use(&v, OBJECT_COMM, op->comm, WAY_READ);
     if (op_uses(op->kind, AT_STREAM))
         use_operand(&v, op, program->streams[stream].rank, AT_STREAM);
+    if (program->streams[stream].hw_queue >= 0) /* others of its hardware queue may go on */
+        use_progress(&v, program->streams[stream].rank, WAY_CHANGE);
+}
+
+void uses_of_finish(const struct program *program, int stream, use_visit *visit, void *arg)
+{
+    const struct visitor v = {program, visit, arg};
+    use_progress(&v, program->streams[stream].rank, WAY_CHANGE);
 }
 
 void uses_of_completion(const struct program *program, int comm, use_visit *visit, void *arg)
@@ -358,6 +380,8 @@ void uses_of_completion(const struct program *program, int comm, use_visit *visi
     const struct visitor v = {program, visit, arg};
     if (program->has_aborts)
         uses_use(&v, OBJECT_COMM, comm, WAY_READ);
+    for (int m = 0; m < program->comms[comm].count; m++)
+        use_progress(&v, program->comms[comm].members[m], WAY_CHANGE);
 }
 
 /* ---- the table of uses ----------------------------------------------------------------------- */
@@ -447,6 +471,18 @@ static void uses_enter(void *arg, int object, enum way way, int tag)
     uses->first[object] = (int)uses->count++;
 }
 
+/* Has the body done operation `i` whenever it comes to operation `at` behind it, and not been told no there? Else a branch
+   that `i` is in, or begins, has ended in between. */
+static bool comes_by(const struct program *program, const struct body *body, int i, int at)
+{
+    for (int k = 0; program->has_branches && k <= i; k++) {
+        const int end = k + program->ops[body->first + k].otherwise;
+        if (end > i && at >= end)
+            return false;
+    }
+    return true;
+}
+
 /* Does the body hold the lock it releases at operation `at`, whatever others do? */
 static bool holds_lock(const struct program *program, const struct body *body, int at)
 {
@@ -454,7 +490,7 @@ static bool holds_lock(const struct program *program, const struct body *body, i
     for (int i = at - 1; i >= 0; i--) {
         const struct op *op = &program->ops[body->first + i];
         if (op->object == lock && op_operand(op->kind) == OPERAND_LOCK)
-            return op_takes(op->kind);
+            return op_takes(op->kind) && comes_by(program, body, i, at);
     }
     return false;
 }
@@ -524,6 +560,10 @@ static void enter_all(struct program *program, struct uses_memo *memo)
         if (program->threads[t].kind == THREAD_WORKER)
             uses_of_take(program, t, uses_enter, &entry);
     }
+    for (int s = 0; program->asks_device && s < program->stream_count; s++) {
+        struct uses_entry entry = {program, program_stream_agent(program, s), INT_MAX};
+        uses_of_finish(program, s, uses_enter, &entry);
+    }
     for (int c = 0; c < program->comm_count; c++) {
         struct uses_entry entry = {program, program_comm_agent(program, c), INT_MAX};
         uses_of_completion(program, c, uses_enter, &entry);
@@ -550,7 +590,8 @@ static bool uses_allocate(struct program *program)
                                [OBJECT_NUMBER] = program->ranks,
                                [OBJECT_INBOX] = program->thread_count,
                                [OBJECT_RESIDENCY] = program->ranks,
-                               [OBJECT_COMM] = program->has_aborts ? program->comm_count : 0};
+                               [OBJECT_COMM] = program->has_aborts ? program->comm_count : 0,
+                               [OBJECT_PROGRESS] = program->asks_device ? program->ranks : 0};
     struct use_table *uses = program->uses = ARENA_ARRAY(&program->arena, 1, struct use_table);
     if (!uses)
         return false;

@@ -43,6 +43,7 @@ enum object_kind {
     OBJECT_INBOX,     /* per thread: a worker's queue */
     OBJECT_RESIDENCY, /* per device: residency slots */
     OBJECT_COMM,      /* a communicator that may be aborted */
+    OBJECT_PROGRESS, /* per rank, or of all where they wait for each other's events: what the device has come to */
     OBJECT_KINDS
 };
 
@@ -152,6 +153,8 @@ void uses_of_admit(const struct program *program, int rank, use_visit *visit, vo
 void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg);
 void uses_of_start(const struct program *program, int stream, const struct op *op, use_visit *visit,
                    void *arg);
+/* Of the step that finishes what a stream runs. */
+void uses_of_finish(const struct program *program, int stream, use_visit *visit, void *arg);
 /* Of the step that completes a collective on all members of a communicator. */
 void uses_of_completion(const struct program *program, int comm, use_visit *visit, void *arg);
 

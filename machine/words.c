@@ -30,7 +30,7 @@ static const char *words_object_name(const struct program *p, const struct op *o
         program_flag_words(p, op, buf, NAME);
     else if (name)
         snprintf(buf, NAME, "%s", name);
-    else if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)
+    else if (kind == OPERAND_EVENT && op->sync == SYNC_STREAM)
         snprintf(buf, NAME, "stream %s", p->streams[op->stream].full_name);
     else if (p->is_crossed)
         snprintf(buf, NAME, "the device of rank %d%s", op->device, to_load);
@@ -152,12 +152,52 @@ static bool ends_with_error(const struct program *p, int32_t *c, int stream)
            failure_is_aborted(p, c, op->comm, op->member);
 }
 
+/* What an operation with branches finds; `yes`: it is done, or so. */
+static void describe_branching(const struct program *p, const struct op *op, int64_t iteration,
+                               bool yes, char *buf, size_t cap)
+{
+    char object[NAME];
+    const char *queue = op_operand(op->kind) == OPERAND_QUEUE ? p->queue_names[op->object] : "";
+    words_object_name(p, op, iteration, object);
+    switch (op->kind) {
+    case OP_QUERY:
+        snprintf(buf, cap,
+                 op->sync == SYNC_EVENT ? yes ? "asks for %s, which has happened"
+                                              : "asks for %s, which has not happened yet"
+                 : yes                  ? "asks for %s, which is idle"
+                                        : "asks for %s, which has work left",
+                 object);
+        break;
+    case OP_QUERY_FLAG:
+        snprintf(buf, cap, yes ? "asks for %s, and finds it" : "asks for %s, which is not yet so",
+                 object);
+        break;
+    case OP_QUERY_QUEUE:
+        snprintf(buf, cap, yes ? "finds an item in queue %s" : "finds queue %s empty", queue);
+        break;
+    case OP_GET: snprintf(buf, cap, "finds queue %s empty, and does not wait", queue); break;
+    case OP_PUT: snprintf(buf, cap, "finds queue %s full, and does not wait", queue); break;
+    case OP_LOCK:
+        snprintf(buf, cap, "finds lock %s held, and does not wait", p->lock_names[op->object]);
+        break;
+    case OP_CHOOSE:
+        program_op_subject(p, op, iteration, object, NAME);
+        snprintf(buf, cap, "%s: the %s branch", object, yes ? "first" : "other");
+        break;
+    default: snprintf(buf, cap, "cannot acquire %s, and does not wait", object); break;
+    }
+}
+
 /* The next step of a thread; on a stopped rank it gives up instead of waiting. */
 static void describe_thread(const struct program *p, int32_t *c, int thread, const struct op *op,
                             int choice, char *buf, size_t cap)
 {
     char object[NAME];
-    if (failure_gives_up(p, c, thread, op))
+    const int64_t iteration = thread_cells(p, c, thread)[THREAD_ITER];
+    const bool yes = op_has_branches(op) && choice == 0 && machine_says_yes(p, c, thread, op);
+    if (op_has_branches(op) && !(yes && op_may_try(op->kind)))
+        describe_branching(p, op, iteration, yes, buf, cap);
+    else if (failure_gives_up(p, c, thread, op))
         snprintf(buf, cap, "is woken and gives up");
     else if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
         snprintf(buf, cap,
@@ -168,10 +208,9 @@ static void describe_thread(const struct program *p, int32_t *c, int thread, con
                  choice ? "is back from the call of the copy, which may not have ended"
                         : "is to wait for the copy of pageable memory");
     else if (snapshot_is_needed(p, c, thread, op) && !snapshot_is_taken(p, c, thread))
-        snprintf(buf, cap, "calls the wait for %s",
-                 words_object_name(p, op, thread_cells(p, c, thread)[THREAD_ITER], object));
+        snprintf(buf, cap, "calls the wait for %s", words_object_name(p, op, iteration, object));
     else
-        describe_op(p, op, thread_cells(p, c, thread)[THREAD_ITER], buf, cap);
+        describe_op(p, op, iteration, buf, cap);
 }
 
 const char *machine_describe_action(const struct program *p, const struct state *state,

@@ -97,7 +97,8 @@ struct host_details {
 /* One operation of a host thread; which members mean something follows from `kind` (ops.h). Objects
    (events, flags, queues, locks, barriers) are indices into the plan's tables. */
 struct host_op {
-    enum op_kind kind;
+    enum op_kind kind : 8;
+    bool has_branches : 1; /* op_asks: always; op_may_try: it does not wait */
     struct mark mark;
     int stream;       /* plan->streams, -1 */
     const char *name; /* LAUNCH, COMPUTE: function; COLLECTIVE: tag; else label or NULL */
@@ -150,7 +151,7 @@ struct host_op {
                 };
             };
         };
-        enum sync_kind sync; /* SYNC */
+        enum sync_kind sync; /* SYNC, QUERY */
         /* RECORD, WAIT of a graph: the event is the plan's, and each launch records it, or waits for it */
         bool external;
         int64_t ticket;             /* TICKET, SERVE */
@@ -166,6 +167,7 @@ _Static_assert(sizeof(struct host_op) <= 120, "programs of millions of operation
 static inline struct host_op host_op_make(enum op_kind kind)
 {
     struct host_op op = {.kind = kind, .stream = -1, .object = -1, .comm = -1};
+    op.has_branches = op_asks(kind);
     if (kind == OP_COLLECTIVE) {
         op.collective = COLLECTIVE_ALL_REDUCE;
         op.root = -1;
@@ -192,6 +194,15 @@ static inline const struct index_list *host_op_writes(const struct host_op *op)
 const struct host_details *host_op_details(const struct host_op *op);
 /* What a real run does for it. */
 struct work host_op_work(const struct host_op *op);
+
+/* Behind the operation and its branches, if it has any; OP_ELSE or OP_END behind the operations of a branch from `op` on. */
+const struct host_op *host_op_behind(const struct host_op *op);
+const struct host_op *host_op_behind_branch(const struct host_op *op);
+/* The operations of a list that it takes: with those of its branches. */
+static inline size_t host_op_length(const struct host_op *op)
+{
+    return (size_t)(host_op_behind(op) - op);
+}
 
 /* May it have operations inside: a callback's, or the steps of a kernel? */
 static inline bool host_op_may_have_body(enum op_kind kind)
@@ -230,6 +241,11 @@ static inline bool host_op_is_pageable(const struct host_op *op)
 static inline bool host_op_is_external(const struct host_op *op)
 {
     return (op->kind == OP_RECORD || op->kind == OP_WAIT) && op->external;
+}
+/* Does it ask for, or wait for, what the device does, of this kind? */
+static inline bool host_op_looks_at(const struct host_op *op, enum sync_kind sync)
+{
+    return (op->kind == OP_SYNC || op->kind == OP_QUERY) && op->sync == sync;
 }
 static inline bool host_op_syncs(const struct host_op *op, enum sync_kind sync)
 {

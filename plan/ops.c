@@ -26,6 +26,8 @@ bool op_runs_ahead(enum op_kind kind)
     case ROLE_CONTROL:
         return operand == OPERAND_FLAG || operand == OPERAND_LOCK || operand == OPERAND_TURN ||
                operand == OPERAND_SUBMISSION;
+    case ROLE_ASK:
+    case ROLE_BRANCH:
     case ROLE_CALL:
     case ROLE_STEP: break;
     }

@@ -17,6 +17,8 @@
 enum op_role {
     ROLE_CONTROL, /* host: takes effect at once, maybe after a wait */
     ROLE_CPU,     /* host: work that takes time on the CPU */
+    ROLE_ASK,     /* host: goes on in one of two branches, and never waits */
+    ROLE_BRANCH,  /* a mark between branches, no step */
     ROLE_MARK,    /* pushed: takes effect at once at the head of its stream */
     ROLE_DEVICE,  /* pushed: device work, which starts, takes time and finishes */
     ROLE_COMM,    /* pushed: device work done together with other members of a communicator */
@@ -91,12 +93,22 @@ enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
     X(FREE, "free", CONTROL, BUFFER, SETS, KEEPS, NEVER, "frees %o", NULL)                         \
     X(RECORD_STREAM, "record_stream", CONTROL, BUFFER, SETS, KEEPS, NEVER,                         \
       "marks %o as used by stream %s", NULL)                                                       \
-    X(ABORT, "abort", CONTROL, COMM, SETS, KEEPS, NEVER, "aborts communicator %o", NULL)
+    X(ABORT, "abort", CONTROL, COMM, SETS, KEEPS, NEVER, "aborts communicator %o", NULL)           \
+    X(QUERY, "query", ASK, EVENT, LOOKS, KEEPS, NEVER, "asks for %o", NULL)                        \
+    X(QUERY_FLAG, "query_flag", ASK, FLAG, LOOKS, KEEPS, NEVER, "asks for %o", NULL)               \
+    X(QUERY_QUEUE, "query_queue", ASK, QUEUE, LOOKS, KEEPS, NEVER, "asks for queue %o", NULL)      \
+    X(CHOOSE, "choose", ASK, NONE, KEEPS, KEEPS, NEVER, "chooses %n", NULL)
+
+/* In the flat list of a thread: behind an operation with branches stand those of `then`, OP_ELSE and those of `else` if there
+   are any, and OP_END. Neither is a step; a program has no OP_END. */
+#define BRANCH_OP_LIST(X)                                                                          \
+    X(ELSE, "else", BRANCH, NONE, KEEPS, KEEPS, NEVER, "ends the first branch, %n", NULL)          \
+    X(END, "end", BRANCH, NONE, KEEPS, KEEPS, NEVER, "ends the branches, %n", NULL)
 
 #define DRIVER_OP_LIST(X)                                                                          \
     X(COMPLETE, "complete", CONTROL, SUBMISSION, GIVES, KEEPS, NEVER, "has submitted %n", NULL)
 
-#define OP_LIST(X) HOST_OP_LIST(X) DRIVER_OP_LIST(X)
+#define OP_LIST(X) HOST_OP_LIST(X) BRANCH_OP_LIST(X) DRIVER_OP_LIST(X)
 
 enum op_kind {
 #define X(name, ...) OP_##name,
@@ -168,6 +180,24 @@ static inline bool op_is_stream_work(enum op_kind kind)
 static inline bool op_is_device_work(enum op_kind kind)
 {
     return op_role(kind) == ROLE_DEVICE || op_role(kind) == ROLE_COMM;
+}
+
+/* Does it always have branches: `then` and `else`? */
+static inline bool op_asks(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_ASK;
+}
+
+/* May it have branches: it is done if that needs no wait, and then `then` follows, else `else`? */
+static inline bool op_may_try(enum op_kind kind)
+{
+    return kind == OP_ACQUIRE || kind == OP_PUT || kind == OP_GET || kind == OP_LOCK;
+}
+
+/* Is it a mark between branches? */
+static inline bool op_ends_branch(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_BRANCH;
 }
 
 /* Does it take time: of its thread or of its stream? */

@@ -241,7 +241,26 @@ enum flag_rule host_op_flag_use(const struct host_op *op, int64_t *value)
         *value = use->base + use->each * (op->iteration > 0 ? op->iteration - 1 : 0);
     if (op->kind == OP_ACQUIRE)
         return FLAG_TAKES;
-    return use->given ? use->rule : op_takes(op->kind) ? FLAG_AT_LEAST : FLAG_SETS;
+    return use->given                                        ? use->rule
+           : op_takes(op->kind) || op->kind == OP_QUERY_FLAG ? FLAG_AT_LEAST
+                                                             : FLAG_SETS;
+}
+
+const struct host_op *host_op_behind_branch(const struct host_op *op)
+{
+    while (!op_ends_branch(op->kind))
+        op = host_op_behind(op);
+    return op;
+}
+
+const struct host_op *host_op_behind(const struct host_op *op)
+{
+    if (!op->has_branches)
+        return op + 1;
+    const struct host_op *end = host_op_behind_branch(op + 1);
+    if (end->kind == OP_ELSE)
+        end = host_op_behind_branch(end + 1);
+    return end + 1;
 }
 
 const char *plan_object_name(const struct plan *plan, const struct host_op *op)
@@ -315,7 +334,8 @@ struct work host_op_work(const struct host_op *op)
 
 bool host_op_has_stream(const struct host_op *op)
 {
-    return op_pushes(op->kind) || op->kind == OP_RECORD_STREAM || host_op_syncs(op, SYNC_STREAM) ||
+    return op_pushes(op->kind) || op->kind == OP_RECORD_STREAM ||
+           host_op_looks_at(op, SYNC_STREAM) ||
            (op->kind == OP_FREE && op->stream >= 0); /* cudaFreeAsync */
 }
 

@@ -153,7 +153,7 @@ tests_in_sh = \
     tests/trace/t_gallery.sh tests/trace/t_page.sh tests/trace/t_pictures.sh tests/trace/t_render_options.sh \
     tests/trace/t_whole_pictures.sh \
     tests/trace/t_schedule_picture.sh \
-    tests/check/t_stories.sh tests/improve/t_tune.sh \
+    tests/check/t_branches.sh tests/check/t_stories.sh tests/improve/t_tune.sh \
     tests/check/t_verify.sh \
     tests/plan/t_lists.sh tests/plan/t_all_ranks.sh tests/plan/t_warnings.sh \
     tests/check/t_witness.sh

@@ -809,6 +809,82 @@ char *random_aborts(char *text, uint64_t seed)
     return out;
 }
 
+/* What a thread asks, or tries, up to the keys of its branches. */
+static void write_question(struct random *random)
+{
+    static const char *const questions[] = {"{query: event, event: e0",
+                                            "{query: event, event: e1",
+                                            "{query: stream, stream: s",
+                                            "{query: stream, stream: t",
+                                            "{query: device",
+                                            "{query: flag, flag: f",
+                                            "{query: flag, flag: g",
+                                            "{query: flag, flag: f, equals: 0",
+                                            "{query: queue, queue: q",
+                                            "{get: q",
+                                            "{put: q",
+                                            "{acquire: g",
+                                            "{choose: luck",
+                                            "{choose: luck",
+                                            "{lock: m, then: [{unlock: m}]"};
+    fputs(one_of(random, questions, sizeof questions / sizeof *questions), random->out);
+}
+
+/* Operations that a branch may have. */
+static bool fits_in_branch(const char *text, const char *line, const char *next)
+{
+    static const char *const never[] = {"{barrier:", "{ticket:", "{serve:"};
+    const bool connects = strstr(text, "first_use_blocks: true"), eager = strstr(text, "eager_");
+    const char *comm = strstr(line, "comm: ");
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (strncmp(line + 6, never[i], strlen(never[i])) == 0)
+            return false;
+    return strncmp(line, "    - {", 7) == 0 && !(comm && comm < next && (connects || eager));
+}
+
+/* The operation in a branch, or a question in front of it. */
+static void write_branching(struct random *random, const char *line, const char *next)
+{
+    const int length = (int)(next - line) - 7; /* without "    - " and the newline */
+    const int which = below(random, 4);
+    fputs("    - ", random->out);
+    write_question(random);
+    if (which == 0)
+        fprintf(random->out, ", else: [%.*s]}\n", length, line + 6);
+    else if (which == 1)
+        fprintf(random->out, ", else: [{host: 1us}, %.*s]}\n", length, line + 6);
+    else if (which == 2)
+        fprintf(random->out, ", else: [{choose: luck, then: [%.*s]}, {compute: c, reads: [b]}]}\n",
+                length, line + 6);
+    else
+        fprintf(random->out, ", else: []}\n%.*s", (int)(next - line), line);
+}
+
+char *random_branches(char *text, uint64_t seed)
+{
+    struct random random = {hash_mix(seed ^ UINT64_C(0xb4a9c4)), 0, NULL};
+    const char *threads = text ? strstr(text, "\nthreads:\n") : NULL;
+    char *out = NULL;
+    size_t length = 0;
+    random.out = threads && rarely(&random, 3) ? open_memstream(&out, &length) : NULL;
+    if (!random.out)
+        return text;
+    for (const char *line = text, *next; *line; line = next) {
+        next = strchr(line, '\n');
+        next = next ? next + 1 : line + strlen(line);
+        if (line > threads && fits_in_branch(text, line, next) && rarely(&random, 3))
+            write_branching(&random, line, next);
+        else
+            fprintf(random.out, "%.*s", (int)(next - line), line);
+    }
+    if (fclose(random.out) != 0) {
+        free(out);
+        return text;
+    }
+    free(text);
+    return out;
+}
+
 char *random_repeat(char *text, uint64_t seed)
 {
     struct random random = {hash_mix(seed ^ UINT64_C(0x4e7ea7)), 0, NULL};
@@ -860,7 +936,8 @@ char *random_plan(uint64_t seed, enum random_form form)
         return NULL;
     }
     if (form == RANDOM_THREADS)
-        return random_repeat(random_values(random_steps(text, seed, 3), seed, 2), seed);
+        return random_repeat(
+            random_branches(random_values(random_steps(text, seed, 3), seed, 2), seed), seed);
     return text;
 }
 

@@ -32,6 +32,9 @@ char *random_steps(char *text, uint64_t seed, int share);
 char *random_values(char *text, uint64_t seed, int share);
 /* Now and then the same host program with aborts of communicators behind calls of them. Frees `text`. */
 char *random_aborts(char *text, uint64_t seed);
+/* A third of these host programs with questions, and with operations in branches. Takes `text`, and gives a text that the
+   caller frees. */
+char *random_branches(char *text, uint64_t seed);
 /* Now and then the same host programs with what each thread does in a repeat. Takes `text`, and gives a text that the
    caller frees. */
 char *random_repeat(char *text, uint64_t seed);

@@ -901,6 +901,9 @@ char *random_wide_plan(uint64_t seed, enum random_form form)
     }
     if (form == RANDOM_THREADS)
         return random_aborts(
-            random_repeat(random_values(random_steps(text, ~seed, 8), ~seed, 3), ~seed), ~seed);
+            random_repeat(
+                random_branches(random_values(random_steps(text, ~seed, 8), ~seed, 3), ~seed),
+                ~seed),
+            ~seed);
     return text;
 }

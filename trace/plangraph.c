@@ -181,7 +181,7 @@ static const char *plan_boxes_words(const struct host_op *ops, size_t count, str
                                                     [OP_COPY] = "copies",
                                                     [OP_COLLECTIVE] = "collectives",
                                                     [OP_GROUP] = "groups"};
-    size_t found[HOST_OP_COUNT] = {0};
+    size_t found[OP_COUNT] = {0};
     const char *words = "";
     for (size_t i = 0; i < count; i++)
         found[ops[i].kind]++;

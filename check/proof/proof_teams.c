@@ -26,7 +26,8 @@ static bool ops_are_good(const struct program *p, int *user)
             const struct op *op = &p->ops[p->bodies[b].first + i];
             int team = p->team[p->threads[p->bodies[b].thread].rank];
             int object = shared_object(p, op);
-            if ((slots > 0 && op->sm > slots) || op_stream_waits(op->kind) || op->kind == OP_ABORT)
+            if ((slots > 0 && op->sm > slots) || op_stream_waits(op->kind) ||
+                op->kind == OP_ABORT || op_has_branches(op))
                 return false;
             if (object >= 0 && user[object] && user[object] != team + 1)
                 return false;

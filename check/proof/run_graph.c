@@ -157,7 +157,9 @@ static void run_graph_add_sync(struct run_graph_builder *b, int index, int64_t e
 static void add_host_wait(struct run_graph_builder *b, int index, int64_t execution)
 {
     const struct op *op = &b->p->ops[index];
-    if (op_syncs(op->kind)) {
+    if (op_has_branches(op)) {
+        run_graph_refuse(b->g, "which branch a thread takes depends on the run");
+    } else if (op_syncs(op->kind)) {
         run_graph_add_sync(b, index, execution);
     } else if (op_role(op->kind) == ROLE_STEP) {
         run_graph_refuse(b->g, "a stream sets a flag or waits for one");

@@ -327,6 +327,19 @@ static void put_lock_op(const struct model *m, const struct op *op)
         promela_put(m, "true -> locked[%d] = 0", op->object);
 }
 
+static void put_query(const struct model *m, const struct op *op, int thread)
+{
+    if (op->sync == SYNC_DEVICE)
+        put_device_idle(m, program_sync_rank(m->p, thread, op));
+    else if (op->sync == SYNC_STREAM)
+        promela_put(m, "idle(%d)", op->stream);
+    else {
+        promela_put(m, "over(");
+        put_instance(m, op);
+        promela_put(m, ")");
+    }
+}
+
 static void put_host_op(const struct model *m, const struct op *op, int rank, int thread)
 {
     switch (op->kind) {
@@ -360,7 +373,13 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_HOST_ALLOC:
     case OP_FREE:
     case OP_RECORD_STREAM: promela_put(m, "skip"); break;
+    case OP_QUERY: put_query(m, op, thread); break;
+    case OP_QUERY_FLAG: put_flag_suffices(m, op); break;
+    case OP_QUERY_QUEUE: promela_put(m, "queued[%d] > 0", op->object); break;
+    case OP_CHOOSE: promela_put(m, "true"); break;
     case OP_ABORT: assert(0 && "a program that is not exported"); break;
+    case OP_ELSE: /* put_branches */
+    case OP_END:
     case OP_CLEAR:
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }
@@ -381,11 +400,39 @@ static void put_op_that_applies(const struct model *m, const struct op *op, int 
     promela_put(m, may ? " fi" : "");
 }
 
-void promela_put_body(const struct model *m, int index, int rank, const char *indent)
+static void put_ops(const struct model *m, const struct body *body, int k, int end, int rank,
+                    const char *indent);
+
+/* "if :: question -> then :: else -> else fi". Returns the operation behind the branches. */
+static int put_branches(const struct model *m, const struct body *body, int k, int rank,
+                        const char *indent)
 {
-    const struct body *body = &m->p->bodies[index];
-    for (int k = 0; k < body->count; k++) {
+    const struct op *ops = &m->p->ops[body->first], *op = &ops[k];
+    const int otherwise = k + op->otherwise;
+    const bool has_else = ops[otherwise - 1].kind == OP_ELSE;
+    const int end = has_else ? otherwise - 1 + ops[otherwise - 1].otherwise : otherwise;
+    promela_put(m, "%sif :: atomic { ", indent);
+    put_host_op(m, op, rank, body->thread);
+    promela_put(m, " };");
+    promela_put_op_comment(m, op);
+    promela_put(m, "\n");
+    put_ops(m, body, k + 1, has_else ? otherwise - 1 : otherwise, rank, indent);
+    promela_put(m, "%s:: %s ->\n", indent, op->kind == OP_CHOOSE ? "true" : "else");
+    put_ops(m, body, otherwise, end, rank, indent);
+    promela_put(m, "%s   skip\n%sfi;\n", indent, indent);
+    return end;
+}
+
+/* The operations from `k` up to, without it, `end`. */
+static void put_ops(const struct model *m, const struct body *body, int k, int end, int rank,
+                    const char *indent)
+{
+    while (k < end) {
         const struct op *op = &m->p->ops[body->first + k];
+        if (op_has_branches(op)) {
+            k = put_branches(m, body, k, rank, indent);
+            continue;
+        }
         bool may = op_may_sync(op);
         if (may)
             op = &m->p->ops[body->first + ++k];
@@ -397,7 +444,14 @@ void promela_put_body(const struct model *m, int index, int rank, const char *in
         promela_put(m, may ? " } fi;" : " };");
         promela_put_op_comment(m, op);
         promela_put(m, "\n");
+        k++;
     }
+}
+
+void promela_put_body(const struct model *m, int index, int rank, const char *indent)
+{
+    const struct body *body = &m->p->bodies[index];
+    put_ops(m, body, 0, body->count, rank, indent);
 }
 
 /* ---- the device side: settle_head, machine_can_start, start, can_finish, finish -------------- */
@@ -575,6 +629,8 @@ void promela_put_item(const struct model *m, const struct op *op)
             put_group_item(m, op);
         break;
     case ROLE_CONTROL:
+    case ROLE_ASK:
+    case ROLE_BRANCH:
     case ROLE_CPU: assert(0 && "an operation that pushes nothing"); break;
     }
 }

@@ -12,7 +12,7 @@
 #include "machine/machine.h"
 
 struct turn {
-    int agent;
+    int agent, choice;
     int parties; /* that must leave before it is over */
 };
 
@@ -41,6 +41,15 @@ static bool gate_is_possible(const struct program *p, const struct state *state,
            machine_agent_enabled(p, state, step.agent) > 0;
 }
 
+/* Is it the choice of an allocator, or of a copy, other than that of a run? A branch may be chosen. */
+static bool is_never_chosen(const struct program *p, const struct state *state,
+                            struct transition step)
+{
+    int64_t iteration;
+    const int op = step.choice ? machine_current_op(p, state, step.agent, &iteration) : -1;
+    return op >= 0 && op_may_sync(&p->ops[op]);
+}
+
 /* Take the steps through the machine once: what it cannot do, no device shall be forced to. */
 static enum status gate_list_turns(struct gate *gate, const struct program *p, struct state *state,
                                    const struct transition *steps, size_t count, struct diag *diag)
@@ -52,8 +61,15 @@ static enum status gate_list_turns(struct gate *gate, const struct program *p, s
             return diag_error(diag, STATUS_INPUT,
                               "the witness is no run of %s: its step %zu is not possible there",
                               p->plan->name, i + 1);
+        if (is_never_chosen(p, state, steps[i]))
+            return diag_error(diag, STATUS_USAGE,
+                              "%s: a witness in which an allocation waits for the device, or a "
+                              "copy with pageable memory is back before it has ended, cannot be "
+                              "replayed: swrun allocates before the run, and waits for such copies",
+                              p->plan->name);
         machine_step(p, state, steps[i], NULL);
-        gate->turns[gate->count++] = (struct turn){steps[i].agent, parties_of(p, steps[i].agent)};
+        gate->turns[gate->count++] =
+            (struct turn){steps[i].agent, steps[i].choice, parties_of(p, steps[i].agent)};
     }
     return STATUS_OK;
 }
@@ -142,6 +158,14 @@ size_t gate_taken(struct gate *gate)
 size_t gate_steps(const struct gate *gate)
 {
     return gate->count;
+}
+
+int gate_choice(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    int choice = gate->at == gate->count ? -1 : gate->turns[gate->at].choice;
+    pthread_mutex_unlock(&gate->lock);
+    return choice;
 }
 
 int gate_turn(struct gate *gate)

@@ -63,5 +63,7 @@ size_t gate_taken(struct gate *gate);
 size_t gate_steps(const struct gate *gate);
 /* The agent with the turn, or with it when the gate was released; -1: all steps have been taken. */
 int gate_turn(struct gate *gate);
+/* The choice of the step that has the turn; -1: all steps have been taken. */
+int gate_choice(struct gate *gate);
 
 #endif

@@ -253,6 +253,7 @@ struct run_config {
     int64_t timeout_ns;
     const atomic_int *stop;
     struct gate *gate; /* RUN_FORCED: the steps of the witness */
+    int64_t seed;      /* of the branches that `choose` takes */
 
     /* Of runs that are driven: */
     struct device_world *world;    /* borrowed */

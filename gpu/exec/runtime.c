@@ -535,6 +535,7 @@ static enum status runtime_run_program(const struct plan *plan, const struct pro
                                       .graph = options->graph,
                                       .timeout_ns = timeout_of(options),
                                       .stop = options->stop,
+                                      .seed = options->seed,
                                       .gate = gate};
     enum status status = run_open(&run, program, &config, diag);
     if (!status) {

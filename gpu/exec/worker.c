@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "gpu/device/nvtx.h"
 
@@ -28,6 +29,14 @@ static bool worker_note_op(struct run_thread *self, const struct op *op, int64_t
                            int64_t begin_ns, int64_t at_ns)
 {
     return run_note(self, LOG_OP, index_of(self->run, op), iteration, begin_ns, at_ns);
+}
+
+/* An operation with branches. */
+static bool note_answer(struct run_thread *self, const struct op *op, int64_t iteration,
+                        int64_t begin_ns, bool yes)
+{
+    return run_note(self, yes ? LOG_OP : LOG_NO, index_of(self->run, op), iteration, begin_ns,
+                    run_step_ns(self));
 }
 
 /* ---- limits of waiting ----------------------------------------------------------------------- */
@@ -309,6 +318,87 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     return done && worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
 }
 
+/* ---- branches -------------------------------------------------------------------------------- */
+
+/* What the device has come to; false where the run failed. */
+static bool ask_device(struct run_thread *self, const struct op *op, int64_t iteration, bool *yes)
+{
+    struct run *run = self->run;
+    const int rank = program_sync_rank(run->program, self->index, op);
+    enum status status;
+    struct diag diag;
+    diag_init(&diag);
+    if (op->sync == SYNC_EVENT)
+        status = device_event_query(run->events[run_instance(run, op, iteration)], yes, &diag);
+    else {
+        const int64_t now_ns = run_now(run); /* a deadline that is over: no wait */
+        status = op->sync == SYNC_STREAM
+                     ? device_stream_sync(run->streams[op->stream].handle, now_ns, &diag)
+                     : device_sync(run->ranks[rank].device, now_ns, &diag);
+        *yes = status == STATUS_OK;
+        status = status == STATUS_LIMIT ? STATUS_OK : status;
+    }
+    const bool asked = run_check(run, status, &diag);
+    diag_fini(&diag);
+    return asked;
+}
+
+/* A witness says which branch it has taken; else the seed. */
+static bool choose_branch(const struct run_thread *self, const struct op *op)
+{
+    const struct run *run = self->run;
+    const int64_t drawn[] = {run->config.seed, index_of(run, op)};
+    const int choice = run->config.gate ? gate_choice(run->config.gate) : -1;
+    return choice >= 0 ? choice == 0 : hash_bytes(drawn, sizeof drawn) % 2 == 0;
+}
+
+/* The answer of the host's own objects; what can be done is done. With the lock held. */
+static bool try_host(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    if (op->kind == OP_QUERY_QUEUE)
+        return run->queued[op->object] > 0;
+    if (op_operand(op->kind) == OPERAND_FLAG) {
+        const bool yes = worker_flag_suffices(run, op, iteration);
+        if (yes && op->kind == OP_ACQUIRE)
+            worker_change_flag(run, op, iteration);
+        return yes;
+    }
+    if (!may_proceed(self, op))
+        return false;
+    worker_pass(self, op);
+    run_wake(run, worker_object_of(self, op));
+    return true;
+}
+
+/* Asks, or tries. False when the run stopped or failed. */
+static bool worker_ask(struct run_thread *self, const struct op *op, int64_t iteration, bool *yes)
+{
+    struct run *run = self->run;
+    const int64_t begin_ns = run_come_ns(self);
+    if (op->kind == OP_QUERY && !ask_device(self, op, iteration, yes))
+        return false;
+    if (op->kind == OP_CHOOSE)
+        *yes = choose_branch(self, op);
+    pthread_mutex_lock(&run->lock);
+    bool done = !run_stopped(run);
+    if (done && op->kind != OP_QUERY && op->kind != OP_CHOOSE)
+        *yes = try_host(self, op, iteration);
+    done = done && note_answer(self, op, iteration, begin_ns, *yes);
+    run_unlock(run);
+    return done;
+}
+
+/* The operations from this one to the next: the answer is yes, or no. */
+static int steps_behind(const struct run *run, const struct body *what, int at, bool yes)
+{
+    const struct op *ops = &run->program->ops[what->first];
+    int next = at + (yes ? 1 : ops[at].otherwise);
+    while (next < what->count && ops[next].kind == OP_ELSE)
+        next += ops[next].otherwise;
+    return next - at;
+}
+
 /* ---- the rest -------------------------------------------------------------------------------- */
 
 static bool worker_spend(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -414,6 +504,12 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_TICKET:
     case OP_SERVE: return worker_take_turn(self, op, iteration);
     case OP_COMPLETE: return worker_complete(self, op, iteration);
+    case OP_QUERY:
+    case OP_QUERY_FLAG:
+    case OP_QUERY_QUEUE:
+    case OP_CHOOSE:
+    case OP_ELSE:
+    case OP_END:
     case OP_CLEAR:
     case OP_ABORT: /* refused: runtime.c */
     case OP_BARRIER: break;
@@ -548,7 +644,7 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
     struct run *run = self->run;
     assert(place->next < what->count);
     const struct op *op = &run->program->ops[what->first + place->next];
-    bool by_function = is_by_function(run, op), done = true;
+    bool by_function = is_by_function(run, op), done = true, yes = true;
     note_place(self, op, iteration);
     run_begin_step(self);
     begin_range(self, &place->range, what, place->next, iteration);
@@ -558,6 +654,8 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
         done = called_run(self, op, iteration);
     else if (ends_task(run, what, place->next))
         done = end_task(self, op, iteration), place->next++;
+    else if (op_has_branches(op))
+        done = worker_ask(self, op, iteration, &yes);
     else
         done = worker_execute(self, op, iteration);
     run_end_step(self);
@@ -567,7 +665,7 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
         place->next++; /* past the sync */
     if (place->range.open && place->next == place->range.last)
         end_range(&place->range);
-    place->next++;
+    place->next += steps_behind(run, what, place->next, yes);
     return done;
 }
 

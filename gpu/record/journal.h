@@ -49,8 +49,13 @@ enum log_kind {
     LOG_TAKE,    /* a worker took an instance of task `op` */
     LOG_ENQUEUE, /* a driver enqueued a period; `iteration` counts the iterations admitted by then */
     LOG_RETIRE,  /* a driver retired an iteration, admitted at stamp.start_ns */
-    LOG_CALL     /* a function of the user, in place of operation `op`, which is device work */
+    LOG_CALL,    /* a function of the user, in place of operation `op`, which is device work */
+    LOG_NO       /* an operation with branches: the answer was no, or it was not done */
 };
+static inline bool log_is_of_op(enum log_kind kind)
+{
+    return kind == LOG_OP || kind == LOG_CALL || kind == LOG_NO;
+}
 
 struct log_entry {
     enum log_kind kind;

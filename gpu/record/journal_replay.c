@@ -47,17 +47,15 @@ static bool retires_early(const struct program *p, const struct log_entry *entry
    of its call, and most likely ended with it. */
 void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry)
 {
-    static const enum replay_kind kinds[] = {[LOG_OP] = REPLAY_OP,
-                                             [LOG_TAKE] = REPLAY_TAKE,
-                                             [LOG_ENQUEUE] = REPLAY_ENQUEUE,
-                                             [LOG_RETIRE] = REPLAY_RETIRE,
-                                             [LOG_CALL] = REPLAY_OP};
+    static const enum replay_kind kinds[] = {
+        [LOG_OP] = REPLAY_OP,         [LOG_TAKE] = REPLAY_TAKE, [LOG_ENQUEUE] = REPLAY_ENQUEUE,
+        [LOG_RETIRE] = REPLAY_RETIRE, [LOG_CALL] = REPLAY_OP,   [LOG_NO] = REPLAY_OP};
     const struct program *p = journal->config.program;
-    bool is_op = entry->kind == LOG_OP || entry->kind == LOG_CALL;
+    bool is_op = log_is_of_op(entry->kind);
     bool pushed = is_op && entry->stamp.number >= 0;
     bool marked = pushed && entry->since.number >= 0;
     const struct op *op = is_op ? &p->ops[entry->op] : NULL;
-    bool call = op && (op_syncs(op->kind) || op_is_cpu_work(op->kind));
+    bool call = op && (op_syncs(op->kind) || op_is_cpu_work(op->kind) || op_asks(op->kind));
     bool looked = op && op_uses_so(op->kind, OPERAND_FLAG, AT_CALL, TAKES),
          early = retires_early(p, entry);
     int64_t at_ns = pushed ? entry->stamp.pushed_by_ns : entry->at_ns;
@@ -73,6 +71,7 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
                                                          : entry->at_ns,
                                 .hi_ns = looked ? entry->end_ns : at_ns,
                                 .key_ns = early ? entry->begin_ns : at_ns,
+                                .no = entry->kind == LOG_NO,
                                 .number = pushed ? entry->stamp.number : -1,
                                 .span = marked ? entry->stamp.number - entry->since.number : 0,
                             });

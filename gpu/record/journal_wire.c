@@ -192,12 +192,14 @@ static bool has_moments(const struct log_record *record)
 /* Has `op`, and is what was logged the push of work that has a stamp? Behind a mark, it is a function's. */
 static bool has_operation(const struct program *p, const struct log_record *record)
 {
-    bool is_op = record->kind == LOG_OP || record->kind == LOG_CALL;
+    bool is_op = log_is_of_op((enum log_kind)record->kind);
     int64_t ops = is_op ? (int64_t)p->op_count : record->kind == LOG_TAKE ? p->tasks : 0;
     if (record->op < 0 ? ops != 0 : record->op >= ops)
         return false;
     if (record->since >= 0 &&
         (record->kind != LOG_CALL || record->number < 0 || record->since > record->number))
+        return false;
+    if (record->kind == LOG_NO && !op_has_branches(&p->ops[record->op]))
         return false;
     return record->number < 0 ||
            (is_op && p->ops[record->op].stream >= 0 && op_pushes(p->ops[record->op].kind));
@@ -213,7 +215,7 @@ static bool makes_sense(const struct journal *journal, const struct log_record *
         return false;
     if (record->what != RECORD_ENTRY)
         return record->what == RECORD_FINISHED || record->what == RECORD_STARTED;
-    return record->kind >= LOG_OP && record->kind <= LOG_CALL && record->iteration >= -1 &&
+    return record->kind >= LOG_OP && record->kind <= LOG_NO && record->iteration >= -1 &&
            record->iteration <= INT32_MAX && has_operation(p, record);
 }
 

@@ -135,6 +135,20 @@ static bool sees(const struct program *p, const struct replay_step *call,
     return false;
 }
 
+/* May the step change what an operation with branches asks for? That is so of what others push to a stream, or record, and of
+   what a stream, or a communicator, comes to. */
+static bool may_answer(const struct program *p, const struct replay_step *asking,
+                       const struct replay_step *step)
+{
+    const struct op *asks = &p->ops[asking->op];
+    if (step->op < 0 || !op_has_branches(asks))
+        return false;
+    const struct op *op = &p->ops[step->op];
+    if (asks->kind == OP_QUERY)
+        return step->kind == REPLAY_FINISH || (step->number >= 0 && sees(p, asking, step));
+    return op_operand(op->kind) == op_operand(asks->kind) && op->object == asks->object;
+}
+
 /* ---- keeping a choice ------------------------------------------------------------------------ */
 
 static void free_choice(struct replay_choice *choice)
@@ -213,6 +227,8 @@ static void choose_between(struct replay *replay, const struct replay_step *step
                               second = replay_place_of(replay, agent, i);
     if (!calls && replay_is_call(replay, queue, i) && sees(p, other, step))
         add_choice(replay, first, second, behind(second));
+    else if (other->kind == REPLAY_OP && may_answer(p, other, step))
+        add_choice(replay, first, second, behind(second));
     else if (calls && other->number >= 0 && p->ops[step->op].sync == SYNC_EVENT &&
              sees(p, step, other))
         add_choice(replay, first, second, behind(first));
@@ -224,7 +240,7 @@ static void replay_choose(struct replay *replay, const struct replay_step *step)
     const struct program *p = replay->program;
     bool pushes = step->kind == REPLAY_OP && step->number >= 0;
     bool calls = replay->has_calls && replay_is_call(replay, &replay->queues[step->agent], 0);
-    if (!replay->has_calls || (!pushes && !calls))
+    if (!p->has_branches && (!replay->has_calls || (!pushes && !calls)))
         return;
     for (int t = 0; t < p->thread_count; t++) {
         int agent = program_thread_agent(p, t);
@@ -592,6 +608,32 @@ static bool replay_agrees(struct replay *replay, const struct replay_step *step)
     return false;
 }
 
+/* Of an operation with branches: is its answer that of the log? */
+static bool answers_so(const struct replay *replay, const struct replay_step *step)
+{
+    const struct program *p = replay->program;
+    const struct op *op = step->kind == REPLAY_OP ? &p->ops[step->op] : NULL;
+    return !op || !op_has_branches(op) || op->kind == OP_CHOOSE ||
+           machine_says(p, replay->state, step->agent) == !step->no;
+}
+
+/* Does the head of another thread that asks for what this step changes agree now? It is taken first: behind the step its answer
+   may be another one, and it changes nothing for the step but what it takes itself. */
+static bool is_asked_before(struct replay *replay, const struct replay_step *step)
+{
+    const struct program *p = replay->program;
+    for (int t = 0; p->has_branches && t < p->thread_count; t++) {
+        const int agent = program_thread_agent(p, t);
+        const struct replay_step *other = head(replay, agent);
+        if (agent != step->agent && other && other->kind == REPLAY_OP &&
+            op_asks(p->ops[other->op].kind) && may_answer(p, other, step) &&
+            other->lo_ns - replay->tolerance_ns <= step->hi_ns && !replay_is_held(replay, agent) &&
+            is_at(replay, other) && answers_so(replay, other))
+            return true;
+    }
+    return false;
+}
+
 /* ---- taking a step --------------------------------------------------------------------------- */
 
 static void keep_violations(struct replay *replay, const struct effect *effect)
@@ -610,7 +652,8 @@ static void keep_violations(struct replay *replay, const struct effect *effect)
 static void do_step(struct replay *replay, const struct replay_step *step, int agent)
 {
     const struct program *p = replay->program;
-    struct transition transition = {.agent = agent};
+    const bool chooses = step->kind == REPLAY_OP && p->ops[step->op].kind == OP_CHOOSE;
+    struct transition transition = {.agent = agent, .choice = chooses && step->no};
     struct effect effect;
     if (p->agents[agent].kind == AGENT_COMM) {
         /* The other members' streams have the end of this collective behind them in the machine. */
@@ -649,7 +692,8 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     if (step->kind == REPLAY_ENQUEUE && machine_admits_next(p, replay->state, rank) &&
         machine_admitted(p, replay->state, rank) == step->iteration)
         machine_end_data(p, replay->state, rank, step->iteration);
-    if (!replay_agrees(replay, step) || machine_agent_enabled(p, replay->state, agent) == 0)
+    if (!replay_agrees(replay, step) || !answers_so(replay, step) ||
+        machine_agent_enabled(p, replay->state, agent) == 0 || is_asked_before(replay, step))
         return false;
     replay_choose(replay, step);
     do_step(replay, step, agent);

@@ -45,6 +45,7 @@ struct replay_step {
     int64_t key_ns;       /* most likely then */
     int64_t number;       /* pushes: the device's number; else -1 */
     int64_t span;         /* pushes: so many numbers before it was the first that belongs to it */
+    bool no;              /* OP with branches: the answer was no */
     bool optional;        /* START, FINISH: it may not have happened */
 };
 

@@ -59,6 +59,7 @@ struct runtime_options {
        and, with a store, in it. NULL: nobody wants to know */
     void (*retired)(void *arg, int64_t iteration);
     void *retired_arg;
+    int64_t seed;       /* of the branches that `choose` takes */
     int64_t timeout_ns; /* 0: RUNTIME_TIMEOUT_NS */
     int log_chunks;     /* for tests: instead of JOURNAL_CHUNKS (gpu/record/journal.h); 0: those */
     struct rendezvous

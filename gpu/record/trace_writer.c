@@ -438,6 +438,7 @@ int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct l
         return host_op(trace, thread, entry);
     case LOG_RETIRE: trace_writer_retire(trace, thread, entry); break;
     case LOG_TAKE:
+    case LOG_NO:
     case LOG_ENQUEUE: break;
     }
     return -1;

@@ -337,9 +337,11 @@ static int derive_flag_begin(const struct plan *plan, const char *name)
 }
 
 /* Does the operation use its flag as one that is set for good? */
+/* Who asks for a flag looks at it before it is set, too. */
 static bool is_plain_use(const struct op *op)
 {
-    return op->value == 1 && (op->flag_rule == FLAG_SETS || op->flag_rule == FLAG_AT_LEAST);
+    return op->kind != OP_QUERY_FLAG && op->value == 1 &&
+           (op->flag_rule == FLAG_SETS || op->flag_rule == FLAG_AT_LEAST);
 }
 
 /* Which flags count, with what they begin, and whether all values that they may have fit. */

@@ -523,11 +523,12 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
 {
     int rank = host_op_rank(from, home);
     struct op *op = lower_emit(lowering, from->kind, from->mark);
-    op->device = (int16_t)(from->kind == OP_SYNC ? rank : -1);
+    const bool of_device = from->kind == OP_SYNC || from->kind == OP_QUERY;
+    op->device = (int16_t)(of_device ? rank : -1);
     op->name = lower_op_name(lowering, from);
     op->listed = from->listed;
     op->stream = stream;
-    if (from->kind == OP_SYNC)
+    if (of_device)
         op->sync = from->sync;
     if (op_operand(from->kind) == OPERAND_TURN)
         op->ticket = (int)from->ticket;
@@ -615,7 +616,65 @@ struct lower_threads_walk {
     struct lowering *lowering;
     int index;
     int *barrier_uses; /* so far */
+    int open; /* the operation whose branches are being lowered, or their OP_ELSE; its `otherwise` is the one around it; -1 */
 };
+
+/* `from` has been lowered: what follows is its branches. */
+static enum status open_branches(struct lower_threads_walk *walk, const struct host_op *from)
+{
+    struct program *program = walk->lowering->program;
+    struct op *op = &program->ops[program->op_count - 1];
+    op->otherwise = walk->open;
+    walk->open = (int)program->op_count - 1;
+    program->has_branches = true;
+    program->asks_device |= from->kind == OP_QUERY;
+    return STATUS_OK;
+}
+
+/* The `then` that is open ends here, or, where there is an OP_ELSE, the `else`. */
+static void close_branch(struct lower_threads_walk *walk)
+{
+    struct program *program = walk->lowering->program;
+    struct op *op = &program->ops[walk->open];
+    const int around = op->otherwise;
+    op->otherwise = (int)program->op_count - walk->open;
+    walk->open = around;
+}
+
+static void lower_else(struct lower_threads_walk *walk, const struct host_op *from)
+{
+    struct lowering *lowering = walk->lowering;
+    struct op *op = lower_emit(lowering, OP_ELSE, from->mark);
+    const int index = (int)lowering->program->op_count - 1;
+    close_branch(walk);
+    op->otherwise = walk->open;
+    walk->open = index;
+}
+
+/* What comes first, or has its partner, by the lists of the plan: in a branch that depends on the run. */
+static bool check_in_branch_lowered(struct lowering *lowering, const struct host_op *op)
+{
+    const struct plan *plan = lowering->plan;
+    if (!op_uses_comm(op->kind))
+        return true;
+    if (plan->machine.first_use_blocks)
+        return plan_error_at(
+                   plan, lowering->diag, op->mark,
+                   "found \"%s\" in a branch under first_use_blocks, expected it outside: "
+                   "which call is the first depends on the run",
+                   op_key(op->kind)) == STATUS_OK;
+    for (size_t i = 0; i < host_op_part_count(op); i++) {
+        const int index = op->parts[i].comm >= 0 ? op->parts[i].comm : op->comm;
+        const struct comm_desc *comm = &lowering->program->comms[index];
+        if (!op->parts[i].is_collective && (comm->eager_messages > 0 || comm->eager_bytes > 0))
+            return plan_error_at(
+                       plan, lowering->diag, op->parts[i].mark,
+                       "found a message in a branch on communicator %s, which sends eagerly, "
+                       "expected it outside: whether it has its partner depends on the run",
+                       comm->name) == STATUS_OK;
+    }
+    return true;
+}
 
 static enum status lower_next(struct lower_threads_walk *walk, int rank, const struct host_op *op)
 {
@@ -623,8 +682,21 @@ static enum status lower_next(struct lower_threads_walk *walk, int rank, const s
     lowering->iteration = op->iteration;
     if (op->iteration > lowering->program->repeats)
         lowering->program->repeats = op->iteration;
-    if (op->kind != OP_BARRIER)
-        return lower_host_op(lowering, rank, op);
+    if (lowering->failed && (op->has_branches || op_ends_branch(op->kind)))
+        return diag_no_memory(lowering->diag);
+    if (op_ends_branch(op->kind)) {
+        if (op->kind == OP_ELSE)
+            lower_else(walk, op);
+        else
+            close_branch(walk);
+        return STATUS_OK;
+    }
+    if (walk->open >= 0 && !check_in_branch_lowered(lowering, op))
+        return STATUS_INPUT;
+    if (op->kind != OP_BARRIER) {
+        enum status status = lower_host_op(lowering, rank, op);
+        return status == STATUS_OK && op->has_branches ? open_branches(walk, op) : status;
+    }
     emit_barrier(lowering, walk->index, op, walk->barrier_uses[op->object]++);
     return STATUS_OK;
 }
@@ -658,7 +730,7 @@ static enum status lower_thread_body(struct lowering *lowering, int index)
     const struct host_thread *thread = &lowering->plan->threads[index];
     int body = lower_body_begin(lowering);
     struct lower_threads_walk walk = {lowering, index,
-                                      calloc(lowering->plan->barriers.count + 1, sizeof(int))};
+                                      calloc(lowering->plan->barriers.count + 1, sizeof(int)), -1};
     if (!walk.barrier_uses)
         return diag_no_memory(lowering->diag);
     enum status status = lower_listed(&walk, thread);

@@ -197,6 +197,17 @@ static size_t flow_lines_line_length(const char *text, const char *end)
     return newline ? (size_t)(newline - text) : 0;
 }
 
+/* A repeat is several operations, and so is one with branches. */
+static bool is_one_operation(const struct node *map)
+{
+    static const char *const more[] = {"repeat", "query", "choose", "then", "else"};
+    for (const struct node *key = map->first; key; key = key->next->next)
+        for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+            if (*key->text == *more[i] && strcmp(key->text, more[i]) == 0)
+                return false;
+    return true;
+}
+
 bool flow_line_read(const char *text, const char *end, uint32_t number, struct flow_line *out)
 {
     size_t indent = 0;
@@ -214,7 +225,7 @@ bool flow_line_read(const char *text, const char *end, uint32_t number, struct f
     out->bytes = length + 1;
     struct flow_lines_cursor cursor = {out, out->text + indent + 2, number};
     const struct node *map = read_map(&cursor, 0);
-    return map && cursor.at == out->text + length && strcmp(map->first->text, "repeat") != 0;
+    return map && cursor.at == out->text + length && is_one_operation(map);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */

@@ -325,6 +325,87 @@ static void schema_body(struct json *json, const struct field *field)
 static const struct field_kind kind_body = {field_body, keys_threads_print_body, same_body,
                                             schema_body};
 
+/* ---- branches --------------------------------------------------------------------------------- */
+
+/* What a query asks for. */
+static const char *asked_word(const struct host_op *op)
+{
+    return op->kind == OP_QUERY_FLAG    ? "flag"
+           : op->kind == OP_QUERY_QUEUE ? "queue"
+                                        : keywords_sync[op->sync];
+}
+
+/* The word has chosen the kind already, but for what the device does. */
+static bool field_asked(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    struct host_op *op = member;
+    return op->kind != OP_QUERY || kind_word.parse(parser, value, &op->sync, field);
+}
+
+static void print_asked(struct printer *printer, const void *member, const struct field *field)
+{
+    put_word(printer, asked_word(member));
+}
+
+static void schema_asked(struct json *json, const struct field *field)
+{
+    kind_word.schema(json, field);
+}
+
+static const struct field_kind kind_asked = {field_asked, print_asked, NULL, schema_asked};
+
+/* The operations of a branch stand behind the one that has it: parse_repeat.c puts them there. */
+static bool field_branch(struct parser *parser, const struct node *value, void *member,
+                         const struct field *field)
+{
+    ((struct host_op *)member)->has_branches = true;
+    return parse_want_list(parser, value, "a list of operations");
+}
+
+/* The operations of a branch of `op`: of `then`, or of `else`. They end at OP_ELSE or OP_END. */
+static const struct host_op *branch_begin(const struct host_op *op, bool otherwise)
+{
+    const struct host_op *first = op + 1;
+    return otherwise ? host_op_behind_branch(first) + 1 : first;
+}
+
+/* An operation that always has branches says which of them are not empty; another one that has none would be another one. */
+static bool branch_is_printed(const struct host_op *op, const struct field *field)
+{
+    if (!op->has_branches)
+        return false;
+    const bool otherwise = strcmp(field->key, "else") == 0;
+    const struct host_op *end = host_op_behind_branch(op + 1);
+    if (!otherwise)
+        return end > op + 1;
+    return end->kind == OP_ELSE || (end == op + 1 && !op_asks(op->kind));
+}
+
+static bool same_branch(struct printer *printer, const void *member, const void *other,
+                        const struct field *field)
+{
+    return !branch_is_printed(member, field);
+}
+
+static void keys_threads_print_op(struct printer *printer, const struct host_op *op);
+
+static void print_branch(struct printer *printer, const void *member, const struct field *field)
+{
+    const bool outer = printer->in_branch, otherwise = strcmp(field->key, "else") == 0;
+    const struct host_op *end = host_op_behind_branch((const struct host_op *)member + 1);
+    printer->in_branch = true;
+    open_list(printer, FLOW);
+    if (!otherwise || end->kind == OP_ELSE)
+        for (const struct host_op *op = branch_begin(member, otherwise); !op_ends_branch(op->kind);
+             op = host_op_behind(op))
+            keys_threads_print_op(printer, op);
+    close_list(printer);
+    printer->in_branch = outer;
+}
+
+static const struct field_kind kind_branch = {field_branch, print_branch, same_branch, schema_body};
+
 /* The parts of a group. */
 static bool field_parts(struct parser *parser, const struct node *value, void *member,
                         const struct field *field);
@@ -531,6 +612,10 @@ static const struct field SYNC_fields[] = {
     OP_STREAM,
     FIELD_OF_ALL("event", event, "The event that it waits for.", .table = TABLE_EVENTS),
 };
+#define OP_BRANCHES                                                                                \
+    FIELD_OF_ALL("then", branch, "What follows if the answer is yes, or if it could be done."),    \
+        FIELD_OF_ALL("else", branch,                                                               \
+                     "What follows else. An operation with then or else does not wait.")
 #define OP_FLAG_CHANGE                                                                             \
     FIELD_OF_ALL("value", flag_use, "The value that the flag gets. The default is 1.",             \
                  .max = PLAN_MAX_FLAG, .otherwise = FLAG_SETS),                                    \
@@ -559,6 +644,7 @@ static const struct field ACQUIRE_fields[] = {
             "The thread waits until a flag is at least a count, and takes that from it at once."),
     FIELD_OF_ALL("count", flag_use, "How much it waits for and takes. The default is 1.", .min = 1,
                  .max = PLAN_MAX_FLAG, .otherwise = FLAG_TAKES),
+    OP_BRANCHES,
 };
 static const struct field WRITE_fields[] = {
     OP_HEAD("write", flag, TABLE_FLAGS, "The stream sets a flag when it comes to this."),
@@ -574,12 +660,15 @@ static const struct field WAIT_FLAG_fields[] = {
 };
 static const struct field PUT_fields[] = {
     OP_HEAD("put", object, TABLE_QUEUES, "An item is put into a queue."),
+    OP_BRANCHES,
 };
 static const struct field GET_fields[] = {
     OP_HEAD("get", object, TABLE_QUEUES, "An item is taken from a queue."),
+    OP_BRANCHES,
 };
 static const struct field LOCK_fields[] = {
     OP_HEAD("lock", object, TABLE_LOCKS, "A lock is taken."),
+    OP_BRANCHES,
 };
 static const struct field UNLOCK_fields[] = {
     OP_HEAD("unlock", object, TABLE_LOCKS, "A lock is released."),
@@ -631,6 +720,43 @@ static const struct field ABORT_fields[] = {
     OP_DEVICE,
 };
 
+static const char *const asked_device[] = {"stream", "event", "device", NULL};
+static const char *const asked_flag[] = {"flag", NULL};
+static const char *const asked_queue[] = {"queue", NULL};
+static const struct field QUERY_fields[] = {
+    FIELD_OF_ALL(
+        "query", asked,
+        "The thread asks whether a stream or the device is idle, or an event has happened.",
+        .always = true, .words = asked_device),
+    OP_STREAM,
+    FIELD_OF_ALL("event", event, "The event that it asks for.", .table = TABLE_EVENTS),
+    OP_BRANCHES,
+};
+static const struct field QUERY_FLAG_fields[] = {
+    FIELD_OF_ALL("query", asked, "The thread asks whether a flag has a value.", .always = true,
+                 .words = asked_flag),
+    FIELD_OF_ALL("flag", flag, "The flag.", .required = true, .table = TABLE_FLAGS),
+    FIELD_OF_ALL("at_least", flag_use,
+                 "Whether the flag has this value or a greater one. The default is 1.",
+                 .min = -PLAN_MAX_FLAG, .max = PLAN_MAX_FLAG, .otherwise = FLAG_AT_LEAST),
+    FIELD_OF_ALL("equals", flag_use, "Whether the flag has this value.", .min = -PLAN_MAX_FLAG,
+                 .max = PLAN_MAX_FLAG, .otherwise = FLAG_EQUALS),
+    OP_AT,
+    OP_BRANCHES,
+};
+static const struct field QUERY_QUEUE_fields[] = {
+    FIELD_OF_ALL("query", asked, "The thread asks whether a queue has an item.", .always = true,
+                 .words = asked_queue),
+    FIELD_OF_ALL("queue", object, "The queue.", .required = true, .table = TABLE_QUEUES),
+    OP_AT,
+    OP_BRANCHES,
+};
+static const struct field CHOOSE_fields[] = {
+    OP_FIELD("choose", name, name, "Either branch may follow, for a reason that the plan has not."),
+    OP_AT,
+    OP_BRANCHES,
+};
+
 /* The keys an operation takes, and what messages call it. */
 static const struct {
     const struct field *fields;
@@ -645,7 +771,8 @@ static const struct {
 /* The steps of a kernel that synchronises on the device. */
 static bool fits_in_kernel(enum op_kind kind)
 {
-    return kind == OP_COMPUTE || (op_operand(kind) == OPERAND_FLAG && !op_pushes(kind));
+    return !op_asks(kind) &&
+           (kind == OP_COMPUTE || (op_operand(kind) == OPERAND_FLAG && !op_pushes(kind)));
 }
 
 /* A callback's body touches no device and takes part in no barrier. */
@@ -655,7 +782,7 @@ static bool fits_in_callback(enum op_kind kind)
     case OPERAND_FLAG:
     case OPERAND_QUEUE:
     case OPERAND_LOCK:
-    case OPERAND_TURN: return !op_pushes(kind);
+    case OPERAND_TURN: return !op_pushes(kind) && !op_asks(kind);
     case OPERAND_NONE: return op_is_cpu_work(kind);
     case OPERAND_EVENT:
     case OPERAND_BARRIER:
@@ -669,7 +796,7 @@ static bool fits_in_callback(enum op_kind kind)
 static int find_op(const char *key)
 {
     for (int kind = 0; kind < HOST_OP_COUNT; kind++) {
-        const char *other = op_key((enum op_kind)kind);
+        const char *other = op_syntax[kind].fields[0].key; /* queries share one */
         if (*key == *other && strcmp(key, other) == 0)
             return kind;
     }
@@ -682,6 +809,15 @@ static bool is_message_key(const char *key)
     return strcmp(key, "send") == 0 || strcmp(key, "recv") == 0;
 }
 
+/* Of the operations with the key `query`, the one that asks for this. */
+static enum op_kind asking_kind(const struct node *asked)
+{
+    const char *word = asked->kind == NODE_SCALAR ? asked->text : "";
+    return strcmp(word, *asked_flag) == 0    ? OP_QUERY_FLAG
+           : strcmp(word, *asked_queue) == 0 ? OP_QUERY_QUEUE
+                                             : OP_QUERY;
+}
+
 /* The first key names the operation. */
 static bool keys_threads_parse_kind(struct parser *parser, const struct node *item,
                                     enum op_kind *out)
@@ -691,7 +827,7 @@ static bool keys_threads_parse_kind(struct parser *parser, const struct node *it
     const struct node *first = item->first;
     int kind = is_message_key(first->text) ? OP_GROUP : find_op(first->text);
     if (kind >= 0) {
-        *out = (enum op_kind)kind;
+        *out = kind == OP_QUERY ? asking_kind(first->next) : (enum op_kind)kind;
         return true;
     }
     READ_MAP (parser, item, key, value)
@@ -707,7 +843,7 @@ static bool keys_threads_parse_kind(struct parser *parser, const struct node *it
             "of a thread");
     struct nearest nearest = {.found = first->text};
     for (kind = 0; kind < HOST_OP_COUNT; kind++)
-        nearest_try(&nearest, op_key((enum op_kind)kind));
+        nearest_try(&nearest, op_syntax[kind].fields[0].key);
     return parse_error(parser, first->mark,
                        "found unknown operation \"%s\", expected one of the "
                        "machine's%s",
@@ -779,18 +915,20 @@ static bool finish_launch(struct parser *parser, const struct node *item, struct
     return true;
 }
 
+/* Of a sync, and of a query. */
 static bool finish_sync(struct parser *parser, const struct node *item, const struct host_op *op)
 {
     const struct node *stream = node_find(item, "stream"), *event = node_find(item, "event");
+    const char *key = op_key(op->kind);
     if (event && op->sync != SYNC_EVENT)
-        return parse_error(parser, event->mark,
-                           "found an event, expected it only in \"sync: event\"");
+        return parse_error(parser, event->mark, "found an event, expected it only in \"%s: event\"",
+                           key);
     if (stream && op->sync != SYNC_STREAM)
         return parse_error(parser, stream->mark,
-                           "found a stream, expected it only in \"sync: stream\"");
+                           "found a stream, expected it only in \"%s: stream\"", key);
     return op->sync != SYNC_EVENT || event ||
            parse_error(parser, item->mark,
-                       "found \"sync: event\" without \"event\", expected \"event: ...\" in it");
+                       "found \"%s: event\" without \"event\", expected \"event: ...\" in it", key);
 }
 
 /* A turn ends with the number with which it began. */
@@ -900,7 +1038,7 @@ static bool finish_process_group(struct parser *parser, const struct node *item,
 static bool finish_op(struct parser *parser, const struct node *item, struct host_op *op)
 {
     if ((op->kind == OP_LAUNCH && !finish_launch(parser, item, op)) ||
-        (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
+        ((op->kind == OP_SYNC || op->kind == OP_QUERY) && !finish_sync(parser, item, op)))
         return false;
     if (op->kind == OP_COPY && !parse_check_pageable(parser, item, op->direction))
         return false;
@@ -932,9 +1070,22 @@ static bool check_place(struct parser *parser, const struct node *item,
     if (!around || (around->kind == OP_LAUNCH ? fits_in_kernel(kind) : fits_in_callback(kind)))
         return true;
     return parse_error(parser, item->mark, "found \"%s\" in the body of a %s, expected %s",
-                       op_key(kind), around->kind == OP_LAUNCH ? "kernel" : "callback",
+                       op_syntax[kind].fields[0].key, around->kind == OP_LAUNCH ? "kernel" : "callback",
                        around->kind == OP_LAUNCH ? "compute, signal, clear, await or acquire"
                                                  : "operations that touch no device");
+}
+
+/* Branches stand in the list of a thread, where what may follow is searched. */
+static bool check_branches(struct parser *parser, const struct node *item,
+                           const struct host_op *around, enum op_kind kind)
+{
+    if (op_asks(kind) || node_find(item, "then") || node_find(item, "else"))
+        return (!around && !parser->in_graph) ||
+               parse_error(
+                   parser, item->mark,
+                   "found \"%s\" with branches in a %s, expected it in the list of a thread",
+                   op_key(kind), parser->in_graph ? "graph" : "body");
+    return true;
 }
 
 /* Put a pair behind the others of a mapping. `last`: its last value so far, NULL: it is empty. */
@@ -992,24 +1143,25 @@ static const struct node *group_of_message(struct parser *parser, const struct n
         offsetof(struct host_op, first), offsetof(struct host_op, end), __VA_ARGS__                \
     }
 enum { OF_FLAGS = 0 }; /* in place of kinds */
+#define OF(kind) (UINT64_C(1) << OP_##kind)
 static const struct {
     size_t begin, end;
-    uint32_t kinds;
+    uint64_t kinds;
 } op_parts[] = {
-    PART(body, graph, 1u << OP_LAUNCH | 1u << OP_CALLBACK),
-    PART(graph, process_group, 1u << OP_LAUNCH),
-    PART(process_group, parts, 1u << OP_COLLECTIVE | 1u << OP_GROUP),
-    PART(parts, bytes, 1u << OP_GROUP),
-    PART(bytes, collective, 1u << OP_COLLECTIVE | 1u << OP_COPY),
-    PART(collective, direction, 1u << OP_COLLECTIVE),
-    PART(direction, sync, 1u << OP_COPY),
-    PART(sync, external, 1u << OP_SYNC),
-    PART(external, ticket, 1u << OP_RECORD | 1u << OP_WAIT),
-    PART(ticket, aborted, 1u << OP_TICKET | 1u << OP_SERVE),
-    PART(aborted, flag_use, 1u << OP_ABORT),
+    PART(body, graph, OF(LAUNCH) | OF(CALLBACK),
+    PART(graph, process_group, OF(LAUNCH)),
+    PART(process_group, parts, OF(COLLECTIVE) | OF(GROUP)),
+    PART(parts, bytes, OF(GROUP)),
+    PART(bytes, collective, OF(COLLECTIVE) | OF(COPY)),
+    PART(collective, direction, OF(COLLECTIVE)),
+    PART(direction, sync, OF(COPY)),
+    PART(sync, external, OF(SYNC) | OF(QUERY)),
+    PART(external, ticket, OF(RECORD) | OF(WAIT)),
+    PART(ticket, aborted, OF(TICKET) | OF(SERVE)),
+    PART(aborted, flag_use, OF(ABORT)),
     {offsetof(struct host_op, flag_use), sizeof(struct host_op), OF_FLAGS},
 };
-_Static_assert(OP_COUNT <= 32, "a bit for each kind");
+_Static_assert(OP_COUNT <= 64, "a bit for each kind");
 
 /* No key of the operation fills a part of other kinds. They get a pattern, which whoever reads them stumbles over. */
 static void check_parts(struct host_op *op)
@@ -1035,7 +1187,7 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
     enum op_kind kind = OP_HOST;
     if (!keys_threads_parse_kind(parser, item, &kind))
         return false;
-    if (!check_place(parser, item, around, kind))
+    if (!check_place(parser, item, around, kind) || !check_branches(parser, item, around, kind))
         return false;
     *op = host_op_make(kind);
     op->mark = item->mark;
@@ -1211,7 +1363,7 @@ static void schema_parts(struct json *json, const struct field *field)
 
 static void keys_threads_print_op(struct printer *printer, const struct host_op *op)
 {
-    if (printer->relative_lines && !printer->in_body)
+    if (printer->relative_lines && !printer->in_body && !printer->in_branch)
         printer->relative = printer->relative_lines[printer->line++];
     open_map(printer, FLOW);
     fields_print(printer, op_syntax[op->kind].fields, op_syntax[op->kind].count, op, NULL);
@@ -1240,7 +1392,7 @@ static void print_repeat(struct printer *printer, const struct host_thread *thre
     put_number(printer, repeat->times);
     put_word(printer, "body");
     open_list(printer, BLOCK);
-    for (size_t k = 0; k < repeat->length; k++)
+    for (size_t k = 0; k < repeat->length; k += host_op_length(&thread->ops[repeat->first + k]))
         keys_threads_print_op(printer, &thread->ops[repeat->first + k]);
     close_list(printer);
     close_map(printer);
@@ -1255,6 +1407,7 @@ void print_thread(struct printer *printer, const struct host_thread *thread)
     for (size_t k = 0; k < thread->op_count; k++) {
         if (next == thread->repeat_count || k < thread->repeats[next].first) {
             keys_threads_print_op(printer, &thread->ops[k]);
+            k += host_op_length(&thread->ops[k]) - 1;
             continue;
         }
         const struct repeat *repeat = &thread->repeats[next++];
@@ -1334,7 +1487,7 @@ void schema_operation(struct json *json)
     for (int kind = 0; kind < HOST_OP_COUNT; kind++) {
         json_begin_object(json);
         schema_keys_with(json, op_syntax[kind].fields, op_syntax[kind].count,
-                         op_key((enum op_kind)kind));
+                         op_syntax[kind].fields[0].key);
         json_end_object(json);
     }
     schema_message(json, send_part_fields, FIELD_COUNT(send_part_fields), "send");

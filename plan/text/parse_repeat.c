@@ -79,6 +79,45 @@ static size_t node_count(const struct node *node)
     return count;
 }
 
+static const struct node *branch_of(const struct node *item, const char *key)
+{
+    const struct node *list = item->kind == NODE_MAP ? node_find(item, key) : NULL;
+    return list && list->kind == NODE_LIST ? list : NULL;
+}
+
+/* Those that always have branches have OP_END, too. */
+static bool has_branches(const struct node *item)
+{
+    if (item->kind != NODE_MAP || item->length == 0)
+        return false;
+    for (int kind = 0; kind < HOST_OP_COUNT; kind++)
+        if (op_asks((enum op_kind)kind) &&
+            strcmp(item->first->text, op_key((enum op_kind)kind)) == 0)
+            return true;
+    return node_find(item, "then") || node_find(item, "else");
+}
+
+static size_t item_length(const struct node *item);
+
+static size_t list_length(const struct node *list)
+{
+    size_t length = 0;
+    for (const struct node *item = list ? list->first : NULL; item; item = item->next)
+        length += item_length(item);
+    return length;
+}
+
+/* The operations of the flat list that an item becomes:
+
+       {query: ..., then: [a, b], else: [c]}  -->  QUERY a b ELSE c END */
+static size_t item_length(const struct node *item)
+{
+    if (!has_branches(item))
+        return 1;
+    const size_t otherwise = list_length(branch_of(item, "else"));
+    return 1 + list_length(branch_of(item, "then")) + (otherwise > 0) + otherwise + 1;
+}
+
 /* Is the operation read again in each iteration? */
 static bool is_read_again(const struct node *item)
 {
@@ -91,7 +130,7 @@ static bool is_read_again(const struct node *item)
     for (const struct node *key = item->first; key; key = key->next->next)
         if (strcmp(key->text, "body") == 0)
             return true;
-    return false;
+    return has_branches(item);
 }
 
 static size_t cost_of_body(const struct node *body)
@@ -118,7 +157,7 @@ static size_t piece_length(const struct node *item, const struct parse_repeat_pi
 {
     if (item->kind == NODE_LINES)
         return item->length;
-    return piece->body ? piece->body->length : 1;
+    return piece->body ? list_length(piece->body) : item_length(item);
 }
 
 static bool parse_repeat_count_ops(struct parser *parser, const struct node *list, size_t *out_ops,
@@ -178,19 +217,73 @@ static struct host_op copy_for(const struct parser *parser, const struct host_op
     return op;
 }
 
-static bool read_iteration(struct parser *parser, const struct node *body,
+static void add_mark(struct parser *parser, const struct node *item, enum op_kind kind,
+                     struct host_thread *thread)
+{
+    struct host_op *op = &thread->ops[thread->op_count++];
+    *op = host_op_make(kind);
+    op->mark = item->mark;
+    op->iteration = parser->iteration;
+}
+
+static bool read_item(struct parser *parser, const struct node *item, struct host_thread *thread);
+
+/* Refuses what stands for a number of times, or for a place in the thread, that no branch has. */
+static bool check_in_branch(struct parser *parser, const struct host_op *op)
+{
+    const bool counted = op->kind == OP_BARRIER || op_operand(op->kind) == OPERAND_TURN;
+    return !counted ||
+           parse_error(parser, op->mark, "found \"%s\" in a branch, expected it outside: %s",
+                       op_key(op->kind),
+                       op->kind == OP_BARRIER ? "its uses are counted by the thread's list"
+                                              : "each number has one turn");
+}
+
+static bool read_branch(struct parser *parser, const struct node *list, struct host_thread *thread)
+{
+    bool ok = true;
+    if (!list)
+        return true;
+    READ_LIST (parser, list, item) {
+        const size_t at = thread->op_count;
+        ok &= read_item(parser, item, thread) && check_in_branch(parser, &thread->ops[at]);
+    }
+    return ok;
+}
+
+/* An operation, with its branches behind it. */
+static bool read_item(struct parser *parser, const struct node *item, struct host_thread *thread)
+{
+    struct host_op *op = &thread->ops[thread->op_count++];
+    bool ok = parse_op(parser, item, NULL, op);
+    if (!ok || !op->has_branches)
+        return ok;
+    const struct node *otherwise = branch_of(item, "else");
+    ok = read_branch(parser, branch_of(item, "then"), thread);
+    if (otherwise && otherwise->length > 0)
+        add_mark(parser, item, OP_ELSE, thread);
+    ok &= read_branch(parser, otherwise, thread);
+    add_mark(parser, item, OP_END, thread);
+    return ok;
+}
+
+/* `length`: the operations of an iteration. */
+static bool read_iteration(struct parser *parser, const struct node *body, size_t length,
                            struct host_thread *thread)
 {
     bool ok = true;
     READ_LIST (parser, body, item) {
         struct host_op *op = &thread->ops[thread->op_count];
         const struct host_op *first =
-            parser->round > 0 ? op - (size_t)parser->round * body->length : NULL;
-        thread->op_count++;
-        if (first && !names_flags(first))
+            parser->round > 0 ? op - (size_t)parser->round * length : NULL;
+        if (first && !first->has_branches && !names_flags(first)) {
+            thread->op_count++;
             *op = copy_for(parser, first);
-        else
-            ok &= parse_op(parser, item, NULL, op) && check_repeated(parser, op);
+            continue;
+        }
+        ok &= read_item(parser, item, thread);
+        for (struct host_op *each = op; ok && each < &thread->ops[thread->op_count]; each++)
+            ok = check_repeated(parser, each);
     }
     return ok;
 }
@@ -198,13 +291,14 @@ static bool read_iteration(struct parser *parser, const struct node *body,
 static bool read_repeat(struct parser *parser, const struct parse_repeat_piece *piece,
                         int *iterations, struct host_thread *thread)
 {
+    const size_t length = list_length(piece->body);
     bool ok = true;
     thread->repeats[thread->repeat_count++] =
-        (struct repeat){thread->op_count, piece->body->length, piece->times};
+        (struct repeat){thread->op_count, length, piece->times};
     for (int i = 0; ok && i < piece->times; i++) {
         parser->iteration = ++*iterations;
         parser->round = i;
-        ok = read_iteration(parser, piece->body, thread);
+        ok = read_iteration(parser, piece->body, length, thread);
     }
     parser->iteration = 0;
     return ok;
@@ -243,7 +337,7 @@ bool parse_thread_ops(struct parser *parser, const struct node *list, struct hos
         else if (piece.body)
             ok &= read_repeat(parser, &piece, &iterations, thread);
         else
-            ok &= parse_op(parser, item, NULL, &thread->ops[thread->op_count++]);
+            ok &= read_item(parser, item, thread);
     }
     return ok;
 }

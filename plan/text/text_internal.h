@@ -458,7 +458,8 @@ struct printer {
     bool kept; /* with the lists of a schedule that is found */
     struct arena scratch;
     int default_stream, default_group; /* of PLAN_IMPLICIT_STREAM and _GROUP, -1: not in use */
-    bool in_body;  /* operations of a body: they are on the device of the operation around it */
+    bool in_body; /* operations of a body: they are on the device of the operation around it */
+    bool in_branch;
     bool relative; /* True if ranks are counted from `home` (parse_relative.c). */
     int home;      /* the rank of the thread that is printed */
     const bool *

@@ -94,7 +94,7 @@ static void note_flag(struct usage *usage, const struct host_op *op)
 {
     int64_t value;
     const enum flag_rule rule = host_op_flag_use(op, &value);
-    const bool takes = op_takes(op->kind);
+    const bool takes = op_takes(op->kind) || op->kind == OP_QUERY_FLAG;
     usage->uses++;
     usage->gives += !takes;
     usage->takes += takes;

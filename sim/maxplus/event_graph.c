@@ -580,6 +580,12 @@ static void walk_op(struct graph_builder *b, const struct op *op, const struct w
     case OP_WAIT_FLAG:
     case OP_FREE:
     case OP_ABORT:
+    case OP_QUERY:
+    case OP_QUERY_FLAG:
+    case OP_QUERY_QUEUE:
+    case OP_CHOOSE:
+    case OP_ELSE:
+    case OP_END:
     case OP_RECORD_STREAM: assert(0 && "an operation that no event graph has"); break;
     }
 }

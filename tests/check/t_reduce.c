@@ -609,7 +609,8 @@ static bool fits_together(const struct op_row *row)
     const bool used = row->uses[AT_CALL] | row->uses[AT_STREAM], pushes = row->role >= ROLE_MARK,
                works = row->role == ROLE_CPU || row->role == ROLE_DEVICE ||
                        row->role == ROLE_COMM || row->role == ROLE_CALL;
-    return used == (row->operand != OPERAND_NONE) && works == !used &&
+    const bool branches = row->role == ROLE_ASK || row->role == ROLE_BRANCH;
+    return used == (row->operand != OPERAND_NONE) && works == (!used && !branches) &&
            row->waits == waits_as_used(row) && pushes == (row->pushed != NULL) &&
            (pushes || !row->uses[AT_STREAM]);
 }

@@ -246,7 +246,9 @@ if test -z "$SWSIM_LONG"; then
         bugs/nccl_one_slot_same_order_fixed.yaml bugs/torchcomms_lazy_load_broken.yaml \
         bugs/lmcache_gil_callback_broken.yaml bugs/torchrec_eager_cliff_fixed.yaml \
         reality/send_to_self_broken.yaml reality/device_wait_broken.yaml \
-        reality/group_communicators_fixed.yaml reality/launch_lock_fixed.yaml
+        reality/group_communicators_fixed.yaml reality/launch_lock_fixed.yaml \
+        reality/queue_empty_broken.yaml reality/queue_empty_fixed.yaml \
+        reality/work_poll_broken.yaml reality/skipped_step_fixed.yaml
     check "scenario1_broken.yaml, clock" agree deadlocks/scenario1_broken.yaml clock
     check "ordered_pair_one_thread.yaml, data-flow" agree \
         deadlocks/ordered_pair_one_thread.yaml dataflow

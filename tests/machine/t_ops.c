@@ -99,7 +99,8 @@ static const bool is_in_form[RANDOM_FORMS][OP_COUNT] = {
 
 static bool belongs_to(enum op_kind kind, enum random_form form)
 {
-    return form == RANDOM_THREADS ? kind < (enum op_kind)HOST_OP_COUNT : is_in_form[form][kind];
+    return form == RANDOM_THREADS ? kind < (enum op_kind)HOST_OP_COUNT || op_ends_branch(kind)
+                                  : is_in_form[form][kind];
 }
 
 static void count_host_ops(const struct host_op *ops, size_t count, int *plans)

@@ -84,7 +84,12 @@ def operations(steps):
         kind = next(iter(step))
         yield kind
         yield from (f"{kind} {key}" for key in FLAG_KEYS if key in step)
-        yield from operations(step.get("body", []))
+        for inner in ("body", "then", "else"):
+            yield from operations(step.get(inner, []))
+        if kind == "query":
+            yield f"query_{step['query']}"
+        elif "then" in step or "else" in step:
+            yield f"{kind} else"
 
 
 class Comparison:

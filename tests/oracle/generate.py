@@ -75,6 +75,7 @@ class HostPlan(RandomPlan):
 
     def __init__(self, seed):
         super().__init__(f"host {seed}", HOST_FEATURES, 0.35)
+        self.branches = random.Random(f"branches {seed}").random() < 0.3
         self.scene = self.one_of(HOST_SCENES) if self.chance(0.4) else None
         meets = self.scene in ("relay", "crossed", "credit", "links")
         if self.scene and self.chance(0.5):  # hardly anything else in the plan
@@ -320,6 +321,68 @@ class HostPlan(RandomPlan):
                 part |= self.one_of(ELEMENTS)
             parts.append(part)
         return [{"group": parts, "comm": comm, **self.stream(), **self.accesses()}]
+
+    # ---- branches ------------------------------------------------------------------------------
+
+    def branch(self, rank, depth):
+        """The steps of a branch; some kinds are refused there."""
+        steps = []
+        for _ in range(self.one_of([0, 1, 1, 2])):
+            if depth < 2 and self.chance(0.2):
+                steps += self.branching(rank, depth + 1)
+            else:
+                steps += self.steps(rank, False)
+        refused = {"barrier", "ticket"}
+        if self.plan_connects():
+            refused |= {"collective", "group"}
+        elif self.has("eager") or self.credit:
+            refused.add("group")
+        return [step for step in steps if not refused & set(step)]
+
+    def plan_connects(self):
+        return self.has("first_use_blocks") or self.scene == "links"
+
+    def branching(self, rank, depth=0):
+        """An operation with branches, and maybe what it asks for, in front of it."""
+        choices = ["event", "event", "stream", "device", "flag", "lock", "choose"]
+        choices += ["queue", "get", "put"] if "queues" in self.plan else []
+        choices += ["acquire"] if self.has("values") else []
+        what = self.one_of(choices)
+        before, stream = [], self.stream()
+        if what in ("event", "stream", "device") and self.chance(0.7):
+            before.append({"launch": self.new_name(), **stream, **self.accesses()})
+        if what == "event":
+            event = self.one_of(EVENTS)
+            before += [{"record": event, **stream}] if self.chance(0.7) else []
+            step = {"query": "event", "event": event}
+        elif what == "stream":
+            step = {"query": "stream", **stream}
+        elif what in ("device", "queue"):
+            step = {"query": what, **({"queue": "q"} if what == "queue" else {})}
+        elif what == "flag":
+            step = {"query": "flag", "flag": self.one_of(FLAGS)}
+            if self.has("values") and self.chance(0.6):
+                step[self.one_of(["at_least", "equals"])] = self.one_of([0, 1, 2])
+        elif what == "choose":
+            step = {"choose": self.new_name()}
+        else:
+            names = {"lock": self.one_of(LOCKS), "acquire": self.one_of(FLAGS)}
+            step = {what: names.get(what, "q")}
+        step["then"] = self.branch(rank, depth)
+        if what == "lock" and self.chance(0.9):
+            step["then"].append({"unlock": step["lock"]})
+        if self.chance(0.7):
+            step["else"] = self.branch(rank, depth)
+        return [*before, step]
+
+    def add_branches(self):
+        for _ in range(self.one_of([1, 1, 2])):
+            name = self.one_of(list(self.threads))
+            steps, place = self.threads[name], self.random.randint(0, len(self.threads[name]))
+            made = self.branching(int(name[1 : name.index(".")]))
+            if self.has("repeat") and self.chance(0.2):
+                made = [{"repeat": 2, "body": made}]
+            self.threads[name] = [*steps[:place], *made, *steps[place:]]
 
     # ---- communication that meets --------------------------------------------------------------
 
@@ -699,6 +762,8 @@ class HostPlan(RandomPlan):
                 self.threads[name].append({"repeat": self.one_of([2, 2, 3]), "body": body})
             else:
                 self.threads[name] += self.steps(rank)
+        if self.branches:
+            self.add_branches()
         self.add_flags()
         if not any(self.threads.values()):
             self.threads["r0.a"].append({"host": "1ms"})
@@ -803,6 +868,8 @@ class TimedHostPlan(HostPlan):
                 if kind == "launch" and self.chance(0.3):
                     step["host_time"] = self.times(repeated)
             self.add_times(step.get("body", []) if kind in ("launch", "callback") else [], repeated)
+            for branch in ("then", "else"):
+                self.add_times(step.get(branch, []), repeated)
 
     def made(self):
         plan, features = super().made()

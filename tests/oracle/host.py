@@ -78,12 +78,18 @@ def kind_of(step):
 
 
 def plain_steps(steps):
-    """The steps of a thread without its repeats, each body once."""
+    """The steps of a thread without its repeats, each body once, and those of branches behind theirs."""
     for step in steps:
         if kind_of(step) == "repeat":
             yield from plain_steps(step["body"])
-        else:
-            yield step
+            continue
+        yield step
+        for branch in ("then", "else"):
+            yield from plain_steps(step.get(branch, []))
+
+
+def has_branches(step):
+    return kind_of(step) in ("query", "choose") or "then" in step or "else" in step
 
 
 class HostProgram:
@@ -101,6 +107,8 @@ class HostProgram:
         named += [rank for members in self.comms.values() for rank in members]
         self.program = Program(plan.get("ranks") or 1 + max(named))
         self.messages = Counter()  # (communicator, from, to, tag): sends less receives
+        self.branches = 0  # so many are around the step
+        self.uncounted = set()  # channels with messages in branches
         self.notice_threads()
         for stream in self.used:
             if stream in self.pushers:
@@ -119,7 +127,8 @@ class HostProgram:
             rank = rank_of(thread)
             for step in plain_steps(steps):
                 kind = kind_of(step)
-                if kind in PUSHED or (kind != "sync" and "stream" in step) or step.get("sync") == "stream":
+                waits = step.get("sync") == "stream" or step.get("query") == "stream"
+                if kind in PUSHED or (kind != "sync" and "stream" in step) or waits:
                     self.used.append((rank, step.get("stream", "main")))
                 if kind in PUSHED:
                     self.pushers[rank, step.get("stream", "main")].add(thread)
@@ -168,11 +177,30 @@ class HostProgram:
         getattr(self, "lower_" + kind)(step)
         if locked:
             self.emit("unlock", object=lock)
+        if has_branches(step):
+            self.lower_branches(step, iteration)
         if kind == "copy" and step.get("pageable"):
             self.emit("staged")
             self.sync_stream()
         elif kind in ("launch", "collective", "group") and self.machine.get("launch_blocking"):
             self.sync_stream()
+
+    def lower_branches(self, step, iteration):
+        """What follows the operation that was added last, which says where it goes on else."""
+        self.branches += 1
+        ends = len(self.out) - 1
+        for branch in ("then", "else"):
+            if branch == "else" and step.get("else"):
+                self.emit("jump")
+                self.operation_at(ends).otherwise = len(self.out) - ends
+                ends = len(self.out) - 1
+            for inner in step.get(branch, []):
+                self.lower(inner, iteration)
+        self.operation_at(ends).otherwise = len(self.out) - ends
+        self.branches -= 1
+
+    def operation_at(self, place):
+        return self.program.operations[self.out[place]]
 
     def accesses(self, step):
         return [(self.instance(name), "read") for name in step.get("reads", [])] + [
@@ -234,7 +262,7 @@ class HostProgram:
 
     def connect_comm(self, comm):
         """The first collective: a thread of each member meets those of the others."""
-        others = [(comm, member) for member in self.comms[comm] if member != self.rank]
+        others = [(comm, member) for member in sorted(self.comms[comm]) if member != self.rank]
         self.meet([(comm, self.rank)], others)
 
     def connect_links(self, step):
@@ -276,6 +304,8 @@ class HostProgram:
             parts.append(Part(send, part["peer"], tag, moved(part), part.get("dtype")))
             ends = (self.rank, part["peer"]) if send else (part["peer"], self.rank)
             self.messages[step["comm"], ends, tag] += 1 if send else -1
+            if self.branches:
+                self.uncounted.add((step["comm"], ends))
         self.emit(
             "group",
             stream=self.stream,
@@ -313,6 +343,23 @@ class HostProgram:
                 if name[0] == self.rank
             )
             self.emit("sync", object=self.rank, others=others)
+
+    def lower_query(self, step):
+        what = step["query"]
+        if what == "stream":
+            self.emit("query", stream=Program.number(self.program.streams, self.name))
+        elif what == "device":
+            self.emit("query", object=self.rank)
+        elif what == "event":
+            self.emit("query_event", object=self.event(step["event"]))
+        elif what == "queue":
+            self.emit("query_queue", object=self.queue_names.index(step["queue"]))
+        else:
+            keys = {key: value for key, value in step.items() if key in ("at_least", "equals")}
+            self.flag_step("query_flag", {"query_flag": step["flag"], **keys})
+
+    def lower_choose(self, step):
+        self.emit("choose")
 
     def flag(self, name):
         """Section 3, repeats: one flag, or with `scope: iteration` one for each iteration."""
@@ -486,7 +533,9 @@ class HostProgram:
                 operation.stream = self.program.accesses[allocation].stream
         self.knobs()
         self.values()
-        self.program.unmatched = any(self.messages.values())
+        self.program.unmatched = any(
+            count for (*channel, _), count in self.messages.items() if tuple(channel) not in self.uncounted
+        )
         return self.program
 
 

@@ -38,6 +38,7 @@ class Operation:
     object: int = None  # an event, flag, lock, queue, buffer, rank, member or number of a turn
     rule: str = None  # of a flag: the key that says what is done with it, and the value
     value: int = 1
+    otherwise: int = 0  # with branches, or a jump: where it goes on, counted from itself
     asynchronous: bool = False  # of a free: cudaFreeAsync
     others: bool = False  # of a sync: other threads push to what it waits for, so it is two steps
     iteration: int = None  # of a pipeline
@@ -602,6 +603,65 @@ class Machine:
         state["served", self.rank_of(row)] = (served + 1, known | state[row])
         return DONE
 
+    # ---- section 3: branches -------------------------------------------------------------------
+
+    def do_query(self, state, number, row):
+        """Whether a stream, or (`object`: a rank) the device, has no work; if so, what it knows."""
+        operation = self.program.operations[number]
+        streams = [operation.stream]
+        if operation.stream is None:
+            streams = [
+                stream
+                for stream, name in enumerate(self.program.streams)
+                if name[0] == operation.object
+            ]
+        if any(state["items", stream] for stream in streams):
+            return BLOCKED
+        for stream in streams:
+            state[row] |= state["carries", stream]
+        return DONE
+
+    def do_query_event(self, state, number, row):
+        record = state["record", self.program.operations[number].object]
+        if record is None:
+            return DONE
+        if state["reached", record] is None:
+            return BLOCKED
+        state[row] |= state["reached", record]
+        return DONE
+
+    def do_query_flag(self, state, number, row):
+        return self.do_await(state, number, row)
+
+    def do_query_queue(self, state, number, row):
+        items = state["queue", self.program.operations[number].object][0]
+        if not items:
+            return BLOCKED
+        state[row] |= items[0]
+        return DONE
+
+    def do_choose(self, state, number, row):
+        """The first branch; other_branch is the other way."""
+        return DONE
+
+    def go_on(self, state, thread, distance):
+        """So many operations further; a jump there is no step."""
+        operations = self.program.threads[thread][1]
+        position = state["position", thread] + distance
+        while position < len(operations):
+            operation = self.program.operations[operations[position]]
+            if operation.kind != "jump":
+                break
+            position += operation.otherwise
+        state["position", thread] = position
+
+    def other_branch(self, state, thread):
+        number = self.next_operation(state, thread)
+        if number is None or self.program.operations[number].kind != "choose":
+            return False
+        self.go_on(state, thread, self.program.operations[number].otherwise)
+        return True
+
     # ---- section 2: streams --------------------------------------------------------------------
 
     def at_front(self, state, stream):
@@ -861,8 +921,12 @@ class Machine:
         if position == len(operations):
             return False
         done = self.carry_out(state, operations[position], ("knows", thread))
+        otherwise = self.program.operations[operations[position]].otherwise
         if done == DONE:
-            state["position", thread] += 1
+            self.go_on(state, thread, 1)
+        elif done == BLOCKED and otherwise:
+            self.go_on(state, thread, otherwise)
+            return True
         return done != BLOCKED
 
     def past_sync(self, state, thread):
@@ -873,7 +937,7 @@ class Machine:
             return False
         if self.program.operations[operations[position]].kind != "staged":
             return False
-        state["position", thread] += 2
+        self.go_on(state, thread, 2)
         return True
 
     def step_stream(self, state, stream):
@@ -919,6 +983,8 @@ class Machine:
         agents = [(self.step_thread, thread) for thread in range(len(self.program.threads))]
         if any(operation.kind == "staged" for operation in self.program.operations):
             agents += [(self.past_sync, thread) for thread in range(len(self.program.threads))]
+        if any(operation.kind == "choose" for operation in self.program.operations):
+            agents += [(self.other_branch, thread) for thread in range(len(self.program.threads))]
         agents += [(self.step_stream, stream) for stream in range(len(self.program.streams))]
         agents += [(self.step_comm, comm) for comm in range(len(self.program.comms))]
         for step, agent in agents:
