@@ -141,7 +141,7 @@ static bool may_answer(const struct program *p, const struct replay_step *asking
                        const struct replay_step *step)
 {
     const struct op *asks = &p->ops[asking->op];
-    if (step->op < 0 || !op_has_branches(asks))
+    if (step->op < 0 || !op_has_branches(asks) || op_operand(asks->kind) == OPERAND_NONE)
         return false;
     const struct op *op = &p->ops[step->op];
     if (asks->kind == OP_QUERY)

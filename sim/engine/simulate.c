@@ -176,23 +176,28 @@ static bool takes_time(const struct simulation *sim, int op)
     return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].draw >= 0;
 }
 
+/* A piece of work of a host program's repeat has ended, or will not be done. */
+static void count_off(struct simulation *sim, int op)
+{
+    const struct program *p = sim->program;
+    const int rank = sim->timing->ops[op].rank;
+    if (p->ops[op].iteration < 0)
+        return;
+    int *left = &sim->host.left[rank * p->repeats];
+    int64_t *over = &sim->pipeline.finished[rank];
+    left[p->ops[op].iteration]--;
+    for (; *over < sim->host.repeats[rank] && left[*over] == 0; ++*over)
+        if (!iterations_finished(&sim->pipeline.iterations, rank, *over, sim->now_ns))
+            simulation_fail(sim, diag_no_memory(sim->diag));
+}
+
 /* Report a piece of work that has ended to the observer. */
 static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int agent, int op,
                       int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
     sim->result.tasks += sim->program->tasks == 0;
-    if (sim->program->ops[op].iteration >= 0) {
-        /* A piece of work of a host program's repeat has ended. */
-        const struct program *p = sim->program;
-        const int rank = sim->timing->ops[op].rank;
-        int *left = &sim->host.left[rank * p->repeats];
-        int64_t *over = &sim->pipeline.finished[rank];
-        left[p->ops[op].iteration]--;
-        for (; *over < sim->host.repeats[rank] && left[*over] == 0; ++*over)
-            if (!iterations_finished(&sim->pipeline.iterations, rank, *over, sim->now_ns))
-                simulation_fail(sim, diag_no_memory(sim->diag));
-    }
+    count_off(sim, op);
     if (!observer || !(observer->span || observer->work) || sim->status != STATUS_OK)
         return;
     const struct simulate_span span = {
@@ -480,6 +485,36 @@ static void note_sync(struct simulation *sim, int thread, const struct op *op)
     sim->host.came_ns[thread] = sim->now_ns;
 }
 
+/* The operation is in a branch that is not taken. */
+static void skip_op(struct simulation *sim, int thread, int index)
+{
+    const struct program *p = sim->program;
+    const struct op *op = &p->ops[index];
+    if (op_is_stream_work(op->kind)) {
+        note_push(sim, thread, op);
+        mark_stream(sim, op->stream); /* it may be idle for another reason */
+    }
+    if (op_is_work(op->kind))
+        count_off(sim, index);
+    const struct body *body = op_calls_host(op->kind) ? &p->bodies[op->object] : NULL;
+    for (int k = 0; body && k < body->count; k++)
+        if (op_is_work(p->ops[body->first + k].kind))
+            count_off(sim, body->first + k);
+}
+
+/* The thread was at operation `from`, and has gone past those up to the one it is at now. */
+static void skip_branches(struct simulation *sim, int agent, int from)
+{
+    const struct program *p = sim->program;
+    const int thread = p->agents[agent].index;
+    const struct body *body = &p->bodies[p->threads[thread].body];
+    int64_t iteration;
+    int next = machine_current_op(p, sim->state, agent, &iteration);
+    next = next < 0 ? body->first + body->count : next;
+    for (int index = from + 1; index < next; index++)
+        skip_op(sim, thread, index);
+}
+
 static void thread_does(struct simulation *sim, int agent, const struct op *op)
 {
     const struct program *p = sim->program;
@@ -494,6 +529,8 @@ static void thread_does(struct simulation *sim, int agent, const struct op *op)
     sim->clocks.timers[agent] = TIMER_NONE;
     note_sync(sim, p->agents[agent].index, op);
     note_host_op(sim, agent, op, effect.iteration);
+    if (p->has_branches && thread->kind == THREAD_HOST)
+        skip_branches(sim, agent, (int)(op - p->ops));
     simulation_mark(sim, agent);
     mark_after_host(sim, p->agents[agent].index, op);
     if (thread->kind == THREAD_CALLBACK)
