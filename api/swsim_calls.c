@@ -289,7 +289,7 @@ static enum status tune_show(struct asking *asking, const struct tuning *tuning)
 {
     tuning_print(tuning, false, asking->text.out);
     tuning_write(tuning, &asking->json);
-    if (tuning_is_unfit(tuning))
+    if (tuning->unfit)
         asking_verdict(asking, SWSIM_VIOLATED);
     asking->result->better = strdup(tuning->after.text);
     return asking->result->better ? STATUS_OK : diag_no_memory(&asking->diag);
@@ -336,6 +336,24 @@ static enum status tune_times(struct asking *asking, const struct plan *plan,
     return status;
 }
 
+static enum status swsim_calls_tune_host(struct asking *asking, const struct plan *plan,
+                                         const struct tune_options *options)
+{
+    const struct swsim_options *o = &asking->options;
+    const struct other others[] = {
+        {"memory", o->memory_bytes}, {"max-depth", o->max_depth}, {"profile", o->profile}};
+    struct tuning tuning;
+    enum status status = swsim_calls_refuse(asking, plan, others, sizeof others / sizeof *others,
+                                            "the pipeline form");
+    if (status == STATUS_OK)
+        status = tuning_make_host(plan, options, &asking->arena, &tuning, &asking->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = tune_show(asking, &tuning);
+    tuning_fini(&tuning);
+    return status;
+}
+
 /* A plan of its own, because measured times are set in it. */
 static enum status tune_profiled(struct asking *asking, const struct plan *plan,
                                  const struct tune_options *options)
@@ -375,6 +393,8 @@ static enum status swsim_calls_tune_pipeline(struct asking *asking, const struct
         status = option_kept(asking_reader(asking), o->keep, &options.kept);
     if (status != STATUS_OK)
         return status;
+    if (plan->form == FORM_THREADS)
+        return swsim_calls_tune_host(asking, plan, &options);
     return o->profile ? tune_profiled(asking, plan, &options) : tune_times(asking, plan, &options);
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "improve/diff.h"
+#include "improve/tune_host.h"
 #include "plan/coverage.h"
 #include "base/units.h"
 
@@ -34,8 +35,8 @@ static enum status check_result(const struct tuning *o, struct diag *diag)
 {
     if (!o->better || o->after.verdict == VERDICT_PROVED)
         return STATUS_OK;
-    return diag_error(diag, STATUS_LIMIT, "%s: the tuned plan is %s when read again",
-                      o->tune->given.name, verdict_key(o->after.verdict));
+    return diag_error(diag, STATUS_LIMIT, "%s: the tuned plan is %s when read again", o->name,
+                      verdict_key(o->after.verdict));
 }
 
 static enum status tuning_compare(struct tune *tune, struct arena *arena, struct tuning *o,
@@ -49,11 +50,17 @@ static enum status tuning_compare(struct tune *tune, struct arena *arena, struct
 enum status tuning_make(struct tune *tune, struct arena *arena, struct tuning *out,
                         struct diag *diag)
 {
-    struct tuning o = {.tune = tune};
+    struct tuning o = {.name = tune->given.name,
+                       .driver = tune->options->driver,
+                       .seed = tune->options->seed,
+                       .exact = tune->exact};
     enum status status = tune_search(tune, diag);
     if (status != STATUS_OK)
         return status;
+    o.counts = tune->counts;
     o.better = tune_found(tune);
+    o.interrupted = tune_is_interrupted(tune);
+    o.unfit = !o.better && tune->first_score.unfit;
     if (tune_is_interrupted(tune))
         diag_warn(diag, "%s: interrupted: this is the best candidate so far", tune->given.name);
     status = tune_examine(tune, tune->first, &o.before, diag);
@@ -72,15 +79,38 @@ enum status tuning_make(struct tune *tune, struct arena *arena, struct tuning *o
     return status;
 }
 
+enum status tuning_make_host(const struct plan *plan, const struct tune_options *options,
+                             struct arena *arena, struct tuning *out, struct diag *diag)
+{
+    struct tune_host found;
+    coverage_warn(plan, diag);
+    enum status status = tune_host(plan, options, arena, &found, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (found.interrupted)
+        diag_warn(diag, "%s: interrupted: this is the best candidate so far", plan->name);
+    *out =
+        (struct tuning){.name = found.before.plan.name,
+                        .driver = DRIVER_NONE,
+                        .seed = options->seed,
+                        .counts = found.counts,
+                        .before = found.before,
+                        .after = found.after,
+                        .changes = found.changes,
+                        .diff = diff_unified(found.before.text, found.after.text, CONTEXT, arena),
+                        .better = found.better,
+                        .interrupted = found.interrupted,
+                        .unfit = found.unfit};
+    if (out->diff)
+        return STATUS_OK;
+    tuning_fini(out);
+    return diag_no_memory(diag);
+}
+
 void tuning_fini(struct tuning *tuning)
 {
     tune_result_fini(&tuning->before);
     tune_result_fini(&tuning->after);
-}
-
-bool tuning_is_unfit(const struct tuning *tuning)
-{
-    return !tuning->better && tuning->tune->first_score.unfit;
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */
@@ -121,11 +151,19 @@ static void print_table(const struct tuning *o, FILE *out)
     char x[UNITS_TEXT], y[UNITS_TEXT];
     fprintf(out, "  %-18s%-12s%s\n", "", "before", "after");
     fprintf(out, "  %-18s%-12s%s", "verdict", verdict_key(a->verdict), verdict_key(b->verdict));
-    fprintf(out, "\n  %-18s%-12s%s", o->tune->exact ? "iteration" : "iteration, about",
+    fprintf(out, "\n  %-18s%-12s%s",
+            o->driver == DRIVER_NONE ? "total"
+            : o->exact               ? "iteration"
+                                     : "iteration, about",
             tuning_show_time(a->period_ns, x), tuning_show_time(b->period_ns, y));
     if (o->better && a->period_ns > b->period_ns)
         fprintf(out, "  (%.1f%% less)", 100 * (1 - b->period_ns / a->period_ns));
-    fprintf(out, "\n  %-18s%-12d%d\n", "in flight", a->depth, b->depth);
+    fputc('\n', out);
+    if (o->driver == DRIVER_NONE) {
+        fprintf(out, "  %-18s%-12d%d\n", "new streams", a->streams, b->streams);
+        return;
+    }
+    fprintf(out, "  %-18s%-12d%d\n", "in flight", a->depth, b->depth);
     fprintf(out, "  %-18s%-12s%s\n", "bytes of a rank", tuning_show_bytes(a->bytes, x),
             tuning_show_bytes(b->bytes, y));
     fprintf(out, "  %-18s%-12d%d\n", "streams", a->streams, b->streams);
@@ -137,10 +175,12 @@ static void print_table(const struct tuning *o, FILE *out)
 
 void tuning_print(const struct tuning *o, bool quiet, FILE *out)
 {
-    const struct tune *tune = o->tune;
-    fprintf(out, "%s, %s driver\n\n", tune->given.name, driver_key(tune->options->driver));
+    const struct tune_counts *counts = &o->counts;
+    fputs(o->name, out);
+    if (o->driver != DRIVER_NONE)
+        fprintf(out, ", %s driver", driver_key(o->driver));
+    fputs("\n\n", out);
     print_table(o, out);
-    const struct tune_counts *counts = &tune->counts;
     fprintf(out, "  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted",
             "tried", counts->tried, counts->proved, counts->predicted);
     if (counts->stale)
@@ -148,15 +188,15 @@ void tuning_print(const struct tuning *o, bool quiet, FILE *out)
     fputc('\n', out);
     if (!o->better) {
         fprintf(out, "\n%s\n",
-                tune->first_score.unfit ? "no candidate is proved and within the limits"
-                                        : "no candidate is better than the plan");
+                o->unfit ? "no candidate is proved and within the limits"
+                         : "no candidate is better than the plan");
         return;
     }
     fprintf(out, "\nchanges\n");
     for (const char **change = o->changes; *change; change++)
         fprintf(out, "  %s\n", *change);
     if (!quiet)
-        fprintf(out, "\n--- %s\n+++ tuned.yaml\n%s", tune->given.name, o->diff);
+        fprintf(out, "\n--- %s\n+++ tuned.yaml\n%s", o->name, o->diff);
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
@@ -183,18 +223,17 @@ static void write_result(struct json *json, const char *key, const struct tune_r
 
 void tuning_write(const struct tuning *o, struct json *json)
 {
-    const struct tune *tune = o->tune;
     json_begin_document(json, DOCUMENT_TUNING);
-    json_put_string(json, "plan", tune->given.name);
-    json_put_string(json, "driver", driver_key(tune->options->driver));
-    json_put_int(json, "seed", (int64_t)tune->options->seed);
-    json_put_bool(json, "exact", tune->exact);
+    json_put_string(json, "plan", o->name);
+    json_put_string(json, "driver", driver_key(o->driver));
+    json_put_int(json, "seed", (int64_t)o->seed);
+    json_put_bool(json, "exact", o->exact);
     json_put_bool(json, "better", o->better);
-    json_put_bool(json, "interrupted", tune_is_interrupted(tune));
-    json_put_int(json, "candidates", (int64_t)tune->counts.tried);
-    json_put_int(json, "proved", (int64_t)tune->counts.proved);
-    json_put_int(json, "predicted", (int64_t)tune->counts.predicted);
-    json_put_int(json, "stale", (int64_t)tune->counts.stale);
+    json_put_bool(json, "interrupted", o->interrupted);
+    json_put_int(json, "candidates", (int64_t)o->counts.tried);
+    json_put_int(json, "proved", (int64_t)o->counts.proved);
+    json_put_int(json, "predicted", (int64_t)o->counts.predicted);
+    json_put_int(json, "stale", (int64_t)o->counts.stale);
     write_result(json, "before", &o->before);
     write_result(json, "after", &o->after);
     json_begin_array_at(json, "changes");

@@ -12,11 +12,15 @@
 
 /* The given plan, the best that was found, and how they differ. */
 struct tuning {
-    const struct tune *tune;
+    const char *name;
+    enum driver driver; /* NONE: host programs */
+    uint64_t seed;
+    struct tune_counts counts;
     struct tune_result before, after;
     const char **changes; /* NULL ends the list */
     const char *diff;
-    bool better;
+    bool better, exact, interrupted;
+    bool unfit; /* there is neither a better plan nor a given one that may stay */
 };
 
 /* May the search begin? A plan that hangs has no results to compare with: STATUS_VIOLATED, unless stale reads are
@@ -27,10 +31,10 @@ enum status tuning_check(const struct tune *tune, struct diag *diag);
    STATUS_LIMIT: the found plan is not proved when it is read again. On failure there is nothing to end. */
 enum status tuning_make(struct tune *tune, struct arena *arena, struct tuning *out,
                         struct diag *diag);
+/* The same of a host program: tune_host.h. */
+enum status tuning_make_host(const struct plan *plan, const struct tune_options *options,
+                             struct arena *arena, struct tuning *out, struct diag *diag);
 void tuning_fini(struct tuning *tuning);
-
-/* Is there neither a better plan nor a given one that may stay? */
-bool tuning_is_unfit(const struct tuning *tuning);
 
 /* For people; `quiet` leaves out the difference. */
 void tuning_print(const struct tuning *tuning, bool quiet, FILE *out);

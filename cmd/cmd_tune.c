@@ -56,13 +56,30 @@ static enum status cmd_tune_report(struct app *app, const char *path, const stru
         status = cmd_tune_show(app, o);
     if (status == STATUS_OK && path)
         status = app_write_file(app, path, o->after.text);
-    return status == STATUS_OK && tuning_is_unfit(o) ? STATUS_VIOLATED : status;
+    return status == STATUS_OK && o->unfit ? STATUS_VIOLATED : status;
 }
 
 static enum status cmd_tune_search(struct app *app, struct tune *tune, const char *path)
 {
     struct tuning found;
     enum status status = tuning_make(tune, &app->arena, &found, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = cmd_tune_report(app, path, &found);
+    tuning_fini(&found);
+    return status;
+}
+
+static enum status cmd_tune_host(struct app *app, struct tune_options *options,
+                                 const struct plan *plan, const char *path)
+{
+    struct tuning found;
+    struct progress progress;
+    options->progress = cmd_tune_show_progress;
+    options->progress_arg = &progress;
+    progress_init(&progress, app);
+    enum status status = tuning_make_host(plan, options, &app->arena, &found, &app->diag);
+    progress_clear(&progress);
     if (status != STATUS_OK)
         return status;
     status = cmd_tune_report(app, path, &found);
@@ -315,6 +332,22 @@ static enum status cmd_tune_refuse(struct app *app, const struct plan *plan, con
                       option, form);
 }
 
+static enum status cmd_tune_threads(struct app *app, const struct tune_line *line,
+                                    struct plan *plan, struct tune_options *wanted)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {{"driver", line->driver != DRIVER_NOT_GIVEN},
+                  {"memory", line->memory},
+                  {"max-depth", line->depth},
+                  {"profile", line->profile}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].given)
+            return cmd_tune_refuse(app, plan, others[i].name, "the pipeline form");
+    return cmd_tune_host(app, wanted, plan, line->path);
+}
+
 static enum status cmd_tune_pipeline(struct app *app, const struct tune_line *line,
                                      struct plan *plan, struct tune_options *wanted)
 {
@@ -340,6 +373,8 @@ static enum status cmd_tune_pipeline(struct app *app, const struct tune_line *li
         status = option_kept(app_reader(app), line->keep, &wanted->kept);
     if (status != STATUS_OK)
         return status;
+    if (plan->form == FORM_THREADS)
+        return cmd_tune_threads(app, line, plan, wanted);
     int driver = app_driver(app, plan, line->driver, CLOCK_ONLY);
     wanted->driver = driver == CLOCK_ONLY ? DRIVER_CLOCK : DRIVER_DATAFLOW;
     if (line->profile)

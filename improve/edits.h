@@ -76,6 +76,7 @@
     X(SYNC_BEFORE)    /* thread a: sync stream `to` before operation b */                          \
     X(WAIT_EVENT)     /* thread a: before operation c its stream waits for record b */             \
     X(SYNC_EVENT)     /* thread a: sync the event of record b before operation c */                \
+    X(UNSYNC)         /* thread a: the streams it pushes to wait in its place at the sync b */     \
     X(RECORD_STREAM)  /* thread a: record_stream of buffer c on stream `to` before b */            \
     X(SAME_CALL)      /* thread a, operation b becomes a copy of thread c's operation `to` */      \
     X(ADD_CALL)       /* thread a: what thread c's operation `to` waits for, before operation b */ \
@@ -135,6 +136,10 @@ struct edits_end {
 enum status edits_list(const struct plan *plan, const struct suspects *suspects,
                        const struct edits_end *end, struct arena *arena, struct edit_list *out,
                        struct diag *diag);
+
+/* Edits of a folded host program that may make it faster: streams wait in place of threads, other streams, other orders. */
+enum status edits_list_faster(const struct plan *plan, struct arena *arena, struct edit_list *out,
+                              struct diag *diag);
 
 /* Change the plan; new memory is its own. The result may be ill-formed (a cycle of
    dependences): print and parse it to know. STATUS_SYSTEM: memory. */

@@ -549,6 +549,36 @@ void propose_host(struct proposer *proposer)
         propose_calls(proposer);
 }
 
+/* Of threads alike the first stands for all. */
+static bool is_first_alike(const struct proposer *proposer, int t)
+{
+    for (int twin = proposer->next_alike[t]; twin != t; twin = proposer->next_alike[twin])
+        if (twin < t)
+            return false;
+    return true;
+}
+
+void propose_faster(struct proposer *proposer)
+{
+    if (!find_alike(proposer))
+        return;
+    for (int t = 0; t < (int)proposer->plan->thread_count; t++) {
+        const struct host_thread *thread = &proposer->plan->threads[t];
+        if (!is_first_alike(proposer, t))
+            continue;
+        propose_moves(proposer, t);
+        propose_streams(proposer, t);
+        for (size_t i = 0; i < thread->op_count; i++) {
+            if (thread->ops[i].kind != OP_SYNC)
+                continue;
+            propose_both(proposer, (struct edit){.kind = EDIT_UNSYNC, .a = t, .b = (int)i}, i, 0,
+                         0);
+            propose_both(proposer, (struct edit){.kind = EDIT_REMOVE_OP, .a = t, .b = (int)i}, i, 0,
+                         0);
+        }
+    }
+}
+
 /* ---- edits, made and described --------------------------------------------------------------- */
 
 /* The repeats when an operation is put to `at`, beside operation `beside`. */
@@ -810,6 +840,65 @@ static bool apply_event_wait(struct plan *plan, int t, const struct edit *edit)
     return true;
 }
 
+/* Does the thread push work to the stream behind operation `at` (else: in front of it)? In a repeat both come. */
+static bool pushes_there(const struct host_thread *thread, size_t at, int stream, bool behind)
+{
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (edits_host_is_work(&thread->ops[i]) && thread->ops[i].stream == stream &&
+            (behind ? edits_host_way(thread, at, i) : edits_host_way(thread, i, at)) < FAR_AWAY)
+            return true;
+    return false;
+}
+
+/* In front of operation `at`, which moves on: the streams that the thread pushes to behind it wait for the event. */
+static bool insert_waits(struct plan *plan, int t, size_t *at, int event, int recorded_on)
+{
+    for (int stream = 0; stream < (int)plan->streams.count; stream++) {
+        if (stream == recorded_on || !pushes_there(&plan->threads[t], *at, stream, true))
+            continue;
+        struct host_op *wait = edits_insert_before(plan, t, *at, OP_WAIT);
+        if (!wait)
+            return false;
+        wait->object = event;
+        wait->stream = stream;
+        ++*at;
+    }
+    return true;
+}
+
+/* The event of a place in the stream, which others wait for. */
+static bool insert_reached(struct plan *plan, int t, size_t *at, int stream)
+{
+    const char *stem = arena_printf(&plan->arena, "%s_reached", plan->streams.items[stream]);
+    const char *name = stem ? fresh_name(plan, &plan->events, stem) : NULL;
+    const int event = name ? names_intern(&plan->events, &plan->arena, name) : -1;
+    struct host_op *record = event >= 0 ? edits_insert_before(plan, t, *at, OP_RECORD) : NULL;
+    if (!record)
+        return false;
+    record->object = event;
+    record->stream = stream;
+    ++*at;
+    return insert_waits(plan, t, at, event, stream);
+}
+
+/* What the thread has waited for at the sync, the streams wait for that it pushes to behind it. */
+static bool apply_unsync(struct plan *plan, int t, const struct edit *edit)
+{
+    size_t at = (size_t)edit->b;
+    const struct host_op sync = plan->threads[t].ops[at];
+    const int streams = (int)plan->streams.count;
+    bool good = sync.kind != OP_SYNC || sync.sync != SYNC_EVENT ||
+                insert_waits(plan, t, &at, sync.object, -1);
+    for (int stream = 0;
+         good && sync.kind == OP_SYNC && sync.sync != SYNC_EVENT && stream < streams; stream++)
+        if (sync.sync == SYNC_STREAM ? stream == sync.stream
+                                     : pushes_there(&plan->threads[t], at, stream, false))
+            good = insert_reached(plan, t, &at, stream);
+    if (good && sync.kind == OP_SYNC)
+        remove_op(&plan->threads[t], at);
+    return good;
+}
+
 /* `to`: the stream or the other thread. */
 static bool apply_here(struct plan *plan, int t, const struct edit *edit, int to)
 {
@@ -823,6 +912,7 @@ static bool apply_here(struct plan *plan, int t, const struct edit *edit, int to
     case EDIT_ADD_CALL: return apply_call(plan, edit);
     case EDIT_SYNC_BEFORE:
     case EDIT_RECORD_STREAM: return apply_before_free(plan, t, edit);
+    case EDIT_UNSYNC: return apply_unsync(plan, t, edit);
     case EDIT_WAIT_EVENT:
     case EDIT_SYNC_EVENT: return apply_event_wait(plan, t, edit);
     default: remove_op(&plan->threads[t], (size_t)edit->b); return true;
@@ -1037,6 +1127,8 @@ const char *describe_host(const struct plan *plan, const struct edit *edit, stru
                             plan->streams.items[edit->to], what);
     case EDIT_WAIT_EVENT:
     case EDIT_SYNC_EVENT: return describe_event_wait(plan, edit, place, arena);
+    case EDIT_UNSYNC:
+        return arena_printf(arena, "%s: streams wait in place of the thread, at %s", place, what);
     case EDIT_RECORD_STREAM:
         return arena_printf(arena, "%s: record_stream of %s on %s before %s", place,
                             plan->buffers[edit->c].name, plan->streams.items[edit->to], what);

@@ -42,6 +42,7 @@ static inline bool edits_are_over(const struct proposer *proposer)
 
 void propose_pipeline(struct proposer *proposer);
 void propose_host(struct proposer *proposer);
+void propose_faster(struct proposer *proposer);
 void propose_calls(struct proposer *proposer);
 void propose_programs(struct proposer *proposer);
 void propose_machine(struct proposer *proposer);

@@ -17,6 +17,7 @@ libimprove_a_SOURCES += \
     improve/frontier_costs.c improve/frontier_costs.h \
     improve/repair.c improve/repair.h \
     improve/tune.c improve/tune.h \
+    improve/tune_host.c improve/tune_host.h \
     improve/tune_result.c \
     improve/tune_search.c \
     improve/tune_view.c improve/tune_view.h

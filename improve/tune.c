@@ -393,7 +393,7 @@ static bool add_spares(struct tune *tune)
 }
 
 /* Expectations about the given plan do not hold for another one, which expects no violation. */
-static void expect_no_violation(struct expectation *expect)
+void tune_expect_no_violation(struct expectation *expect)
 {
     if (expect->given)
         *expect = (struct expectation){.given = true,
@@ -515,15 +515,15 @@ enum status tune_open(const struct plan *plan, const struct tune_options *option
     if (plan->form != FORM_PIPELINE)
         return diag_error(
             diag, STATUS_INPUT,
-            "%s: found host programs, expected the pipeline form (`schedule:`) or rank programs",
+            "%s: found host programs or rank programs, expected the pipeline form (`schedule:`)",
             plan->file);
     *out = (struct tune){.options = options};
     enum status status = copy_plan(out, plan, diag);
     if (status != STATUS_OK)
         return status;
     tune_set_limits(out);
-    expect_no_violation(&out->work.expect);
-    expect_no_violation(&out->work.expect_dataflow);
+    tune_expect_no_violation(&out->work.expect);
+    tune_expect_no_violation(&out->work.expect_dataflow);
     status = judge_given(out, diag);
     if (status == STATUS_OK)
         status = measure_given(out, diag);

@@ -211,6 +211,9 @@ enum status tune_examine(struct tune *tune, const int *cells, struct tune_result
                          struct diag *diag);
 void tune_result_fini(struct tune_result *result);
 
+/* Expectations about the given plan do not hold for another one, which expects no violation. */
+void tune_expect_no_violation(struct expectation *expect);
+
 /* The name of the plan that is found for the plan of this name, in `arena`: NAME_tuned. NULL: no memory. */
 const char *tune_name(const char *name, struct arena *arena);
 

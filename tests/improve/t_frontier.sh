@@ -236,7 +236,7 @@ imported()
             "$SWSIM" tune --profile="$dir/job.db" "$dir/named.yaml"
 }
 check "an import without passes is refused" imported
-check "and so is its plan" complains 3 'found host programs, expected the pipeline form' "$SWSIM" tune "$dir/job.yaml"
+check "and its plan declares no accesses" complains 1 'all work of host programs that are tuned declares' "$SWSIM" tune "$dir/job.yaml"
 check "and one of more stages" complains 3 'found stage 1, expected those of ran: 1 of them' \
     "$SWSIM" predict --profile="$dir/ran.db" "$dir/short.yaml"
 

@@ -174,7 +174,63 @@ check "a plan that hangs has nothing to be compared with" complains 1 'hangs' \
 check "--allow-stale tunes it all the same" tuned "$dir/hang.yaml" --allow-stale
 check "towards a proved plan" is_proved "$dir/tuned.yaml"
 check "saying that it was not" grep -q 'violated as given' "$dir/err"
-check "host programs are not tuned" sh -c "'$SWSIM' tune '$plans/bugs/deepspeed_bucket_overwrite_broken.yaml' 2>&1 | grep -q 'found host programs, expected the pipeline form'"
+
+# ---- host programs -------------------------------------------------------------------------------
+
+cat >"$dir/loop.yaml" <<'END'
+swplan: 1
+name: loop
+comms: {dp: [0, 1]}
+threads:
+  r*.main:
+    - {copy: h2d, stream: copy, time: 2ms, writes: [batch]}
+    - {sync: stream, stream: copy}
+    - {host: 1ms, name: prepare, writes: [args]}
+    - {launch: forward, stream: main, time: 3ms, reads: [batch], writes: [grad]}
+    - {record: computed, stream: main}
+    - {sync: event, event: computed}
+    - {collective: reduce, comm: dp, stream: main, time: 1ms, reads: [grad], writes: [grad]}
+    - {launch: other, stream: main, time: 2ms, reads: [batch], writes: [stats]}
+    - {sync: device}
+    - {compute: log, time: 1ms, reads: [grad, args, stats]}
+
+expect: {}
+END
+total() { "$SWSIM" predict --json "$1" | sed 's/.*"makespan_ns":\([0-9]*\).*/\1/'; }
+host_tuned() { "$SWSIM" tune -o "$dir/tuned.yaml" "$@" >"$dir/out" 2>"$dir/err" || { cat "$dir/out" "$dir/err"; false; }; }
+check "a host program is tuned" host_tuned "$dir/loop.yaml"
+check "it is faster than before" at_most "$(total "$dir/tuned.yaml")" $(($(total "$dir/loop.yaml") - 1000000))
+check "and proved, one list for all ranks still" sh -c "'$SWSIM' verify --quiet --expect '$dir/tuned.yaml' && grep -q '^  r\*.main:' '$dir/tuned.yaml'"
+check "the sync in front of what reads the results stays" grep -q "{sync: " "$dir/tuned.yaml"
+check "its JSON says the whole time" prints 0 '"driver":"none",.*"better":true,.*"before":{"verdict":"proved","period_ns":10000000' \
+    "$SWSIM" tune --json "$dir/loop.yaml"
+check "--keep=stream,order leaves these" host_tuned "$dir/loop.yaml" --keep=stream,order
+check "... streams wait in place of the threads" \
+    found "every rank, thread main: streams wait in place of the thread, at sync copy" "$dir/out"
+check "... and the waits are enough to be faster" at_most "$(total "$dir/tuned.yaml")" $(($(total "$dir/loop.yaml") - 900000))
+check "the same seed gives the same plan" sh -c \
+    "'$SWSIM' tune -o '$dir/one.yaml' --seed=7 '$dir/loop.yaml' >'$dir/out'; '$SWSIM' tune -o '$dir/two.yaml' --seed=7 '$dir/loop.yaml' >'$dir/out'; cmp '$dir/one.yaml' '$dir/two.yaml'"
+
+# Two writes of one stream in the other order would be faster, and another program.
+cat >"$dir/order.yaml" <<'END'
+swplan: 1
+name: order
+threads:
+  r0.main:
+    - {launch: first, stream: s, time: 1ms, writes: [x]}
+    - {launch: long, stream: s, time: 5ms, reads: [w], writes: [x]}
+    - {launch: use, stream: s, time: 1ms, reads: [x], writes: [y]}
+    - {sync: stream, stream: s}
+    - {compute: end, time: 1ms, reads: [y]}
+inputs: [w]
+END
+check "a plan without a faster order of the same results stays" says "no candidate is better than the plan" "$SWSIM" tune "$dir/order.yaml"
+sed 's/, reads: \[batch\], writes: \[stats\]//' "$dir/loop.yaml" >"$dir/undeclared.yaml"
+check "work that declares nothing is named" complains 1 "other.*declare" "$SWSIM" tune "$dir/undeclared.yaml"
+check "a plan with branches is refused" complains 3 "found branches, expected none" "$SWSIM" tune "$plans/reality/event_poll_fixed.yaml"
+check "a host program that hangs has nothing to be compared with" complains 1 "hangs" "$SWSIM" tune "$plans/reality/hw_queue_broken.yaml"
+check "an option of pipelines is refused" complains 2 "found --max-depth, but it is for the pipeline form only" \
+    "$SWSIM" tune --max-depth=2 "$dir/loop.yaml"
 
 # The best order for a plan with host waits and all its collectives is the one of TorchRec's loop.
 check "TorchRec's collectives in the order ready-first are tuned" tuned "$plans/torchrec/sparse_dist.ready_first.yaml"
