@@ -79,7 +79,7 @@ def different_timeout(answer, plan, machine, run):
     exceed = set()
     for number, (called, end) in run.calls.items():
         operation = machine.program.operations[number]
-        name = list(plan["comms"])[operation.comm]
+        name = machine.program.comm_names[operation.comm]
         limit = duration(limits.get(name))
         taken = -1 if end is None else end - called
         if limit and not 0 <= taken <= limit:
@@ -134,7 +134,7 @@ class Comparison:
             found.append("no mismatch, expected one")
         if not run.mismatch:
             found += different_ends(answer, run)
-        if not run.mismatch and "threads" in plan:
+        if not run.mismatch:
             found += different_timeout(answer, plan, machine, run)
             self.counts["timeouts"] += "timeout" in answer
         until = run.end if run.mismatch else None

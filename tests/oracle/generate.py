@@ -915,6 +915,7 @@ class PipelinePlan(RandomPlan):
             self.tasks = ["A", "B"] if self.scene in ("retired", "held") else ["A", "B", "C"]
         self.buffers = ["x", "y"][: self.one_of([1, 2])]
         self.schedule, self.changes = {}, {}
+        self.extras = random.Random(f"extras {seed}")
         self.plan = {"swplan": 1, "ranks": self.ranks, "schedule": self.schedule}
 
     # ---- tasks ---------------------------------------------------------------------------------
@@ -1174,6 +1175,24 @@ class PipelinePlan(RandomPlan):
         if machine:
             self.plan["machine"] = machine
 
+    def add_extras(self):
+        """Greedy kernels, types of elements, time limits; drawn apart from all else."""
+        extras, tasks = self.extras, [*self.schedule.values(), *self.changes.values()]
+        for keys in self.schedule.values():
+            if "sm" in keys and "work" not in keys and extras.random() < 0.4:
+                keys["greedy"] = True
+        for task, keys in self.changes.items():
+            if "work" in keys:
+                self.schedule[task].pop("greedy", None)
+        works = [keys["work"] for keys in tasks if "comm" in keys.get("work", {})]
+        typed = extras.random() < 0.4
+        for work in works if typed else []:
+            element = extras.choice(ELEMENTS[:1] * 9 + ELEMENTS[1:])
+            work |= {"dtype": element["dtype"]} if "bytes" in work else element
+        if works and extras.random() < 0.3:
+            limit = {works[0]["comm"]: f"{extras.choice([5, 20, 50])}us"}
+            self.plan.setdefault("machine", {})["timeout"] = limit
+
     def made(self):
         for task in self.tasks:
             self.schedule[task] = self.task()
@@ -1189,6 +1208,7 @@ class PipelinePlan(RandomPlan):
                 self.plan["batches"] = self.one_of([[1, 2], [2, 1], [2, 2]])
         self.add_keys()
         self.add_machine()
+        self.add_extras()
         if self.has("inputs"):
             self.plan["inputs"] = self.some_used(self.schedule)
         iterations = self.one_of([1, 2, 2, 3] if self.ranks == 1 else [1, 2])

@@ -533,6 +533,7 @@ class HostProgram:
                 operation.stream = self.program.accesses[allocation].stream
         self.knobs()
         self.values()
+        self.program.comm_names = self.comm_names
         self.program.unmatched = any(
             count for (*channel, _), count in self.messages.items() if tuple(channel) not in self.uncounted
         )

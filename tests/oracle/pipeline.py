@@ -12,7 +12,7 @@ whose dependences form a cycle are not read here.
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from host import duration, refuse_unknown, size
+from host import duration, moved, refuse_unknown, size
 from steps import BLOCKED, DONE, Comm, Machine, Part, Program
 
 KEYS = set("""
@@ -22,11 +22,11 @@ KEYS = set("""
     """.split())
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_order_implicit eager_messages
-    eager_bytes memory launch_latency launch_lock
+    eager_bytes memory launch_latency launch_lock timeout
     """.split())
 TASK_KEYS = set("""
     stage stream thread_group globally_ordered holds host_sync sync_after host_time
-    host_after work sm reads writes time
+    host_after work sm reads writes time greedy
     """.split())
 
 
@@ -350,18 +350,19 @@ class Pipeline:
         if "collective" in work:
             members = self.program.comms[fields["comm"]].members
             root = work.get("root", min(members)) if work["collective"] == "broadcast" else None
-            match = (task, self.iteration, work["collective"], root, size(work.get("bytes")))
+            match = (task, self.iteration, work["collective"], root, moved(work), work.get("dtype"))
             self.push("collective", root=root, match=match, **fields)
         elif "comm" in work:
             send = "send" in work
-            part = Part(
-                send, work["peer"], work["send" if send else "recv"], size(work.get("bytes"))
-            )
+            tag = work["send" if send else "recv"]
+            part = Part(send, work["peer"], tag, moved(work), work.get("dtype"))
             if not self.iteration:
                 ends = (self.rank, part.peer) if send else (part.peer, self.rank)
                 self.messages[work["comm"], ends, part.tag] += 1 if send else -1
             self.push("group", parts=(part,), **fields)
         else:
+            if keys.get("greedy"):
+                fields["most"], fields["slots"] = keys["sm"], 1
             self.push("kernel", **fields)
 
     # ---- section 4: what drivers do ------------------------------------------------------------
@@ -485,6 +486,7 @@ class Pipeline:
         self.program.deal_hardware_queues(machine.get("hw_queues", 0), {})
         self.launch_queues()
         self.buffers()
+        self.program.comm_names = self.comm_names
         self.program.unmatched = any(self.messages.values())
         return self
 

@@ -85,6 +85,7 @@ class Program:
         self.ranks = ranks
         self.streams, self.events, self.flags, self.locks, self.buffers = [], [], [], [], []
         self.operations, self.accesses, self.comms = [], [], []
+        self.comm_names = []  # of the comms
         self.threads = []  # (rank, list of operations)
         self.queues = []  # capacities
         self.begins = {}  # flag: its value at the beginning, where that is not 0

@@ -690,6 +690,45 @@ threads: {r0.main: [{put: @}]}' q r
 row GET.get lower 'queues: {q: 1, r: 1}
 threads: {r0.main: [{get: @}]}' q r
 op LOCK.lock lower '{lock: a}' '{lock: b}'
+op LOCK.then lower '{lock: a, then: []}' '{lock: a, then: [{compute: k}]}'
+op LOCK.else lower '{lock: a, else: []}' '{lock: a, else: [{compute: k}]}'
+op ACQUIRE.then lower '{acquire: a, then: []}' '{acquire: a, then: [{compute: k}]}'
+op ACQUIRE.else lower '{acquire: a}' '{acquire: a, else: []}'
+for key in get put; do
+    name=$(echo $key | tr a-z A-Z)
+    row $name.then lower 'queues: {q: 1}
+threads: {r0.a: [@]}
+' "{$key: q, then: []}" "{$key: q, then: [{compute: k}]}"
+    row $name.else lower 'queues: {q: 1}
+threads: {r0.a: [@]}
+' "{$key: q}" "{$key: q, else: []}"
+done
+op QUERY.query lower '{query: stream}' '{query: device}'
+op QUERY.stream lower '{query: stream}' '{query: stream, stream: s}'
+op QUERY.device lower '{query: device}' '{query: device, device: 1}'
+op QUERY.event lower '{query: event, event: e}' '{query: event, event: f}'
+op QUERY.at lower '{query: device}' '{query: device, at: train.py:1}'
+op QUERY.then lower '{query: device}' '{query: device, then: [{compute: k}]}'
+op QUERY.else lower '{query: device}' '{query: device, else: [{compute: k}]}'
+op QUERY_FLAG.query lower '{query: flag, flag: a}' '{query: device}'
+op QUERY_FLAG.flag lower '{query: flag, flag: a}' '{query: flag, flag: b}'
+op QUERY_FLAG.at_least lower '{query: flag, flag: a}' '{query: flag, flag: a, at_least: 2}'
+op QUERY_FLAG.equals lower '{query: flag, flag: a}' '{query: flag, flag: a, equals: 1}'
+op QUERY_FLAG.at lower '{query: flag, flag: a}' '{query: flag, flag: a, at: train.py:1}'
+op QUERY_FLAG.then lower '{query: flag, flag: a}' '{query: flag, flag: a, then: [{compute: k}]}'
+op QUERY_FLAG.else lower '{query: flag, flag: a}' '{query: flag, flag: a, else: [{compute: k}]}'
+asks='queues: {q: 1, r: 1}
+threads: {r0.a: [@]}
+'
+row QUERY_QUEUE.query lower "$asks" '{query: queue, queue: q}' '{query: device}'
+row QUERY_QUEUE.queue lower "$asks" '{query: queue, queue: q}' '{query: queue, queue: r}'
+row QUERY_QUEUE.at lower "$asks" '{query: queue, queue: q}' '{query: queue, queue: q, at: train.py:1}'
+row QUERY_QUEUE.then lower "$asks" '{query: queue, queue: q}' '{query: queue, queue: q, then: [{compute: k}]}'
+row QUERY_QUEUE.else lower "$asks" '{query: queue, queue: q}' '{query: queue, queue: q, else: [{compute: k}]}'
+op CHOOSE.choose lower '{choose: a}' '{choose: b}'
+op CHOOSE.at lower '{choose: a}' '{choose: a, at: train.py:1}'
+op CHOOSE.then lower '{choose: a}' '{choose: a, then: [{compute: k}]}'
+op CHOOSE.else lower '{choose: a}' '{choose: a, else: [{compute: k}]}'
 op UNLOCK.unlock lower '{lock: a}, {unlock: a}' '{lock: a}, {unlock: b}'
 op BARRIER.barrier lower '{barrier: a}], r0.other: [{barrier: a}' '{barrier: b}], r0.other: [{barrier: a}'
 op TICKET.ticket lower '{ticket: 0}' '{ticket: 1}'
