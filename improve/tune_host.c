@@ -206,8 +206,8 @@ static enum status run_text(const struct host_tuner *tuner, const char *text, st
 }
 
 /* Candidates that are shorter are kept, for questions that cost more. */
-static enum status try_edit(struct host_tuner *tuner, const struct plan *best,
-                            const struct edit *edit)
+static enum status tune_host_try(struct host_tuner *tuner, const struct plan *best,
+                                 const struct edit *edit)
 {
     struct host_candidate candidate = {.change = edit_describe(best, edit, tuner->arena)};
     enum status status = change_text(tuner, edit, &candidate.text);
@@ -281,7 +281,7 @@ static void shuffle(const struct host_tuner *tuner, struct edit_list *edits)
     }
 }
 
-static enum status try_edits(struct host_tuner *tuner)
+static enum status tune_host_try_all(struct host_tuner *tuner)
 {
     struct plan best;
     struct edit_list edits;
@@ -293,7 +293,7 @@ static enum status try_edits(struct host_tuner *tuner)
         shuffle(tuner, &edits);
     for (size_t i = 0; status == STATUS_OK && i < edits.count && !tune_host_is_over(tuner); i++)
         if (may_try(tuner, &edits.items[i]))
-            status = try_edit(tuner, &best, &edits.items[i]);
+            status = tune_host_try(tuner, &best, &edits.items[i]);
     plan_fini(&best);
     return status;
 }
@@ -332,7 +332,7 @@ static enum status tune_host_search(struct host_tuner *tuner)
     for (bool kept = true; status == STATUS_OK && kept && !tune_host_is_over(tuner);
          tuner->round++) {
         tuner->shorter_count = 0;
-        status = try_edits(tuner);
+        status = tune_host_try_all(tuner);
         if (status == STATUS_OK)
             status = tune_host_keep(tuner, &kept);
         tune_host_tell(tuner);
@@ -368,7 +368,7 @@ static enum status judge_text(const struct host_tuner *tuner, const char *text, 
 }
 
 /* The order of what is not declared is not known, and a branch that one run takes another may not take. */
-static enum status check_given(const struct plan *plan, struct diag *diag)
+static enum status tune_host_check(const struct plan *plan, struct diag *diag)
 {
     struct coverage coverage;
     for (size_t t = 0; t < plan->thread_count; t++)
@@ -464,7 +464,7 @@ enum status tune_host(const struct plan *plan, const struct tune_options *option
     *out = (struct tune_host){0};
     tuner.changes = ARENA_ARRAY(arena, 1, const char *);
     tuner.change_cap = 0;
-    enum status status = tuner.changes ? check_given(plan, diag) : diag_no_memory(diag);
+    enum status status = tuner.changes ? tune_host_check(plan, diag) : diag_no_memory(diag);
     if (status == STATUS_OK)
         status = plan_text_in(plan, arena, &given, diag);
     if (status != STATUS_OK)

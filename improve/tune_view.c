@@ -84,7 +84,7 @@ static bool tune_view_watch(void *context, int64_t time_ns, struct transition tr
         return true;
     const struct op *op = &w->program->ops[effect->op];
     int rank = w->program->agents[transition.agent].rank;
-    bool host = effect->kind == EFFECT_HOST && op_is_cpu_work(op->kind) &&
+    bool host = effect->kind == EFFECT_HOST && !effect->takes && op_is_cpu_work(op->kind) &&
                 plan_task(w->given, rank, op->task)->work.kind == WORK_HOST;
     if (effect->kind == EFFECT_START || host)
         tune_view_note(w, rank, op->task, effect->iteration);

@@ -165,8 +165,8 @@ static bool take_walk(struct order_walk *walk)
 struct fixed_order *fixed_order_make(struct program *p)
 {
     struct order_walk walk = {.p = p};
-    if (p->tasks > 0 || p->can_abort || p->options.faults || p->flag_families == 0 ||
-        p->thread_count < 2 || p->op_count > MOST_OPS)
+    if (p->tasks > 0 || p->has_branches || p->can_abort || p->options.faults ||
+        p->flag_families == 0 || p->thread_count < 2 || p->op_count > MOST_OPS)
         return NULL;
     bool orders = take_walk(&walk);
     free(walk.setters);

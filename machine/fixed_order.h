@@ -17,7 +17,7 @@
 
 struct fixed_order;
 
-/* NULL: no flag orders two threads, or faults may end a thread, or the order would take too much memory, as arena.failed may
+/* NULL: no flag orders two threads, or faults may end a thread, or branches leave operations out, or the order would take too much memory, as arena.failed may
    tell. */
 struct fixed_order *fixed_order_make(struct program *program);
 

@@ -1354,12 +1354,13 @@ static void machine_take(struct work_state *w, int thread)
     hb_shift(w, p->at.row_entries[thread], count + 1);
     w->e->iteration = state[THREAD_ITER];
     w->e->op = p->bodies[state[THREAD_BODY]].first;
+    w->e->takes = true;
     if (p->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
         driver_arm_slot(w, rank, task, state[THREAD_ITER]);
 }
 
 /* The thread goes on so many operations behind the one it is at; a `then` that is over ends behind the `else`. */
-static void go_on(const struct program *p, int32_t *c, int thread, int steps)
+static void go_past(const struct program *p, int32_t *c, int thread, int steps)
 {
     int32_t *pc = &thread_cells(p, c, thread)[THREAD_PC];
     *pc += steps;
@@ -1396,11 +1397,11 @@ static void thread_step(struct work_state *w, int thread, int choice)
         return;
     }
     if (op_may_sync(op)) {
-        go_on(p, w->c, thread, steps_on(op, choice));
+        go_past(p, w->c, thread, steps_on(op, choice));
         return;
     }
     if (op_has_branches(op) && (choice > 0 || !machine_says_yes(p, w->c, thread, op))) {
-        go_on(p, w->c, thread, op->otherwise);
+        go_past(p, w->c, thread, op->otherwise);
         return;
     }
     if (snapshot_is_needed(p, w->c, thread, op) && !snapshot_is_taken(p, w->c, thread)) {
@@ -1408,7 +1409,7 @@ static void thread_step(struct work_state *w, int thread, int choice)
         return;
     }
     machine_execute(w, thread, op, state[THREAD_ITER]);
-    go_on(p, w->c, thread, 1);
+    go_past(p, w->c, thread, 1);
     if (p->threads[thread].kind != THREAD_HOST && !machine_thread_op(p, w->c, thread)) {
         state[THREAD_PC] = state[THREAD_ITER] = state[THREAD_TICKET] = 0;
         state[THREAD_BODY] = -1;

@@ -43,6 +43,8 @@ struct effect {
     int op;
     int64_t iteration;
     enum effect_kind { EFFECT_HOST, EFFECT_START, EFFECT_FINISH } kind;
+    bool
+        takes; /* HOST: a worker has taken the instance that begins with the operation, and not executed it */
     /* details of the first violation of each property; -1: not known, or none */
     struct other_access {
         int buffer; /* program->buffers */

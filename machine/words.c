@@ -159,32 +159,29 @@ static void describe_branching(const struct program *p, const struct op *op, int
     char object[NAME];
     const char *queue = op_operand(op->kind) == OPERAND_QUEUE ? p->queue_names[op->object] : "";
     words_object_name(p, op, iteration, object);
-    switch (op->kind) {
-    case OP_QUERY:
+    if (op->kind == OP_QUERY)
         snprintf(buf, cap,
                  op->sync == SYNC_EVENT ? yes ? "asks for %s, which has happened"
                                               : "asks for %s, which has not happened yet"
                  : yes                  ? "asks for %s, which is idle"
                                         : "asks for %s, which has work left",
                  object);
-        break;
-    case OP_QUERY_FLAG:
+    else if (op->kind == OP_QUERY_FLAG)
         snprintf(buf, cap, yes ? "asks for %s, and finds it" : "asks for %s, which is not yet so",
                  object);
-        break;
-    case OP_QUERY_QUEUE:
+    else if (op->kind == OP_QUERY_QUEUE)
         snprintf(buf, cap, yes ? "finds an item in queue %s" : "finds queue %s empty", queue);
-        break;
-    case OP_GET: snprintf(buf, cap, "finds queue %s empty, and does not wait", queue); break;
-    case OP_PUT: snprintf(buf, cap, "finds queue %s full, and does not wait", queue); break;
-    case OP_LOCK:
+    else if (op->kind == OP_GET)
+        snprintf(buf, cap, "finds queue %s empty, and does not wait", queue);
+    else if (op->kind == OP_PUT)
+        snprintf(buf, cap, "finds queue %s full, and does not wait", queue);
+    else if (op->kind == OP_LOCK)
         snprintf(buf, cap, "finds lock %s held, and does not wait", p->lock_names[op->object]);
-        break;
-    case OP_CHOOSE:
+    else if (op->kind == OP_ACQUIRE)
+        snprintf(buf, cap, "cannot acquire %s, and does not wait", object);
+    else {
         program_op_subject(p, op, iteration, object, NAME);
         snprintf(buf, cap, "%s: the %s branch", object, yes ? "first" : "other");
-        break;
-    default: snprintf(buf, cap, "cannot acquire %s, and does not wait", object); break;
     }
 }
 

@@ -217,8 +217,8 @@ static struct host_op copy_for(const struct parser *parser, const struct host_op
     return op;
 }
 
-static void add_mark(struct parser *parser, const struct node *item, enum op_kind kind,
-                     struct host_thread *thread)
+static void add_branch_mark(struct parser *parser, const struct node *item, enum op_kind kind,
+                            struct host_thread *thread)
 {
     struct host_op *op = &thread->ops[thread->op_count++];
     *op = host_op_make(kind);
@@ -261,9 +261,9 @@ static bool read_item(struct parser *parser, const struct node *item, struct hos
     const struct node *otherwise = branch_of(item, "else");
     ok = read_branch(parser, branch_of(item, "then"), thread);
     if (otherwise && otherwise->length > 0)
-        add_mark(parser, item, OP_ELSE, thread);
+        add_branch_mark(parser, item, OP_ELSE, thread);
     ok &= read_branch(parser, otherwise, thread);
-    add_mark(parser, item, OP_END, thread);
+    add_branch_mark(parser, item, OP_END, thread);
     return ok;
 }
 

@@ -85,7 +85,7 @@ static bool watch_step(void *context, int64_t now_ns, struct transition transiti
     const struct op *op = &p->ops[effect->op];
     if (agent->kind == AGENT_STREAM && effect->kind == EFFECT_FINISH)
         limited_call_ends(watch, op->comm, op->member, now_ns);
-    if (agent->kind == AGENT_THREAD && effect->kind == EFFECT_HOST &&
+    if (agent->kind == AGENT_THREAD && effect->kind == EFFECT_HOST && !effect->takes &&
         !limited_call_begins(watch, effect, now_ns)) {
         diag_no_memory(watch->diag);
         return false;

@@ -67,8 +67,9 @@ static void note(struct bench *bench, const struct effect *effect)
 {
     const struct program *p = bench->program;
     const struct op *op = effect->op < 0 ? NULL : &p->ops[effect->op];
-    bool access = op && (effect->kind == EFFECT_START ||
-                         (effect->kind == EFFECT_HOST && op_is_cpu_work(op->kind)));
+    bool access =
+        op && (effect->kind == EFFECT_START ||
+               (effect->kind == EFFECT_HOST && !effect->takes && op_is_cpu_work(op->kind)));
     for (int write = 0; access && write < 2; write++)
         for (int k = 0; k < op->access_count && bench->count < MOST; k++) {
             const struct access *a = &p->accesses[op->access_first + k];

@@ -55,4 +55,15 @@ check "verify --faults looks at it" says "faults, "
 sed 's/on_failure: none/on_failure: group_abort/' "$dir/faults.yaml" >"$dir/safe.yaml"
 check "... and finds what survives it" exits 0 "$SWSIM" verify --faults --no-fix --no-reduction "$dir/safe.yaml"
 
+# A task that begins with its collective calls it once, and not when its worker takes it, too.
+cat >"$dir/task.yaml" <<'END'
+swplan: 1
+ranks: 2
+machine: {timeout: {dp: 1500us}}
+retire: device
+schedule:
+  A: {stream: s, time: 1ms, work: {collective: all_reduce, comm: dp}}
+END
+check "each collective of a pipeline has its own call" exits 0 "$SWSIM" predict -n 5 "$dir/task.yaml"
+
 done_testing
