@@ -340,7 +340,17 @@ static bool field_asked(struct parser *parser, const struct node *value, void *m
                         const struct field *field)
 {
     struct host_op *op = member;
-    return op->kind != OP_QUERY || kind_word.parse(parser, value, &op->sync, field);
+    if (op->kind != OP_QUERY)
+        return true;
+    for (int i = 0; value->kind == NODE_SCALAR && field->words[i]; i++)
+        if (strcmp(value->text, field->words[i]) == 0) {
+            op->sync = (enum sync_kind)i;
+            return true;
+        }
+    return parse_mismatch(
+        parser, value,
+        "event, stream, device, flag or queue; whether a collective is over tells "
+        "the event that its \"work\" names");
 }
 
 static void print_asked(struct printer *printer, const void *member, const struct field *field)
@@ -1070,7 +1080,8 @@ static bool check_place(struct parser *parser, const struct node *item,
     if (!around || (around->kind == OP_LAUNCH ? fits_in_kernel(kind) : fits_in_callback(kind)))
         return true;
     return parse_error(parser, item->mark, "found \"%s\" in the body of a %s, expected %s",
-                       op_syntax[kind].fields[0].key, around->kind == OP_LAUNCH ? "kernel" : "callback",
+                       op_syntax[kind].fields[0].key,
+                       around->kind == OP_LAUNCH ? "kernel" : "callback",
                        around->kind == OP_LAUNCH ? "compute, signal, clear, await or acquire"
                                                  : "operations that touch no device");
 }

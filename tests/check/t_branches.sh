@@ -151,6 +151,11 @@ END
 refuses 'found a message in a branch on communicator c, which sends eagerly' "an eager message in a branch"
 plan <<END
 threads:
+  r0.a: [{query: collective, work: w}]
+END
+refuses 'found "collective", expected event, stream, device, flag or queue; .* the event that its "work" names' "a question for a collective"
+plan <<END
+threads:
   r0.a: [{query: event}]
 END
 refuses 'found "query: event" without "event"' "a question for no event"

@@ -435,6 +435,23 @@ static const struct example examples[] = {
      "swplan: 1\nqueues: {q: 1}\nthreads:\n"
      "  r0.a: [{put: q}, {put: q}]\n  r0.b: [{put: q}]\n  r0.c: [{get: q}, {get: q}]\n"
      "  r0.d: [{get: q}]\n"},
+    {"an event that is asked for twice", 5, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{launch: k, stream: s, writes: [x]}, {record: e, stream: s}, {signal: f},\n"
+     "    {query: event, event: e, then: [{compute: c, reads: [x]}]}]\n"
+     "  r0.b: [{await: f}, {query: event, event: e, else: [{sync: device}]},\n"
+     "    {compute: d, reads: [x]}]\n"},
+    {"a flag and a queue that are asked for", 11, DRIVER_NONE,
+     "swplan: 1\nqueues: {q: 1}\nthreads:\n"
+     "  r0.a: [{compute: m, writes: [x]}, {signal: f}, {put: q}]\n"
+     "  r0.b: [{query: flag, flag: f, then: [{compute: c, reads: [x]}]},\n"
+     "    {query: queue, queue: q, then: [{get: q}], else: [{choose: luck, then: [{signal: "
+     "g}]}]}]\n"},
+    {"a lock that two try and a third takes", 18, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{lock: m, then: [{compute: c, writes: [x]}, {unlock: m}]}]\n"
+     "  r0.b: [{lock: m, then: [{unlock: m}], else: [{compute: d, reads: [y]}]}]\n"
+     "  r0.c: [{lock: m}, {compute: e, writes: [x]}, {unlock: m}]\n"},
     {"the end of several submissions", 76, DRIVER_DATAFLOW,
      "swplan: 1\nmax_depth: 1\nretire: device\nticket_at: fire\nschedule:\n"
      "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
