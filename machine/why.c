@@ -294,18 +294,19 @@ static bool has_comm_ahead(const struct program *p, int32_t *c, int thread, int 
     return false;
 }
 
-/* The first of the threads with an operation of a member of a communicator that it has yet to push; -1. */
-static int absent_thread(const struct program *p, int32_t *c, int comm, int member)
+/* The first of the threads with an operation of a member of a communicator that it has yet to push, or, not `ahead`, that it
+   has pushed or left out; -1. */
+static int absent_thread(const struct program *p, int32_t *c, int comm, int member, bool ahead)
 {
     const int object = uses_use_object(p, OBJECT_MEMBER, p->comms[comm].first_member + member);
     int found = -1;
     for (int u = p->uses->first[object]; u >= 0; u = p->uses->items[u].next) {
         const struct use *use = &p->uses->items[u];
         const struct agent *agent = &p->agents[use->agent];
-        if (use->way != WAY_PUT || agent->kind != AGENT_THREAD || !use_is_ahead(p, c, use) ||
-            (found >= 0 && agent->index > found))
+        if (use->way != WAY_PUT || agent->kind != AGENT_THREAD ||
+            (ahead && !use_is_ahead(p, c, use)) || (found >= 0 && agent->index > found))
             continue;
-        if (p->threads[agent->index].kind == THREAD_HOST ||
+        if (!ahead || p->threads[agent->index].kind == THREAD_HOST ||
             has_comm_ahead(p, c, agent->index, comm))
             found = agent->index;
     }
@@ -318,8 +319,10 @@ static int absent_member(const struct program *p, int32_t *c, int comm, int memb
     int stream = member_holder(p, c, comm, member);
     if (stream >= 0)
         return program_stream_agent(p, stream);
-    int thread = absent_thread(p, c, comm, member);
+    int thread = absent_thread(p, c, comm, member, true);
     if (thread < 0) /* none is left: its thread must act */
+        thread = absent_thread(p, c, comm, member, false);
+    if (thread < 0)
         thread = p->first_thread[p->comms[comm].members[member]];
     return thread >= 0 ? program_thread_agent(p, thread) : -1;
 }

@@ -1159,7 +1159,7 @@ static const struct {
     size_t begin, end;
     uint64_t kinds;
 } op_parts[] = {
-    PART(body, graph, OF(LAUNCH) | OF(CALLBACK),
+    PART(body, graph, OF(LAUNCH) | OF(CALLBACK)),
     PART(graph, process_group, OF(LAUNCH)),
     PART(process_group, parts, OF(COLLECTIVE) | OF(GROUP)),
     PART(parts, bytes, OF(GROUP)),
