@@ -26,7 +26,7 @@ proves()
     record "$1" fixed || return
     case $1 in
     sem_* | try_joined | timed_joined | clock_joined) but_for="proved but for $gives_up" ;;
-    cond_* | c_cond_*) but_for="proved but for $orders\|proved but for \($orders, \)\{0,1\}$gives_up" ;; # it may come too late to wait
+    cond_* | c_cond_*) but_for="proved\|proved but for $orders\|proved but for \($orders, \)\{0,1\}$gives_up" ;; # it may come too late to wait
     *) but_for="proved\|proved but for $orders" ;;
     esac
     prints 0 "\($but_for\)  " "$SWSIM" verify --no-fix "$dir/run.yaml"
@@ -51,12 +51,15 @@ for case in $("$program"); do
     # Where it sees what the lock protects at its first look, nothing tells that it would have looked again.
     check "$case: in order" in_three_tries proves "$case"
 done
-for case in joined created sem barrier many_meet once lock_excludes; do
+for case in joined created sem barrier many_meet once lock_excludes readers_alone relayed; do
     check "$case needs no lock" sh -c '"$0" record -o "$3/run.swr" -- "$1" "$2" fixed && "$0" import -o "$3/run.yaml" "$3/run.swr" && "$0" verify "$3/run.yaml" | grep "proved  "' \
         "$SWSIM" "$program" "$case" "$dir"
 done
 check "a lock that is held for several calls excludes" record lock_excludes fixed
 check "which the plan says" grep -q '{lock: 0.lock1}' "$dir/run.yaml"
+check "a thread that hands on what it was given" record relayed fixed
+check "is not in the plan" sh -c "[ \$(grep -c '^  r0' '$dir/run.yaml') = 2 ]"
+check "a lock that is held for several calls, again" record lock_excludes fixed
 check "its order in the run can be taken instead" "$SWSIM" import -o "$dir/run.yaml" --order=locks "$dir/run.swr"
 check "and is no lock then" prints 0 'proved but for other orders of locks in 1 place' "$SWSIM" verify "$dir/run.yaml"
 check "two that take a lock without a call" record lock_alone fixed

@@ -333,6 +333,12 @@ static void prepare(const char *name)
     CHECK(pthread_sigmask(SIG_BLOCK, &blocked, NULL));
 }
 
+static void set_way(const char *name)
+{
+    for (way = 0; strcmp(ways[way].name, name) != 0; way++)
+        ;
+}
+
 static void *give_in_thread(void *unused)
 {
     (void)unused;
@@ -513,6 +519,52 @@ static void lock_alone(void)
         CHECK(pthread_join(thread, NULL));
 }
 
+/* The same of a lock that both only read with. */
+static void *produce_and_read(void *unused)
+{
+    (void)unused;
+    produce();
+    CHECK(pthread_rwlock_rdlock(&shared));
+    CHECK(pthread_rwlock_unlock(&shared));
+    return NULL;
+}
+static void readers_alone(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, produce_and_read, NULL));
+    if (fixed)
+        CHECK(pthread_join(thread, NULL));
+    usleep(WHILE_US * 10);
+    CHECK(pthread_rwlock_rdlock(&shared));
+    CHECK(pthread_rwlock_unlock(&shared));
+    consume();
+    if (!fixed)
+        CHECK(pthread_join(thread, NULL));
+}
+
+/* A thread that calls nothing hands on what another one gives it. */
+static sem_t handed;
+static void *hand_on(void *unused)
+{
+    (void)unused;
+    sem_take();
+    CHECK(sem_post(&handed));
+    return NULL;
+}
+static void relayed(void)
+{
+    pthread_t thread, between;
+    CHECK(sem_init(&handed, 0, 0));
+    set_way("sem");
+    CHECK(pthread_create(&between, NULL, hand_on, NULL));
+    CHECK(pthread_create(&thread, NULL, give_in_thread, NULL));
+    CHECK(sem_wait(&handed));
+    usleep(WHILE_US);
+    consume();
+    CHECK(pthread_join(thread, NULL));
+    CHECK(pthread_join(between, NULL));
+}
+
 /* Two threads use one event; a lock keeps each from recording it between the other's record and wait. */
 static cudaStream_t third;
 static void use_event(cudaStream_t from, float *own)
@@ -616,11 +668,6 @@ static void many(void (*take)(void), int takes)
     for (int i = 0; i < MANY; i++)
         CHECK(pthread_join(threads[i], NULL));
 }
-static void set_way(const char *name)
-{
-    for (way = 0; strcmp(ways[way].name, name) != 0; way++)
-        ;
-}
 static void many_post(void)
 {
     set_way("sem");
@@ -655,6 +702,8 @@ static const struct {
     {"by_host_function", by_host_function},
     {"lock_alone", lock_alone},
     {"lock_excludes", lock_excludes},
+    {"readers_alone", readers_alone},
+    {"relayed", relayed},
     {"once", once_by_two},
     {"c_once", c_once_by_two},
     {"many_post", many_post},

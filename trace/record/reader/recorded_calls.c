@@ -27,6 +27,8 @@ struct recorded_op walk_op(const struct walk *walk, enum op_kind kind)
                              .begin_ns = walk->item->at_ns,
                              .end_ns = walk_end_ns(walk)};
     op.event_device = op.device;
+    op.asked =
+        walk->item->kind == RECORDING_QUERY_EVENT || walk->item->kind == RECORDING_QUERY_STREAM;
     op.op = host_op_make(kind);
     op.op.at = walk->thread->at;
     return op;
@@ -741,27 +743,45 @@ static bool is_by_luck(const struct walk *walk)
             walk_order_has_several(walk, item->word[3]));
 }
 
-static bool take_after(const struct walk *walk)
+static bool add_await(const struct walk *walk, const struct recorded_followed *order)
 {
     struct recorded_op op = walk_op(walk, OP_AWAIT);
-    const uint64_t thread = walk->item->word[0], count = walk->item->word[1];
-    if (thread == 0 || thread > walk->process->tapes.thread_count || thread == walk->number + 1)
+    op.after_thread = (int64_t)order->thread;
+    op.after_count = order->count;
+    op.by_lock = order->luck;
+    op.in_time = order->in_time;
+    return walk->job->options->order == RECORDED_SEEN || walk_add(walk, NULL, &op);
+}
+
+/* The thread goes on behind the first items of another one. */
+static bool add_after(const struct walk *walk, const struct recorded_followed *order)
+{
+    return walk_order_follow(walk, order, add_await) &&
+           walk_order_merge(walk, order->thread, order->count);
+}
+
+static bool take_after(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    if (word[0] == 0 || word[0] > walk->process->tapes.thread_count || word[0] == walk->number + 1)
         return true;
-    if (walk->item->word[2] == RECORDING_LOCKED && walk_order_excludes(walk, walk->item->word[3]))
+    bool luck = is_by_luck(walk);
+    if (word[2] == RECORDING_LOCKED && walk_order_excludes(walk, word[3]))
         return true;
-    op.after_thread = (int64_t)thread - 1;
-    op.after_count = count;
-    op.by_lock = is_by_luck(walk);
-    op.in_time = walk->item->word[2] == RECORDING_IN_TIME;
-    return walk_order_follow(walk, (size_t)thread - 1, count) &&
-           walk_order_merge(walk, (size_t)thread - 1, count) &&
-           (walk->job->options->order == RECORDED_SEEN || walk_add(walk, NULL, &op));
+    if (word[2] == RECORDING_LOCKED && !walk_order_find_luck(walk, &luck))
+        return false;
+    const struct recorded_followed order = {.thread = (size_t)word[0] - 1,
+                                            .count = word[1],
+                                            .luck = luck,
+                                            .in_time = word[2] == RECORDING_IN_TIME};
+    return add_after(walk, &order);
 }
 
 static bool take_lock(const struct walk *walk, enum op_kind kind)
 {
     struct recorded_op op = walk_op(walk, kind);
     op.lock = walk->item->word[0];
+    op.shared = kind == OP_LOCK && walk->item->word[1] != 0;
     if (op.lock > RECORDING_LOCKS || !walk_order_excludes(walk, op.lock))
         return true;
     walk_order_lock(walk, op.lock, kind == OP_LOCK);
@@ -789,8 +809,8 @@ static bool take_item(const struct walk *walk)
     case RECORDING_NONE: return ++walk->job->failed_calls > 0;
     case RECORDING_PROCESS:
     case RECORDING_THREAD:
-    case RECORDING_MONITOR:
     case RECORDING_SEVERAL: return true;
+    case RECORDING_SIGNAL: return walk_order_signal(walk, word[0]);
     case RECORDING_LOCK: return take_lock(walk, OP_LOCK);
     case RECORDING_UNLOCK: return take_lock(walk, OP_UNLOCK);
     case RECORDING_TEXT: return take_text(walk);
@@ -861,7 +881,7 @@ static bool is_idle(const struct walk *walk)
 {
     return walk->item->kind == RECORDING_QUERY_EVENT ||
            walk->item->kind == RECORDING_QUERY_STREAM || walk->item->kind == RECORDING_LOCK ||
-           walk->item->kind == RECORDING_UNLOCK ||
+           walk->item->kind == RECORDING_UNLOCK || walk->item->kind == RECORDING_SIGNAL ||
            (walk->item->kind == RECORDING_AFTER &&
             (walk->item->word[2] == RECORDING_LOCKED || walk->item->word[2] == RECORDING_POLLED));
 }

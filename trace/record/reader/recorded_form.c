@@ -124,7 +124,7 @@ static bool recorded_form_name_signal(struct recorded_job *job,
     return op->signal >= 0;
 }
 
-/* Each await gets its flag; one that says nothing new loses its thread. */
+/* Each await gets the operation that it comes behind; one that says nothing new loses its thread. */
 static bool order_thread(struct recorded_job *job, const struct recorded_process *process,
                          const struct bodies *bodies, size_t thread)
 {
@@ -144,14 +144,66 @@ static bool order_thread(struct recorded_job *job, const struct recorded_process
             continue;
         known[of] = place + 1;
         op->after_thread = (int64_t)of;
-        if (!recorded_form_name_signal(job, process, of, place))
-            return false;
-        op->op.object = process->threads[of].ops.items[place].signal;
         op->after_place = place;
-        job->lock_orders += op->by_lock;
-        job->orders_in_time += op->in_time;
     }
     return true;
+}
+
+/* The operations of each thread up to the last one that the plan needs: those that are more than an order, and those that such an
+   order comes behind. */
+static size_t *find_needed(struct recorded_job *job, const struct recorded_process *process,
+                           const struct bodies *bodies)
+{
+    const size_t threads = process->tapes.thread_count;
+    size_t *needed = ARENA_ARRAY(job->arena, threads + 1, size_t);
+    bool more = needed != NULL;
+    for (size_t t = 0; needed && t < threads; t++) {
+        const struct recorded_ops *ops = &process->threads[t].ops;
+        needed[t] = ops->count;
+        while (needed[t] > 0 && !is_device_thread(bodies, t)) {
+            const enum op_kind kind = ops->items[needed[t] - 1].op.kind;
+            if (kind != OP_AWAIT && kind != OP_LOCK && kind != OP_UNLOCK)
+                break;
+            needed[t]--;
+        }
+    }
+    while (more) {
+        more = false;
+        for (size_t t = 0; t < threads; t++)
+            for (size_t i = 0; i < needed[t]; i++) {
+                const struct recorded_op *op = &process->threads[t].ops.items[i];
+                if (op->op.kind != OP_AWAIT || op->after_thread < 0 ||
+                    needed[op->after_thread] > op->after_place)
+                    continue;
+                needed[op->after_thread] = op->after_place + 1;
+                more = true;
+            }
+    }
+    return needed;
+}
+
+/* Each await that is needed gets its flag, the others lose their threads. */
+static bool name_orders(struct recorded_job *job, const struct recorded_process *process,
+                        const struct bodies *bodies)
+{
+    const size_t *needed = find_needed(job, process, bodies);
+    for (size_t t = 0; needed && t < process->tapes.thread_count; t++)
+        for (size_t i = 0; i < process->threads[t].ops.count; i++) {
+            struct recorded_op *op = &process->threads[t].ops.items[i];
+            if (op->op.kind != OP_AWAIT || op->after_thread < 0)
+                continue;
+            if (i >= needed[t]) {
+                op->after_thread = -1;
+                continue;
+            }
+            const size_t of = (size_t)op->after_thread;
+            if (!recorded_form_name_signal(job, process, of, op->after_place))
+                return false;
+            op->op.object = process->threads[of].ops.items[op->after_place].signal;
+            job->lock_orders += op->by_lock;
+            job->orders_in_time += op->in_time;
+        }
+    return needed != NULL;
 }
 
 /* ---- the thread's time ------------------------------------------------------------------------ */
@@ -464,7 +516,7 @@ static bool prepare_process(struct recorded_job *job, struct recorded_process *p
         if (!order_thread(job, process, bodies, t))
             return false;
     }
-    return recorded_locks_name(job, process, homes);
+    return name_orders(job, process, bodies) && recorded_locks_name(job, process, homes);
 }
 
 static bool write_threads(struct recorded_job *job, struct recorded_process *process,

@@ -72,6 +72,8 @@ struct recorded_op {
     size_t block;      /* ALLOC, FREE */
     bool begins, ends; /* HOST: the bounds of a host function, which is a callback's body */
     uint64_t lock;     /* LOCK, UNLOCK: its number */
+    bool shared;       /* LOCK: others may have it, too */
+    bool asked;        /* SYNC: of a query that was answered with yes */
     size_t part_cap;
 };
 
@@ -103,6 +105,7 @@ struct recorded_thread {
     size_t order_count, order_cap;
     size_t *orders_merged;        /* by thread: how many of its `orders` are in this clock */
     bool in_host_function;        /* the order of its stream is its own */
+    bool relays;                  /* it does nothing but tell others what it was told */
     uint64_t held[RECORDED_HELD]; /* locks that it has now */
     int held_count;
     struct recorded_observation *observations;
@@ -116,6 +119,15 @@ struct recorded_thread {
 struct recorded_followed {
     uint64_t place, count;
     size_t thread;
+    bool luck, in_time; /* as of an operation: by_lock, in_time */
+};
+
+/* What a thread tells by the conditions of a lock, and what another one knows of that. */
+struct recorded_signal {
+    size_t thread;
+    uint64_t times;  /* that it has signalled */
+    size_t follower; /* SIZE_MAX: this is the signalling thread's own */
+    size_t next;     /* of the same lock, + 1; 0: none */
 };
 
 /* The call that pushes a host function. */
@@ -295,9 +307,11 @@ struct recorded_process {
         live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
         text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap,
         value_count, value_cap, host_call_count, host_call_cap, several_count, several_cap,
-        monitor_count, monitor_cap, room_count, room_cap;
-    uint64_t *several;  /* objects of threads, that several let others go on by; sorted */
-    uint64_t *monitors; /* locks by which threads tell each other something; sorted */
+        signal_count, signal_cap, room_count, room_cap;
+    uint64_t *several; /* objects of threads, that several let others go on by; sorted */
+    struct recorded_signal *signals;
+    size_t *signals_of; /* per lock the first of these, + 1; 0: none */
+    bool *is_signalled; /* per lock: a condition belongs to it */
     int devices[64];    /* that it uses, in the order of their numbers */
     int device_count;
     int first_rank; /* of the plan; one for each device */
@@ -525,13 +539,21 @@ bool walk_unmodelled(const struct walk *walk, const char *name);
 /* ---- recorded_order.c: what happens before what --------------------------------------------------- */
 
 bool walk_order_begin(struct recorded_job *job, struct recorded_process *process);
-/* The thread goes on after the first `count` items of another one; it has observed what that one had observed by then. */
-bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count);
+/* The thread goes on after the first `count` items of another one; it has observed what that one had observed by then. Of a
+   thread that relays, `add` gets all that this thread learns by it of the others. */
+typedef bool walk_add_after(const struct walk *walk, const struct recorded_followed *order);
+bool walk_order_follow(const struct walk *walk, const struct recorded_followed *order,
+                       walk_add_after *add);
 bool walk_order_merge(const struct walk *walk, size_t other, uint64_t count);
 /* True if several threads let others go on by this object, so that they may do so in another order than in the run. */
 bool walk_order_has_several(const struct walk *walk, uint64_t object);
-/* True if the lock is of use as mutual exclusion alone: nothing is told by it, and its order is that of luck. */
+/* True if the lock excludes, and its order is that of luck: no condition belongs to it. */
 bool walk_order_excludes(const struct walk *walk, uint64_t lock);
+/* The thread signals a condition of the lock. */
+bool walk_order_signal(const struct walk *walk, uint64_t lock);
+/* The item says that the thread takes a lock of conditions behind another one: *out is false if it would have waited for that
+   one, had it come earlier. */
+bool walk_order_find_luck(const struct walk *walk, bool *out);
 /* The item begins a host function, which comes behind the call that pushed it. */
 bool walk_order_host(const struct walk *walk);
 /* The thread uses an object whose last use is `before`: counts uses that nothing orders, and that no lock keeps apart. */

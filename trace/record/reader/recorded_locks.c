@@ -19,9 +19,12 @@ struct section_lock {
     int home;      /* of that thread */
     bool several;  /* threads have sections */
     bool apart;    /* ... and are at home on different ranks, which share no locks */
-    bool matters;  /* a section needs the lock */
-    bool waits;    /* in a section */
-    int name;      /* plan->locks; -1: none */
+    bool shared;   /* some sections may be at once, as no plan's may */
+    bool
+        asks; /* a section has a query, which is a wait in the plan and was none: it must not keep the lock */
+    bool matters; /* a section needs the lock */
+    bool waits;   /* in a section */
+    int name;     /* plan->locks; -1: none */
 };
 
 /* A section under way. */
@@ -50,14 +53,15 @@ static uint64_t largest_lock(const struct recorded_process *process)
 /* An operation under all locks that its thread has. */
 static void note_locked_step(struct lock_sections *sections, const struct recorded_op *op)
 {
-    const bool waits = op->op.kind == OP_SYNC ||
-                       (op->op.kind == OP_AWAIT && op->after_thread >= 0) ||
-                       host_op_is_pageable(&op->op);
+    const bool waits = !op->asked && (op->op.kind == OP_SYNC ||
+                                      (op->op.kind == OP_AWAIT && op->after_thread >= 0) ||
+                                      host_op_is_pageable(&op->op));
     const bool is_step = !op->begins && !op->ends && (op->op.kind != OP_AWAIT || waits);
     const bool matters = waits || (!op_pushes(op->op.kind) && op->access_count > 0);
     for (int i = 0; is_step && i < sections->open_count; i++) {
         struct section_lock *lock = &sections->locks[sections->open[i].lock];
         lock->waits |= waits;
+        lock->asks |= op->asked && op->op.kind == OP_SYNC;
         lock->matters |= matters || ++sections->open[i].steps > 1;
     }
 }
@@ -94,9 +98,10 @@ static void look_at_sections(struct lock_sections *sections, const struct record
     sections->open_count = 0;
     for (size_t i = 0; i < ops->count; i++) {
         const struct recorded_op *op = &ops->items[i];
-        if (op->op.kind == OP_LOCK)
+        if (op->op.kind == OP_LOCK) {
             open_section(sections, op->lock);
-        else if (op->op.kind == OP_UNLOCK)
+            sections->locks[op->lock].shared |= op->shared;
+        } else if (op->op.kind == OP_UNLOCK)
             close_section(sections, op->lock, thread, home);
         else
             note_locked_step(sections, op);
@@ -112,7 +117,7 @@ static bool name_needed_locks(struct recorded_job *job, const struct recorded_pr
     for (size_t i = 1; i < sections->count; i++) {
         struct section_lock *lock = &sections->locks[i];
         job->waiting_locks += lock->waits;
-        if (!lock->several || lock->apart || !lock->matters)
+        if (!lock->several || lock->apart || lock->shared || lock->asks || !lock->matters)
             continue;
         const char *name = arena_printf(job->arena, "%d.lock%zu", process->first_rank, ++named);
         lock->name = name ? names_intern(&job->plan->locks, job->arena, name) : -1;

@@ -62,53 +62,127 @@ static bool list_host_calls(struct recorded_job *job, struct recorded_process *p
 /* ---- objects of several threads ------------------------------------------------------------------ */
 
 /* It may turn out later than the object orders threads. So they are looked up beforehand. */
-static bool list_objects(struct recorded_job *job, struct recorded_process *process)
+static bool list_several(struct recorded_job *job, struct recorded_process *process)
 {
     for (size_t t = 0; t < process->tapes.thread_count; t++)
         for (size_t i = 0; i < process->tapes.threads[t].count; i++) {
             const struct recording_item *item = process->tapes.threads[t].items[i];
-            if (item->kind == RECORDING_SEVERAL &&
-                !ARENA_GROW(job->arena, process->several, process->several_count,
+            if (item->kind == RECORDING_SIGNAL && item->word[0] <= RECORDING_LOCKS)
+                process->is_signalled[item->word[0]] = true;
+            if (item->kind != RECORDING_SEVERAL)
+                continue;
+            if (!ARENA_GROW(job->arena, process->several, process->several_count,
                             process->several_cap))
                 return false;
-            if (item->kind == RECORDING_MONITOR &&
-                !ARENA_GROW(job->arena, process->monitors, process->monitor_count,
-                            process->monitor_cap))
-                return false;
-            if (item->kind == RECORDING_SEVERAL)
-                process->several[process->several_count++] = item->word[0];
-            if (item->kind == RECORDING_MONITOR)
-                process->monitors[process->monitor_count++] = item->word[0];
+            process->several[process->several_count++] = item->word[0];
         }
     sort_u64(process->several, process->several_count);
-    sort_u64(process->monitors, process->monitor_count);
     return true;
-}
-
-static bool recorded_order_lists(const uint64_t *objects, size_t count, uint64_t object)
-{
-    return object != 0 && count > 0 &&
-           bsearch(&object, objects, count, sizeof object, compare_items_u64);
 }
 
 bool walk_order_has_several(const struct walk *walk, uint64_t object)
 {
-    return recorded_order_lists(walk->process->several, walk->process->several_count, object);
+    const struct recorded_process *process = walk->process;
+    return object != 0 && process->several_count > 0 &&
+           bsearch(&object, process->several, process->several_count, sizeof object,
+                   compare_items_u64);
 }
+
+/* ---- locks and their conditions ------------------------------------------------------------------ */
 
 bool walk_order_excludes(const struct walk *walk, uint64_t lock)
 {
-    return lock != 0 && walk->job->options->order == RECORDED_WAITS &&
-           !recorded_order_lists(walk->process->monitors, walk->process->monitor_count, lock);
+    return lock != 0 && lock <= RECORDING_LOCKS && walk->job->options->order == RECORDED_WAITS &&
+           !walk->process->is_signalled[lock];
+}
+
+/* NULL: no memory. */
+static struct recorded_signal *need_signal(const struct walk *walk, uint64_t lock, size_t thread,
+                                           size_t follower)
+{
+    struct recorded_process *process = walk->process;
+    for (size_t i = process->signals_of[lock]; i > 0; i = process->signals[i - 1].next)
+        if (process->signals[i - 1].thread == thread &&
+            process->signals[i - 1].follower == follower)
+            return &process->signals[i - 1];
+    if (!ARENA_GROW(walk->job->arena, process->signals, process->signal_count, process->signal_cap))
+        return NULL;
+    process->signals[process->signal_count] = (struct recorded_signal){
+        .thread = thread, .follower = follower, .next = process->signals_of[lock]};
+    process->signals_of[lock] = ++process->signal_count;
+    return &process->signals[process->signal_count - 1];
+}
+
+bool walk_order_signal(const struct walk *walk, uint64_t lock)
+{
+    struct recorded_signal *own =
+        lock > RECORDING_LOCKS ? NULL : need_signal(walk, lock, walk->number, SIZE_MAX);
+    if (lock > RECORDING_LOCKS)
+        return true;
+    if (!own)
+        return false;
+    own->times++;
+    return true;
+}
+
+static bool is_signal(const struct tape_thread *tape, uint64_t item, uint64_t lock)
+{
+    return item < tape->count && tape->items[item]->kind == RECORDING_SIGNAL &&
+           tape->items[item]->word[0] == lock;
+}
+
+/* The other thread may have signalled with the lock, and UNLOCK stands between, or it does so behind giving it back. Where it has
+   signalled several times since it was asked last, it may be ahead by luck. */
+bool walk_order_find_luck(const struct walk *walk, bool *out)
+{
+    const uint64_t lock = walk->item->word[3], count = walk->item->word[1];
+    const size_t other = (size_t)walk->item->word[0] - 1;
+    const struct tape_thread *tape = &walk->process->tapes.threads[other];
+    *out = true;
+    if (lock == 0 || lock > RECORDING_LOCKS)
+        return true;
+    const bool soon = is_signal(tape, count, lock) && tape->read <= count;
+    const bool told = soon || is_signal(tape, count - 1, lock) || is_signal(tape, count - 2, lock);
+    const struct recorded_signal *own = need_signal(walk, lock, other, SIZE_MAX);
+    const uint64_t times = own ? own->times + soon : 0;
+    struct recorded_signal *known = need_signal(walk, lock, other, walk->number);
+    if (!own || !known)
+        return false;
+    *out = !told || times > known->times + 1;
+    known->times = times;
+    return true;
 }
 
 /* ---- clocks -------------------------------------------------------------------------------------- */
+
+/* Items of a thread that neither uses a device nor the memory of one. */
+static bool relays(const struct tape_thread *tape)
+{
+    for (size_t i = 0; i < tape->count; i++)
+        switch ((enum recording_kind)tape->items[i]->kind) {
+        case RECORDING_PROCESS:
+        case RECORDING_THREAD:
+        case RECORDING_TEXT:
+        case RECORDING_AFTER:
+        case RECORDING_SEVERAL:
+        case RECORDING_LOCK:
+        case RECORDING_UNLOCK:
+        case RECORDING_SIGNAL:
+        case RECORDING_END:
+        case RECORDING_UNSEEN:
+        case RECORDING_DEVICE:
+        case RECORDING_WHERE: break;
+        default: return false;
+        }
+    return true;
+}
 
 bool walk_order_begin(struct recorded_job *job, struct recorded_process *process)
 {
     const size_t count = process->tapes.thread_count;
     for (size_t i = 0; i < count; i++) {
         struct recorded_thread *thread = &process->threads[i];
+        thread->relays = relays(&process->tapes.threads[i]);
         thread->after = ARENA_ARRAY(job->arena, count, uint64_t);
         thread->orders_merged = ARENA_ARRAY(job->arena, count, size_t);
         thread->observations_merged = ARENA_ARRAY(job->arena, count, size_t);
@@ -118,33 +192,49 @@ bool walk_order_begin(struct recorded_job *job, struct recorded_process *process
         memset(thread->orders_merged, 0, count * sizeof *thread->orders_merged);
         memset(thread->observations_merged, 0, count * sizeof *thread->observations_merged);
     }
-    return list_host_calls(job, process) && list_objects(job, process);
+    process->signals_of = ARENA_ARRAY(job->arena, RECORDING_LOCKS + 1, size_t);
+    process->is_signalled = ARENA_ARRAY(job->arena, RECORDING_LOCKS + 1, bool);
+    if (!process->signals_of || !process->is_signalled)
+        return false;
+    memset(process->is_signalled, 0, (RECORDING_LOCKS + 1) * sizeof *process->is_signalled);
+    memset(process->signals_of, 0, (RECORDING_LOCKS + 1) * sizeof *process->signals_of);
+    return list_host_calls(job, process) && list_several(job, process);
 }
 
-static bool come_after(const struct walk *walk, size_t other, uint64_t count)
+static bool come_after(const struct walk *walk, struct recorded_followed order)
 {
     struct recorded_thread *thread = walk->thread;
-    assert(other < walk->process->tapes.thread_count);
-    if (thread->after[other] >= count)
+    assert(order.thread < walk->process->tapes.thread_count);
+    if (thread->after[order.thread] >= order.count)
         return true;
     if (!ARENA_GROW(walk->job->arena, thread->orders, thread->order_count, thread->order_cap))
         return false;
-    thread->after[other] = count;
-    thread->orders[thread->order_count++] =
-        (struct recorded_followed){.place = thread->place, .count = count, .thread = other};
+    thread->after[order.thread] = order.count;
+    order.place = thread->place;
+    thread->orders[thread->order_count++] = order;
     return true;
 }
 
-bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count)
+bool walk_order_follow(const struct walk *walk, const struct recorded_followed *order,
+                       walk_add_after *add)
 {
-    const struct recorded_thread *from = &walk->process->threads[other];
-    size_t *merged = &walk->thread->orders_merged[other];
-    for (; *merged < from->order_count && from->orders[*merged].place <= count; ++*merged) {
-        const struct recorded_followed order = from->orders[*merged];
-        if (!come_after(walk, order.thread, order.count))
+    const struct recorded_thread *from = &walk->process->threads[order->thread];
+    size_t *merged = &walk->thread->orders_merged[order->thread];
+    for (; *merged < from->order_count && from->orders[*merged].place <= order->count; ++*merged) {
+        struct recorded_followed other = from->orders[*merged];
+        other.luck |= order->luck;
+        other.in_time |= order->in_time;
+        const bool is_news =
+            other.thread != walk->number && walk->thread->after[other.thread] < other.count;
+        if (is_news && add && from->relays && !walk->process->threads[other.thread].relays &&
+            !add(walk, &other))
+            return false;
+        if (!come_after(walk, other))
             return false;
     }
-    return come_after(walk, other, count);
+    if (add && !from->relays && !add(walk, order))
+        return false;
+    return come_after(walk, *order);
 }
 
 bool walk_order_host(const struct walk *walk)
@@ -156,7 +246,9 @@ bool walk_order_host(const struct walk *walk)
             ? NULL
             : bsearch(&key, process->host_calls, process->host_call_count,
                       sizeof *process->host_calls, recorded_order_by_number);
-    return !found || walk_order_follow(walk, found->call.thread, found->call.place);
+    const struct recorded_followed order = {.thread = found ? found->call.thread : 0,
+                                            .count = found ? found->call.place : 0};
+    return !found || walk_order_follow(walk, &order, NULL);
 }
 
 bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use)

@@ -17,6 +17,7 @@ static struct counted {
     atomic_ullong value, given, taken; /* of a barrier `taken` has bits of threads */
     atomic_uint number;                /* of this object, among all that ever were; 0: none yet */
     atomic_uint giver, taker;          /* the only thread */
+    _Atomic(const void *) lock;        /* of a condition */
     atomic_bool several;               /* there is more than one ... */
     atomic_uint told;                  /* ... as this process has told, by its generation */
 } table[TABLE];
@@ -62,6 +63,7 @@ static void clear(struct counted *counted)
     atomic_store(&counted->number, 0);
     atomic_store(&counted->giver, 0);
     atomic_store(&counted->taker, 0);
+    atomic_store(&counted->lock, NULL);
     atomic_store(&counted->several, false);
     atomic_store(&counted->told, 0);
 }
@@ -198,6 +200,19 @@ void counted_signal(const void *condition)
         counted = counted_add(condition);
     if (counted)
         counted_give(counted);
+}
+
+void counted_set_lock(const void *condition, const void *lock)
+{
+    struct counted *counted = counted_find(condition);
+    if (counted)
+        atomic_store_explicit(&counted->lock, lock, memory_order_relaxed);
+}
+
+const void *counted_lock(const void *condition)
+{
+    const struct counted *counted = counted_find(condition);
+    return counted ? atomic_load_explicit(&counted->lock, memory_order_relaxed) : NULL;
 }
 
 uint64_t counted_signals(const void *condition)

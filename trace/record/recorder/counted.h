@@ -27,6 +27,9 @@ void counted_taken(const void *semaphore, enum recording_way way);
 void counted_signal(const void *condition);
 uint64_t counted_signals(const void *condition);
 void counted_woken(const void *condition, uint64_t before, enum recording_way way);
+/* The lock that threads wait for a condition with; NULL: none was seen. */
+void counted_set_lock(const void *condition, const void *lock);
+const void *counted_lock(const void *condition);
 
 /* The caller arrives at a barrier, in a round whose two neighbours have other keys. NULL: nothing is known of it. */
 struct counted_round {

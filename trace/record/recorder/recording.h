@@ -47,9 +47,10 @@ struct recording_item {
       "thread, count, way (enum recording_way), object by which it is the n-th time, of a lock "   \
       "the lock, or 0: all of this thread comes after that many items of the other")               \
     X(SEVERAL, 1, "object: several threads let others go on by it, so which comes n-th is luck")   \
-    X(LOCK, 1, "lock: the thread has it, from before its next item on")                            \
+    X(LOCK, 2,                                                                                     \
+      "lock, may others have it at once? the thread has it, from before its next item on")         \
     X(UNLOCK, 1, "lock")                                                                           \
-    X(MONITOR, 1, "lock: threads tell each other by conditions what they did while they had it")   \
+    X(SIGNAL, 1, "lock: those that take it from now on know what this thread has done")            \
     X(END, 0, "the process ended by itself")                                                       \
     X(UNSEEN, 1, "text: a library whose calls cannot be seen")                                     \
     X(DEVICE, 1, "device: the thread's own from now on")                                           \

@@ -169,7 +169,7 @@ static struct recording_item *write_item(enum recording_kind kind, int64_t at_ns
     item->at_ns = at_ns;
     memcpy(item->word, words, 8 * count);
     tape.items++;
-    tape.quiet += kind == RECORDING_LOCK || kind == RECORDING_UNLOCK;
+    tape.quiet += kind == RECORDING_LOCK || kind == RECORDING_UNLOCK || kind == RECORDING_SIGNAL;
     __atomic_store_n(&tape.chunk->used, tape.chunk->used + bytes, __ATOMIC_RELEASE);
     return item;
 }

@@ -3,12 +3,12 @@
  * threads.c - the order of threads: what one has done before it lets another one go on.
  *
  * A thread that unlocks, arrives, creates or ends leaves its place at the object; one that locks, has met the others or
- * joins comes after the place that it finds there. Of a lock that is the order of the run, and import decides what it is worth: a
- * lock by which threads tell each other something (a *monitor*: they wait for conditions with it, or signal them while
- * they have it or right behind), or that a thread takes again and again until another one has had it, orders; any other
- * one excludes. What a thread calls while it has a lock stands between the items LOCK and UNLOCK; a lock without
- * calls has none. Semaphores and conditions are counted (counted.h). Locks inside of CUDA and NCCL, and in threads of their own, are left out. Places are in a table by
- * address, without a lock; an object that finds no room there orders nothing.
+ * joins comes after the place that it finds there. Of a lock that is the order of the run, and import decides what it is worth:
+ * a lock excludes, and orders where a thread has signalled a condition that belongs to it, or where another one has taken it
+ * again and again until then. What a thread calls while it has a lock stands between the items LOCK and UNLOCK; a lock
+ * without calls has none. Semaphores and conditions are counted (counted.h). Locks inside of CUDA and NCCL, and in threads
+ * of their own, are left out. Places are in a table by address, without a lock; an object that finds no room there orders
+ * nothing.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -35,7 +35,6 @@ static _Alignas(PAGES) struct left {
     _Atomic(const void *) object;
     atomic_ullong used;         /* ways, as bits */
     atomic_ullong places[WAYS]; /* thread << 40 | count */
-    atomic_bool monitor;        /* of a lock: it is told that it is one */
 } table[TABLE];
 
 enum { HELD = 16 };
@@ -46,11 +45,12 @@ static __thread struct {
         const void *lock;
         unsigned again; /* times that it was taken while it was held */
         bool told;      /* LOCK is written */
+        enum lock_kind { MUTEX, WRITER, READER } kind;
     } held[HELD];
     int count;
-    const void *taken, *released;
-    uint64_t taken_at, released_at; /* the thread's items then */
-    bool paused;                    /* since `taken` */
+    const void *taken, *released, *signalled;
+    uint64_t taken_at, released_at, signalled_at; /* the thread's items then */
+    bool paused;                                  /* since `taken` */
 } own __attribute__((tls_model("initial-exec")));
 
 void threads_begin_child(void)
@@ -351,12 +351,18 @@ void threads_tell_locks(void)
         const uint64_t number = own.held[i].told ? 0 : number_of(own.held[i].lock);
         own.held[i].told = true;
         if (number != 0)
-            tape_put(RECORDING_LOCK, WORDS(number));
+            tape_put(RECORDING_LOCK, WORDS(number, own.held[i].kind == READER));
     }
 }
 
+/* Readers leave their places apart: they come after writers, and not after each other. */
+static const void *readers_of(const void *lock)
+{
+    return (const char *)lock + 1;
+}
+
 /* The caller goes on after others that had the lock; they might have come after it. */
-static void threads_locked(const void *lock)
+static void threads_locked(const void *lock, enum lock_kind kind)
 {
     const int at = threads_find_held(lock);
     if (threads_are_left_out() || threads_orders_nothing(lock))
@@ -366,12 +372,17 @@ static void threads_locked(const void *lock)
         return;
     }
     const bool polls = own.taken == lock && own.paused && own.taken_at == tape_here().count;
-    follow_by(lock, polls ? RECORDING_POLLED : RECORDING_LOCKED, (uint32_t)number_of(lock));
+    const enum recording_way way = polls ? RECORDING_POLLED : RECORDING_LOCKED;
+    follow_by(lock, way, kind == MUTEX ? (uint32_t)number_of(lock) : 0);
+    if (kind == WRITER)
+        follow_by(readers_of(lock), way, 0);
     own.taken = lock;
     own.taken_at = tape_here().count;
     own.paused = false;
+    own.released = NULL;
     if (own.count < HELD) {
         own.held[own.count].lock = lock;
+        own.held[own.count].kind = kind;
         own.held[own.count].again = 0;
         own.held[own.count++].told = false;
     }
@@ -381,6 +392,9 @@ static void threads_locked(const void *lock)
 static void threads_unlock(const void *lock)
 {
     const int at = threads_find_held(lock);
+    const bool reads = at >= 0 && own.held[at].kind == READER;
+    if (threads_orders_nothing(lock))
+        return;
     if (at >= 0 && own.held[at].again > 0) {
         own.held[at].again--;
         return;
@@ -392,27 +406,27 @@ static void threads_unlock(const void *lock)
             own.held[i] = own.held[i + 1];
         own.count--;
     }
-    threads_leave(lock, true);
+    threads_leave(reads ? readers_of(lock) : lock, !reads);
     own.released = lock;
     own.released_at = tape_here().count;
 }
 
-/* Threads tell each other by a condition what they did while they had the lock. */
-static void threads_monitor(const void *lock)
-{
-    const uint64_t number = threads_are_left_out() ? 0 : number_of(lock);
-    if (number != 0 && !atomic_exchange(&table[number - 1].monitor, true))
-        tape_put(RECORDING_MONITOR, WORDS(number));
-}
-
-/* A condition is about to be signalled, while the thread has a lock or right behind. */
+/* A condition is about to be signalled: of the lock that threads wait with, or have, or have just given back. */
 static void threads_signal(const void *condition)
 {
     counted_signal(condition);
-    if (own.count > 0)
-        threads_monitor(own.held[own.count - 1].lock);
-    else if (own.released && own.released_at == tape_here().count)
-        threads_monitor(own.released);
+    const void *lock = counted_lock(condition);
+    if (!lock && own.count > 0)
+        lock = own.held[own.count - 1].lock;
+    else if (!lock && own.released_at == tape_here().count)
+        lock = own.released;
+    if (!lock || tape_here().count == 0 || threads_are_left_out() ||
+        threads_orders_nothing(condition) || number_of(lock) == 0 ||
+        (own.signalled == lock && own.signalled_at == tape_here().count))
+        return;
+    tape_put(RECORDING_SIGNAL, WORDS(number_of(lock)));
+    own.signalled = lock;
+    own.signalled_at = tape_here().count;
 }
 
 #define CALLS(name, PARAMS, ARGS, before, good, after)                                             \
@@ -427,50 +441,49 @@ static void threads_signal(const void *condition)
         return result;                                                                             \
     }
 #define NOTHING ((void)0)
-#define FOLLOWS(name, PARAMS, ARGS, good)                                                          \
-    CALLS(name, PARAMS, ARGS, NOTHING, good, threads_locked((const void *)lock))
+#define FOLLOWS(name, PARAMS, ARGS, good, kind)                                                    \
+    CALLS(name, PARAMS, ARGS, NOTHING, good, threads_locked((const void *)lock, kind))
 #define LEAVES(name, PARAMS, ARGS)                                                                 \
     CALLS(name, PARAMS, ARGS, threads_unlock((const void *)lock), true, NOTHING)
 
-FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), result == 0)
-FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), result == 0)
+FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), result == 0, MUTEX)
+FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), result == 0, MUTEX)
 FOLLOWS(pthread_mutex_timedlock,
         (pthread_mutex_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        result == 0)
+        result == 0, MUTEX)
 FOLLOWS(pthread_mutex_clocklock,
         (pthread_mutex_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), result == 0)
+        (lock, clock, until), result == 0, MUTEX)
 LEAVES(pthread_mutex_unlock, (pthread_mutex_t * lock), (lock))
 
-FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), result == 0)
-FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), result == 0)
+FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), result == 0, MUTEX)
+FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), result == 0, MUTEX)
 LEAVES(pthread_spin_unlock, (pthread_spinlock_t * lock), (lock))
 
-FOLLOWS(mtx_lock, (mtx_t * lock), (lock), result == thrd_success)
-FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), result == thrd_success)
+FOLLOWS(mtx_lock, (mtx_t * lock), (lock), result == thrd_success, MUTEX)
+FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), result == thrd_success, MUTEX)
 FOLLOWS(mtx_timedlock, (mtx_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        result == thrd_success)
+        result == thrd_success, MUTEX)
 LEAVES(mtx_unlock, (mtx_t * lock), (lock))
 
-/* Readers do not exclude each other, as a plan's locks would: their order is that of the run. */
-#define SHARES(name, PARAMS, ARGS)                                                                 \
-    CALLS(name, PARAMS, ARGS, NOTHING, result == 0, follow_by(lock, RECORDING_LOCKED, 0))
-SHARES(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock))
-SHARES(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock))
-SHARES(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock))
-SHARES(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock))
-SHARES(pthread_rwlock_timedrdlock,
-       (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
-SHARES(pthread_rwlock_timedwrlock,
-       (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
-SHARES(pthread_rwlock_clockrdlock,
-       (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-       (lock, clock, until))
-SHARES(pthread_rwlock_clockwrlock,
-       (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-       (lock, clock, until))
-CALLS(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock), threads_leave(lock, false), true,
-      NOTHING)
+#define READS(name, PARAMS, ARGS)                                                                  \
+    CALLS(name, PARAMS, ARGS, NOTHING, result == 0, threads_locked(lock, READER))
+READS(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock))
+READS(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock))
+READS(pthread_rwlock_timedrdlock,
+      (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
+READS(pthread_rwlock_clockrdlock,
+      (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+      (lock, clock, until))
+FOLLOWS(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), result == 0, WRITER)
+FOLLOWS(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock), result == 0, WRITER)
+FOLLOWS(pthread_rwlock_timedwrlock,
+        (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
+        result == 0, WRITER)
+FOLLOWS(pthread_rwlock_clockwrlock,
+        (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+        (lock, clock, until), result == 0, WRITER)
+LEAVES(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock))
 
 /* A thread that pauses between two times that it takes a lock looks whether something has changed. */
 #define PAUSES(name, PARAMS, ARGS) CALLS(name, PARAMS, ARGS, own.paused = true, true, NOTHING)
@@ -548,12 +561,12 @@ void cnd_destroy(cnd_t *condition)
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const uint64_t signals = counted_signals(condition);                                       \
-        threads_monitor(lock);                                                                     \
+        counted_set_lock(condition, lock);                                                         \
         threads_unlock(lock);                                                                      \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
             counted_woken(condition, signals, way);                                                \
-        threads_locked(lock);                                                                      \
+        threads_locked(lock, MUTEX);                                                               \
         return result;                                                                             \
     }
 WAITS(pthread_cond_wait, (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock),
