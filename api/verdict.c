@@ -136,6 +136,12 @@ static void print_verdict(const struct verdict_view *view, FILE *out)
 
 enum { PLAN_COLUMNS = 35 }; /* of a plan's name at the beginning of a line */
 
+void verdict_print_head(FILE *out)
+{
+    fprintf(out, "%-*s  %-8s  %-9s  %s\n", PLAN_COLUMNS, "plan", "driver", "verdict",
+            "for what, how, how long");
+}
+
 static void verdict_print_line(const struct verdict_view *view, bool color, FILE *out)
 {
     const struct verify_report *report = view->report;

@@ -34,6 +34,9 @@ struct verdict_style {
 /* "always", "in some interleavings", or that this is not decided: of a violated property. */
 const char *verdict_quantifier(const struct verify_report *report, enum property property);
 
+/* The heads of the columns of such lines. */
+void verdict_print_head(FILE *out);
+
 /* One line for people: name, driver, verdict, reach and cost; below it every violated property, the counterexample
    of the first and the repair of the plan. Steps that belong together are one line (telling.h), and a long story
    loses its middle, unless the whole is wanted. */

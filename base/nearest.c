@@ -2,6 +2,7 @@
 /* nearest.c - see nearest.h. */
 #include "nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "sort.h"
@@ -30,9 +31,20 @@ static int edit_distance(const char *a, const char *b)
     return cost[rows][cols];
 }
 
+/* Is `word` the first or the last of the words of `name`, as "thread" is of "thread_group"? */
+static bool is_end_of_words(const char *word, const char *name)
+{
+    const size_t length = strlen(word), all = strlen(name);
+    return length > LETTERS_A_CHANGE && length < all &&
+           ((strncmp(word, name, length) == 0 && name[length] == '_') ||
+            (strcmp(word, name + all - length) == 0 && name[all - length - 1] == '_'));
+}
+
 void nearest_try(struct nearest *nearest, const char *candidate)
 {
     int length = (int)strlen(nearest->found), distance = edit_distance(nearest->found, candidate);
+    if (is_end_of_words(nearest->found, candidate))
+        distance = 1;
     bool near = distance < length && distance <= 1 + length / LETTERS_A_CHANGE;
     if (near && (!nearest->best || distance < nearest->distance)) {
         nearest->best = candidate;

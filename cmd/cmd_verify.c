@@ -552,6 +552,8 @@ static enum status verify_all(struct app *app, struct verify_request *request,
     enum status status = STATUS_OK;
     if (request->format != FORMAT_TEXT)
         formats_begin(&request->formats, (enum verdict_format)request->format, stdout);
+    else if (plans->count > 1 && !app->json && !app->quiet)
+        verdict_print_head(stdout);
     for (int i = 0; i < plans->count && !interrupts_seen(); i++) {
         status = app_worse(status, app_with_written(app, plans->items[i], verify_one, request));
         if (request->format != FORMAT_TEXT)
