@@ -152,6 +152,10 @@ void pipeline_write_path(struct pipeline_writer *w, const struct row *row, int t
 static bool write_firings(struct pipeline_writer *w, int from, int to, int length, int deep)
 {
     const struct edge_list *firsts = &w->p->depends[from];
+    if (program_ends_turn(w->p, 0, from)) {
+        fprintf(w->out, "path 1 queue %d\n", to);
+        return true;
+    }
     fprintf(w->out, "path 1 fired %d %d%s", to, length, firsts->count > 0 ? "" : "\n");
     for (int i = 0; i < firsts->count; i++) {
         const struct edge *first = &firsts->items[i];

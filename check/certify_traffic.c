@@ -301,6 +301,10 @@ bool pipeline_write_calls(struct pipeline_writer *w, enum status *status, struct
         if (w->tasks[task].work.kind == WORK_COLLECTIVE)
             callers[count++] = task;
     }
-    return write_chain(w, ordered, ordered_count) &&
-           (write_one_order(w, callers, count) || certify_traffic_write_forward(w, callers, count));
+    bool all_ordered = program_fires_by_turn(p);
+    for (int k = 0; k < count; k++)
+        all_ordered &= p->ticket_position[callers[k]] >= 0;
+    return all_ordered || ((program_fires_by_turn(p) || write_chain(w, ordered, ordered_count)) &&
+                           (write_one_order(w, callers, count) ||
+                            certify_traffic_write_forward(w, callers, count)));
 }

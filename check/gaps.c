@@ -412,8 +412,25 @@ enum status gaps_of_firing(struct gaps *gaps, const struct edge *first, int to, 
     return STATUS_OK;
 }
 
+static bool has_turn(const struct gaps *gaps, int task)
+{
+    return program_ends_turn(gaps->program, 0, task);
+}
+
+/* Both have turns: one is submitted before the other is fired. */
+static int turn_gap(const struct program *p, int from, int to)
+{
+    const int gap = p->turn_stage[from] - p->turn_stage[to] +
+                    (p->ticket_position[from] >= p->ticket_position[to]);
+    return gap > 0 ? gap : 0;
+}
+
 static enum status find_queue_gap(struct gaps *gaps, int from, int to, int deep, int *out)
 {
+    if (has_turn(gaps, from)) { /* its turn may come late */
+        *out = has_turn(gaps, to) ? turn_gap(gaps->program, from, to) : GAP_FAR;
+        return STATUS_OK;
+    }
     const struct edge_list *firsts = &gaps->program->depends[from];
     const struct edge_list *seconds = &gaps->program->depends[to];
     int least = 1; /* else one admission may fire both */

@@ -38,7 +38,7 @@ static bool structure_rules_are_plain(const struct program *p)
 {
     const struct pipeline *pipeline = &p->plan->pipeline;
     return p->slots_safe && pipeline->forget_done == FORGET_NEVER &&
-           pipeline->ticket_at == TICKET_AT_ITERATION && pipeline->slot_reset == SLOT_RESET_ADMIT &&
+           pipeline->ticket_at != TICKET_AT_FIRE && pipeline->slot_reset == SLOT_RESET_ADMIT &&
            pipeline->retired_dep == RETIRED_DEP_WAIT && !pipeline->batches &&
            !plan_legacy_stream(p->plan) && !p->plan->machine.launch_lock &&
            !p->plan->machine.launch_blocking && !p->plan->machine.share_device;

@@ -355,15 +355,17 @@ static enum status dataflow_is_plain(struct traffic_traffic *traffic, bool *plai
                                      struct diag *diag)
 {
     const struct program *p = traffic->program;
+    const bool by_turn = program_fires_by_turn(p);
     bool tickets = true, one_order = true, roomy = false;
     enum status status = open_traffic(traffic, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !by_turn)
         status = is_chain(traffic, traffic->ordered, traffic->ordered_count, &tickets, diag);
     if (status == STATUS_OK)
         status = is_chain(traffic, traffic->callers, traffic->caller_count, &one_order, diag);
     if (status == STATUS_OK)
         status = traffic_find_room(p, &roomy, diag);
-    *plain = tickets && (one_order || (roomy && traffic_host_runs_ahead(p) &&
+    const bool ahead = by_turn && p->ordered_tasks[0] > 0 && p->last_turn_stage > 0;
+    *plain = tickets && (one_order || (roomy && !ahead && traffic_host_runs_ahead(p) &&
                                        !p->plan->machine.launch_order_implicit));
     if (status == STATUS_OK && *plain && !one_order)
         status = waits_are_plain(traffic, plain, diag);
@@ -406,7 +408,10 @@ enum status traffic_is_plain(const struct program *p, struct search_watch *watch
         *plain = counts.callers <= 1 || counts.by_ticket || counts.by_thread;
         return STATUS_OK;
     }
-    if (counts.ordered <= 1 && counts.callers <= 1)
+    if (program_fires_by_turn(p) && !program_turns_come(p))
+        *plain = false;
+    if (!*plain || (counts.callers <= 1 && (program_fires_by_turn(p) || counts.ordered <= 1)) ||
+        (program_fires_by_turn(p) && counts.by_ticket))
         return STATUS_OK;
     struct traffic_traffic traffic = {.program = p, .watch = watch};
     status = dataflow_is_plain(&traffic, plain, diag);

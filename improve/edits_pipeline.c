@@ -59,7 +59,7 @@ static void propose_knobs(struct proposer *proposer)
         propose(proposer, (struct edit){.kind = EDIT_RETIRED_DEP}, 0, 0);
     if (pipeline->slot_reset != SLOT_RESET_ADMIT)
         propose(proposer, (struct edit){.kind = EDIT_SLOT_RESET}, 0, 0);
-    if (pipeline->ticket_at != TICKET_AT_ITERATION)
+    if (pipeline->ticket_at != TICKET_AT_PIPELINED)
         propose(proposer, (struct edit){.kind = EDIT_TICKET_AT}, 0, 0);
     if (pipeline->num_slots_given)
         propose(proposer, (struct edit){.kind = EDIT_NUM_SLOTS}, 0, 0);
@@ -556,7 +556,7 @@ bool apply_pipeline(struct plan *plan, const struct edit *edit)
     case EDIT_FORGET_DONE: pipeline->forget_done = FORGET_NEVER; return true;
     case EDIT_RETIRED_DEP: pipeline->retired_dep = RETIRED_DEP_WAIT; return true;
     case EDIT_SLOT_RESET: pipeline->slot_reset = SLOT_RESET_ADMIT; return true;
-    case EDIT_TICKET_AT: pipeline->ticket_at = TICKET_AT_ITERATION; return true;
+    case EDIT_TICKET_AT: pipeline->ticket_at = TICKET_AT_PIPELINED; return true;
     case EDIT_NUM_SLOTS: pipeline->num_slots_given = false; return true;
     case EDIT_ELIDE: pipeline->elide_same_stream = edit->to; return true;
     case EDIT_BATCHES: return equal_batches(plan);
@@ -634,7 +634,9 @@ static const char *describe_knob(const struct plan *plan, const struct edit *edi
     case EDIT_FORGET_DONE: return "forget_done: false instead of retire";
     case EDIT_RETIRED_DEP: return "retired_dep: wait instead of skip";
     case EDIT_SLOT_RESET: return "slot_reset: admit instead of submit";
-    case EDIT_TICKET_AT: return "ticket_at: iteration instead of fire";
+    case EDIT_TICKET_AT:
+        return arena_printf(arena, "ticket_at: pipelined instead of %s",
+                            keywords_ticket_at[pipeline->ticket_at]);
     case EDIT_NUM_SLOTS:
         return arena_printf(arena,
                             "num_slots: the default, depth plus largest distance, instead "

@@ -119,6 +119,8 @@ void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration
     entry[ENTRY_ITER] = (int32_t)iteration;
     entry[ENTRY_TICKET] = (int32_t)ticket;
     hb_copy(w, p->at.row_entries[worker] + place, hand_out_row(p, rank, iteration));
+    if (program_ends_turn(p, rank, task))
+        hb_join(w, p->at.row_entries[worker] + place, p->at.row_tickets + rank);
 }
 
 /* The next iteration needs a free place in the window, so the device lags at most a window behind.
@@ -152,7 +154,9 @@ bool driver_can_step(const struct program *p, int32_t *c, int rank)
 {
     const int32_t *state = rank_cells(p, c, rank);
     switch (thread_cells(p, c, p->driver_thread[rank])[THREAD_PC]) {
-    case PHASE_ADMIT: return !driver_asks_for_data(p, c, rank) && driver_has_room(p, c, rank);
+    case PHASE_ADMIT:
+        return dataflow_has_void_turn(p, c, rank) ||
+               (!driver_asks_for_data(p, c, rank) && driver_has_room(p, c, rank));
     case PHASE_RETIRE:
         return state[RANK_OLDEST] < state[RANK_ADMITTED] &&
                machine_iteration_over(p, c, rank, state[RANK_OLDEST]);
@@ -194,7 +198,8 @@ void driver_settle(const struct program *p, int32_t *c, int rank)
     /* Periods of the fill come with or without data: an end of the data and a step of the driver commute (reduce.c). */
     bool filling = !is_dataflow(p) && state[RANK_PERIOD] < p->periods;
     if (is_dataflow(p) && *phase == PHASE_ADMIT &&
-        (no_more || state[RANK_ADMITTED] - state[RANK_OLDEST] >= p->depth))
+        ((no_more && !dataflow_has_void_turn(p, c, rank)) ||
+         (!no_more && state[RANK_ADMITTED] - state[RANK_OLDEST] >= p->depth)))
         *phase = PHASE_RETIRE;
     if (*phase != PHASE_END && no_more && !filling && state[RANK_OLDEST] >= end)
         *phase = PHASE_END;

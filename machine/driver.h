@@ -43,7 +43,10 @@ void clock_enqueue(struct work_state *w, int rank);
 int64_t clock_newest(const struct program *p, const int32_t *rank_state);
 
 /* dataflow.c */
+/* Admit an iteration; behind the last one, pass the turns of iterations that do not exist. */
 void dataflow_admit(struct work_state *w, int rank);
+/* Have all iterations been admitted, and has the turn of one that does not exist come? */
+bool dataflow_has_void_turn(const struct program *p, int32_t *c, int rank);
 void dataflow_complete(struct work_state *w, int rank, int task, int64_t iteration);
 void dataflow_retired(struct work_state *w, int rank);
 

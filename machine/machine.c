@@ -1259,6 +1259,8 @@ static void machine_complete(struct work_state *w, int thread, const struct op *
     if (driver_awaits_submission(w->p))
         hb_join(w, w->p->at.row_done + rank * w->p->window + (int)(iteration % w->p->window),
                 at_thread(w, thread));
+    if (program_ends_turn(w->p, rank, op->task))
+        hb_join(w, w->p->at.row_tickets + rank, at_thread(w, thread));
     if (w->p->driver == DRIVER_DATAFLOW && !failure_is_stopped(w->p, w->c, rank))
         dataflow_complete(w, rank, op->task, iteration);
 }

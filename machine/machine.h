@@ -173,6 +173,9 @@ int64_t machine_end(const struct program *program, const struct state *state, in
 
 /* Instances in a worker's queue, oldest first: task and iteration of the k-th. Returns the count.
  */
+/* The ordered task that has its turn on a rank (`ticket_at: pipelined`), and for which iteration; -1: none has. */
+int machine_turn(const struct program *program, const struct state *state, int rank,
+                 int64_t *iteration);
 int machine_queue(const struct program *program, const struct state *state, int thread, int k,
                   int *task, int64_t *iteration);
 

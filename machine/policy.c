@@ -127,8 +127,6 @@ void policy_complete(struct policy *policy, int rank, int task, int64_t iteratio
     if (policy->program->driver != DRIVER_DATAFLOW)
         return;
     dataflow_complete(&w, rank, task, iteration);
-    const struct edge_list *fires = &policy->program->fires[task];
-    for (int i = 0; i < fires->count; i++)
-        policy_deliver(
-            policy, policy->program->worker[rank * policy->program->tasks + fires->items[i].task]);
+    for (int k = 0, fired; (fired = program_may_fire(policy->program, rank, task, k)) >= 0; k++)
+        policy_deliver(policy, policy->program->worker[rank * policy->program->tasks + fired]);
 }

@@ -427,6 +427,13 @@ struct program {
     int *ticket_position; /* ticket_position[rank * tasks + task]: position among those globally
                              ordered on this rank, in the enqueue order of rank 0; -1: not ordered */
     int *ordered_tasks;   /* per rank */
+    /* Data-flow, `ticket_at: pipelined`: the order of turns, that of a software pipeline (plan/order.h). */
+    int *turn_task; /* turn_task[rank * tasks + position]: the task with this ticket_position */
+    /* The same: so many of the next turns may be the one behind it, since others may have no iteration. */
+    int *turn_followers;
+    int *turn_stage;     /* per task: the turn of (task, i) is in round i + stage */
+    int *turn_place;     /* per task: its place in a round */
+    int last_turn_stage; /* of all tasks */
 
     struct layout at;
 };
@@ -444,6 +451,42 @@ enum status program_fits(const struct program *program, struct diag *diag);
 /* The agent's name for people: "thread default", "stream memcpy", with "rank 1 " in front when
    there are several ranks. Returns buf. */
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap);
+
+/* Is a globally ordered instance fired when its turn has come? Else its worker waits for the turn, and keeps its queue waiting. */
+static inline bool program_fires_by_turn(const struct program *program)
+{
+    return program->driver == DRIVER_DATAFLOW && program->turn_stage;
+}
+
+/* Does the end of a submission of this task end a turn, and may so fire the next ordered instance? */
+static inline bool program_ends_turn(const struct program *program, int rank, int task)
+{
+    return program_fires_by_turn(program) &&
+           program->ticket_position[rank * program->tasks + task] >= 0;
+}
+
+/* Data-flow: the k-th task of which the end of a submission of `task` may fire an instance; -1: there are no more. */
+static inline int program_may_fire(const struct program *program, int rank, int task, int k)
+{
+    const struct edge_list *fires = &program->fires[task];
+    if (k < fires->count)
+        return fires->items[k].task;
+    k -= fires->count;
+    const int first = rank * program->tasks, position = program->ticket_position[first + task];
+    if (!program_ends_turn(program, rank, task) || k >= program->turn_followers[first + position])
+        return -1;
+    return program->turn_task[first + (position + 1 + k) % program->ordered_tasks[rank]];
+}
+
+/* The place of a task of iteration 0 in the order of turns: that of iteration i is i rounds behind. */
+static inline int64_t program_turn_key(const struct program *program, int task)
+{
+    return (int64_t)program->turn_stage[task] * program->tasks + program->turn_place[task];
+}
+
+/* With turns, is every task behind those that it depends on, and is no turn more than the contexts away? Then an instance whose
+   turn has not come waits for earlier ones only, all of iterations that the driver can admit. */
+bool program_turns_come(const struct program *program);
 
 int program_thread_agent(const struct program *program, int thread);
 int program_stream_agent(const struct program *program, int stream);

@@ -276,6 +276,12 @@ static void print_order(const struct program *program, int rank, FILE *out)
     for (int k = 0; k < program->tasks; k++)
         fprintf(out, "%s %s", k ? "," : "", tasks[program->order[rank][k]].name);
     fputc('\n', out);
+    const int *turns =
+        program_fires_by_turn(program) ? program->turn_task + rank * program->tasks : NULL;
+    for (int k = 0; turns && k < program->ordered_tasks[rank]; k++)
+        fprintf(out, "%s %s(i + %d)%s", k ? "," : "  turns", tasks[turns[k]].name,
+                program->last_turn_stage - program->turn_stage[turns[k]],
+                k + 1 < program->ordered_tasks[rank] ? "" : "\n");
 }
 
 enum status program_print(const struct program *program, FILE *out, struct diag *diag)

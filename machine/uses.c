@@ -157,8 +157,8 @@ static void use_submission(const struct visitor *v, const struct op *op, int ran
         return;
     if (!p->slots_safe || p->plan->pipeline.forget_done != FORGET_NEVER)
         uses_use(v, OBJECT_RETIRED, rank, WAY_READ);
-    for (int i = 0; i < p->fires[op->task].count; i++)
-        use_inbox(v, rank, p->fires[op->task].items[i].task);
+    for (int k = 0, fired; (fired = program_may_fire(p, rank, op->task, k)) >= 0; k++)
+        use_inbox(v, rank, fired);
 }
 
 /* Two additions to a flag commute, in its value and in what it carries; to set it does not. */
@@ -321,10 +321,12 @@ void uses_of_take(const struct program *program, int thread, use_visit *visit, v
 }
 
 /* Does the driver fire instances of `task`? Under data-flow at admission, if it waits for nothing
-   of its own iteration; after a retirement only what was retired too early. */
-static bool driver_fires(const struct program *program, int task)
+   of its own iteration, or when it passes turns; after a retirement only what was retired too early. */
+static bool driver_fires(const struct program *program, int rank, int task)
 {
     const struct edge_list *depends = &program->depends[task];
+    if (program_ends_turn(program, rank, task))
+        return true;
     for (int i = 0; program->driver == DRIVER_DATAFLOW && program->slots_safe && i < depends->count;
          i++)
         if (depends->items[i].distance == 0)
@@ -335,7 +337,7 @@ static bool driver_fires(const struct program *program, int task)
 static void use_inboxes(const struct visitor *v, int rank)
 {
     for (int task = 0; task < v->program->tasks; task++)
-        if (driver_fires(v->program, task))
+        if (driver_fires(v->program, rank, task))
             use_inbox(v, rank, task);
 }
 

@@ -111,6 +111,8 @@ static void describe_driver(const struct program *p, int32_t *c, int rank, char 
         snprintf(buf, cap, "retires iteration %d", state[RANK_OLDEST]);
     else if (p->driver == DRIVER_CLOCK)
         snprintf(buf, cap, "enqueues period %d", state[RANK_PERIOD]);
+    else if (dataflow_has_void_turn(p, c, rank))
+        snprintf(buf, cap, "passes the turns of iterations that do not exist");
     else
         snprintf(buf, cap, "admits iteration %d", state[RANK_ADMITTED]);
 }

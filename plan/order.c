@@ -181,15 +181,16 @@ static enum status sorted_with(struct sorting *sorting, int *out, struct diag *d
     return sort_by_stage(sorting->tasks, out + ordered, count - ordered, -1, diag);
 }
 
-static enum status sorted(const struct plan *plan, int rank, edge_filter *filter,
-                          bool by_stall_cost, const int *wanted, int *out, struct diag *diag)
+static enum status sort_tasks(const struct plan *plan, const struct task *tasks,
+                              edge_filter *filter, bool by_stall_cost, const int *wanted, int *out,
+                              struct diag *diag)
 {
     size_t count = plan->pipeline.task_count;
     int *cells = calloc(5 * count + plan->pipeline.dep_count + 1, sizeof *cells);
     if (!cells)
         return diag_no_memory(diag);
     struct sorting sorting = {&plan->pipeline,
-                              plan_tasks(plan, rank),
+                              tasks,
                               filter,
                               wanted,
                               cells,
@@ -204,6 +205,12 @@ static enum status sorted(const struct plan *plan, int rank, edge_filter *filter
         status = sorted_with(&sorting, out, diag);
     free(cells);
     return status;
+}
+
+static enum status sorted(const struct plan *plan, int rank, edge_filter *filter,
+                          bool by_stall_cost, const int *wanted, int *out, struct diag *diag)
+{
+    return sort_tasks(plan, plan_tasks(plan, rank), filter, by_stall_cost, wanted, out, diag);
 }
 
 enum status order_topological(const struct plan *plan, int *out, struct diag *diag)
@@ -254,4 +261,131 @@ enum status order_behind_dependences(const struct plan *plan, const int *order, 
                                      struct diag *diag)
 {
     return sorted(plan, 0, is_intra, false, order, out, diag);
+}
+
+/* ---- the order of a software pipeline -------------------------------------------------------- */
+
+/* Tasks and dependences, with the components of tasks that depend on each other over iterations (Tarjan 1972). */
+struct pipelining {
+    const struct pipeline *pipeline;
+    const struct task *tasks; /* as rank 0 has them */
+    int last;                 /* the last stage that there may be */
+    int *stage;
+    int *first, *next; /* the dependences on a task, as a list; -1 ends it */
+    int *component;    /* of a task; -1: not known yet */
+    int *number, *low; /* of a task: when it was found, 0: not yet; the first that it leads to */
+    int *stack, depth; /* tasks without a component */
+    bool *waits;       /* of a task: it has to be looked at again */
+    int found, components;
+    bool chains; /* the stages follow from chains of dependences */
+};
+
+static void find_component(struct pipelining *p, int task)
+{
+    p->number[task] = p->low[task] = ++p->found;
+    p->stack[p->depth++] = task;
+    for (int i = p->first[task]; i >= 0; i = p->next[i]) {
+        const int to = p->pipeline->deps[i].task;
+        if (!p->number[to])
+            find_component(p, to);
+        if (p->component[to] < 0 && p->low[to] < p->low[task])
+            p->low[task] = p->low[to];
+    }
+    if (p->low[task] < p->number[task])
+        return;
+    while (p->component[task] < 0)
+        p->component[p->stack[--p->depth]] = p->components;
+    p->components++;
+}
+
+/* How many stages the task must be behind the one that it depends on, besides the distance. */
+static int stages_behind(const struct pipelining *p, const struct dep *dep)
+{
+    return p->chains && dep->distance == 0 && p->component[dep->on] != p->component[dep->task] &&
+           p->tasks[dep->on].stream != p->tasks[dep->task].stream;
+}
+
+/* Every task as late as its dependences ask for: longest paths. No cycle is longer than 0, and a stage has a last value. */
+static void push_stages(struct pipelining *p)
+{
+    const int count = (int)p->pipeline->task_count;
+    int *ring = p->stack, head = 0, length = count; /* those that wait, each once */
+    for (int t = 0; t < count; t++) {
+        ring[t] = t;
+        p->waits[t] = true;
+    }
+    while (length > 0) {
+        const int task = ring[head];
+        head = (head + 1) % count;
+        length--;
+        p->waits[task] = false;
+        for (int i = p->first[task]; i >= 0; i = p->next[i]) {
+            const struct dep *dep = &p->pipeline->deps[i];
+            int least = p->stage[task] + stages_behind(p, dep) - dep->distance;
+            least = least < p->last ? least : p->last;
+            if (least <= p->stage[dep->task])
+                continue;
+            p->stage[dep->task] = least;
+            if (!p->waits[dep->task])
+                ring[(head + length++) % count] = dep->task;
+            p->waits[dep->task] = true;
+        }
+    }
+}
+
+/* Stages of the plan, or by chains; to `stage`. */
+static void find_turn_stages(struct pipelining *p)
+{
+    const int count = (int)p->pipeline->task_count;
+    p->chains = true;
+    for (int t = 0; t < count; t++) {
+        p->chains &= p->tasks[t].stage == 0;
+        p->stage[t] = p->tasks[t].stage < p->last ? p->tasks[t].stage : p->last;
+        p->first[t] = p->component[t] = -1;
+    }
+    for (int i = 0; i < (int)p->pipeline->dep_count; i++) {
+        p->next[i] = p->first[p->pipeline->deps[i].on];
+        p->first[p->pipeline->deps[i].on] = i;
+    }
+    for (int t = 0; t < count; t++)
+        if (!p->number[t])
+            find_component(p, t);
+    push_stages(p);
+}
+
+enum status order_pipelined(const struct plan *plan, int max_depth, int *stage, int *out,
+                            struct diag *diag)
+{
+    const size_t count = plan->pipeline.task_count, deps = plan->pipeline.dep_count;
+    int *cells = calloc(6 * count + deps + 1, sizeof *cells);
+    bool *waits = calloc(count + 1, sizeof *waits);
+    struct task *tasks = malloc((count + 1) * sizeof *tasks);
+    enum status status = STATUS_OK;
+    if (cells && waits && tasks) {
+        struct pipelining pipelining = {.pipeline = &plan->pipeline,
+                                        .tasks = plan_tasks(plan, 0),
+                                        .last = max_depth - 1,
+                                        .stage = stage,
+                                        .first = cells,
+                                        .component = cells + count,
+                                        .number = cells + 2 * count,
+                                        .low = cells + 3 * count,
+                                        .stack = cells + 4 * count,
+                                        .next = cells + 5 * count,
+                                        .waits = waits};
+        find_turn_stages(&pipelining);
+        memcpy(tasks, pipelining.tasks, count * sizeof *tasks);
+        for (size_t t = 0; t < count; t++)
+            tasks[t].stage = stage[t];
+        int *wanted = cells;
+        status = order_enqueue(plan, 0, wanted, diag);
+        if (status == STATUS_OK)
+            status = sort_tasks(plan, tasks, is_period_local, false, wanted, out, diag);
+    } else {
+        status = diag_no_memory(diag);
+    }
+    free(cells);
+    free(waits);
+    free(tasks);
+    return status;
 }

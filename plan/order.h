@@ -19,6 +19,13 @@ enum status order_enqueue(const struct plan *plan, int rank, int *out, struct di
    stays as it is. */
 enum status order_dataflow(const struct plan *plan, int rank, int *out, struct diag *diag);
 
+/* The order in which globally ordered tasks have their turns under data-flow: a software pipeline, as of modulo scheduling.
+   In round r the task out[k], for k = 0, 1, ..., has its turn for iteration r - stage[out[k]]. Stages are those of the plan on
+   rank 0, where it has any, else how often the longest chain of dependences from an input changes streams outside of
+   recurrences; at most max_depth - 1. A task has no turn before those that it depends on. */
+enum status order_pipelined(const struct plan *plan, int max_depth, int *stage, int *out,
+                            struct diag *diag);
+
 /* The order with every task behind those that it depends on within the iteration, and else unchanged. */
 enum status order_behind_dependences(const struct plan *plan, const int *order, int *out,
                                      struct diag *diag);

@@ -67,7 +67,7 @@ struct order_spec {
 
 /* Knobs of the drivers (doc/semantics.md, section 4); the first of each is the default. */
 #define RETIRE_LIST(X)      X(SUBMIT, "submit") X(DEVICE, "device") X(LAST_TASK, "last-task")
-#define TICKET_AT_LIST(X)   X(ITERATION, "iteration") X(FIRE, "fire")
+#define TICKET_AT_LIST(X)   X(PIPELINED, "pipelined") X(ITERATION, "iteration") X(FIRE, "fire")
 #define FORGET_LIST(X)      X(NEVER, "false") X(AT_RETIRE, "retire")
 #define RETIRED_DEP_LIST(X) X(WAIT, "wait") X(SKIP, "skip")
 #define SLOT_RESET_LIST(X)  X(ADMIT, "admit") X(SUBMIT, "submit")

@@ -135,6 +135,79 @@ static int *schedule_rows(const struct plan *plan, enum status *status, struct d
     return NULL;
 }
 
+/* ---- the turns of data-flow ------------------------------------------------------------------- */
+
+/* A globally ordered task, and how many iterations it is ahead of the last one in a round. */
+struct schedule_turn {
+    int task, ahead;
+};
+
+/* The turns of a round; none where a thread waits for them. NULL: an error, else the caller frees them. */
+static struct schedule_turn *schedule_turns(const struct plan *plan, size_t *count,
+                                            struct diag *diag)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    struct schedule_turn *turns = calloc(pipeline->task_count + 1, sizeof *turns);
+    int *cells = calloc(2 * pipeline->task_count + 1, sizeof *cells);
+    int *stage = cells, *order = cells + pipeline->task_count, last = 0;
+    *count = 0;
+    enum status status = !turns || !cells
+                             ? diag_no_memory(diag)
+                             : order_pipelined(plan, pipeline->max_depth, stage, order, diag);
+    for (size_t k = 0; k < pipeline->task_count && !status; k++) {
+        if (pipeline->ticket_at != TICKET_AT_PIPELINED ||
+            !plan_task(plan, 0, order[k])->globally_ordered)
+            continue;
+        turns[(*count)++] = (struct schedule_turn){order[k], stage[order[k]]};
+        last = stage[order[k]] > last ? stage[order[k]] : last;
+    }
+    for (size_t k = 0; k < *count && !status; k++)
+        turns[k].ahead = last - turns[k].ahead;
+    free(cells);
+    if (!status)
+        return turns;
+    free(turns);
+    return NULL;
+}
+
+static enum status print_turns(const struct plan *plan, FILE *out, struct diag *diag)
+{
+    size_t count;
+    struct schedule_turn *turns = schedule_turns(plan, &count, diag);
+    if (!turns)
+        return STATUS_SYSTEM;
+    if (count > 0)
+        fputs("It submits globally ordered tasks in this order, for every i:\n ", out);
+    for (size_t k = 0; k < count; k++) {
+        fprintf(out, " %s(i", plan_task(plan, 0, turns[k].task)->name);
+        if (turns[k].ahead > 0)
+            fprintf(out, " + %d", turns[k].ahead);
+        fputs(k + 1 < count ? ")," : ")\n", out);
+    }
+    free(turns);
+    return STATUS_OK;
+}
+
+static enum status write_turns(const struct plan *plan, struct json *json, struct diag *diag)
+{
+    size_t count;
+    struct schedule_turn *turns = schedule_turns(plan, &count, diag);
+    if (!turns)
+        return STATUS_SYSTEM;
+    json_begin_array_at(json, "turns");
+    for (size_t k = 0; k < count; k++) {
+        json_begin_object(json);
+        json_put_string(json, "task", plan_task(plan, 0, turns[k].task)->name);
+        json_put_int(json, "ahead", turns[k].ahead);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    free(turns);
+    return STATUS_OK;
+}
+
+/* ---- the whole table -------------------------------------------------------------------------- */
+
 int schedule_default_periods(const struct plan *plan)
 {
     int periods = plan->pipeline.depth + 2;
@@ -155,12 +228,13 @@ enum status schedule_print(const struct plan *plan, const struct schedule_view *
         print_schedule_row(plan, &width, (int)i, plan_task(plan, 0, rows[i]), periods,
                            view->skipped && view->skipped[rows[i]], out);
     free(rows);
-    if (view->dataflow)
-        fputs("These are the periods of the clock driver. The data-flow driver has none: it "
-              "submits a "
-              "task\nas soon as what it depends on is submitted.\n",
-              out);
-    return STATUS_OK;
+    if (!view->dataflow)
+        return STATUS_OK;
+    fputs("These are the periods of the clock driver. The data-flow driver has none: it "
+          "submits a "
+          "task\nas soon as what it depends on is submitted.\n",
+          out);
+    return print_turns(plan, out, diag);
 }
 
 static void write_schedule_row(const struct plan *plan, int index, const struct task *task,
@@ -198,9 +272,10 @@ enum status schedule_write(const struct plan *plan, int periods, struct json *js
     for (size_t i = 0; i < plan->pipeline.task_count; i++)
         write_schedule_row(plan, (int)i, plan_task(plan, 0, rows[i]), periods, json);
     json_end_array(json);
+    status = write_turns(plan, json, diag);
     json_end_object(json);
     free(rows);
-    return STATUS_OK;
+    return status;
 }
 
 /* ---- stage analysis -------------------------------------------------------------------------- */

@@ -22,7 +22,8 @@ enum { SCHEDULE_MAX_PERIODS = 100000 };
 struct schedule_view {
     int periods;
     const bool *skipped; /* of every task: it is short-cut, "." in each period; NULL: none is */
-    bool dataflow;       /* the plan is run by the data-flow driver, which has no periods: say so */
+    bool
+        dataflow; /* the plan is run by the data-flow driver: say that it has no periods, and the order of turns */
 };
 
 /* The number of periods that shows fill and steady state of `plan`. */

@@ -50,14 +50,21 @@ static bool proof_paths_share_queue(const struct structure *s, const struct path
            certificate_refuse(s->c, "the tasks share no queue");
 }
 
-/* The clock fills queues in the order of the keys. */
+/* The clock fills queues in the order of the keys, data-flow in that of turns. */
 static bool queue_hop(struct structure *s, struct path *path, int64_t *hop)
 {
+    const struct program *p = s->p;
     int from = path->task;
-    if (!structure_is_clock(s) || !certificate_index(s->c, "queue", s->p->tasks, &path->task))
+    if (!certificate_index(s->c, "queue", p->tasks, &path->task))
         return certificate_refuse(s->c, "expected a hop");
-    const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
-    *hop = a->stage - b->stage + (s->place[from] >= s->place[path->task]);
+    const int to = path->task;
+    if (structure_is_clock(s))
+        *hop = s->tasks[from].stage - s->tasks[to].stage + (s->place[from] >= s->place[to]);
+    else if (program_ends_turn(p, 0, from) && program_ends_turn(p, 0, to))
+        *hop = p->turn_stage[from] - p->turn_stage[to] +
+               (p->ticket_position[from] >= p->ticket_position[to]);
+    else
+        return certificate_refuse(s->c, "tasks %d and %d do not have turns", from, to);
     *hop = *hop > 0 ? *hop : 0;
     return proof_paths_share_queue(s, path, from);
 }
@@ -92,7 +99,7 @@ static bool fired_hop(struct structure *s, struct path *path, int64_t *hop)
     bool later = *hop > 0;
     for (int k = 0; k < s->p->depends[to].count; k++)
         later |= s->p->depends[to].items[k].distance == 0;
-    if (structure_is_clock(s) || !later)
+    if (structure_is_clock(s) || !later || program_ends_turn(s->p, 0, from))
         return certificate_refuse(s->c, "task %d may be fired before", to);
     for (int k = 0; k < firsts->count; k++)
         if (!read_firing(s, &firsts->items[k], to, *hop))

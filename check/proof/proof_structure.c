@@ -29,7 +29,7 @@ static bool proof_structure_rules_are_plain(const struct program *p)
     const struct pipeline *pipeline = &p->plan->pipeline;
     const struct machine_spec *machine = &p->plan->machine;
     return p->slots_safe && pipeline->forget_done == FORGET_NEVER &&
-           pipeline->ticket_at == TICKET_AT_ITERATION && pipeline->slot_reset == SLOT_RESET_ADMIT &&
+           pipeline->ticket_at != TICKET_AT_FIRE && pipeline->slot_reset == SLOT_RESET_ADMIT &&
            pipeline->retired_dep == RETIRED_DEP_WAIT && !pipeline->batches &&
            !plan_legacy_stream(p->plan) && !machine->launch_lock && !machine->launch_blocking &&
            !machine->share_device && !machine->first_use_blocks;

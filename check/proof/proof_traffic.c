@@ -168,15 +168,25 @@ static bool read_forward(struct structure *s)
 bool structure_read_traffic(struct structure *s)
 {
     const struct program *p = s->p;
+    const bool by_turn = program_fires_by_turn(p);
+    bool all_ordered = by_turn;
     int ordered = 0, count;
+    for (int t = 0; t < p->tasks; t++)
+        all_ordered &= !structure_calls(s, t) || p->ticket_position[t] >= 0;
+    if (by_turn && !program_turns_come(p))
+        return certificate_refuse(s->c, "a turn may not come");
+    if (all_ordered)
+        return true;
     for (int t = 0; t < p->tasks; t++)
         if (p->ticket_position[t] >= 0) {
             s->list[p->ticket_position[t]] = t;
             ordered++;
         }
-    if (!read_chain(s, ordered))
+    if (!by_turn && !read_chain(s, ordered))
         return false;
     if (certificate_accept(s->c, "forward"))
-        return read_forward(s);
+        return by_turn && ordered > 0 && p->last_turn_stage > 0
+                   ? certificate_refuse(s->c, "turns may come behind those of later iterations")
+                   : read_forward(s);
     return proof_traffic_read_calls(s, ALL, &count);
 }

@@ -50,6 +50,43 @@ static void put_submitted(const struct model *m, int rank, const struct edge *ed
                     edge->distance, rank, edge->distance, p->window, rank, at);
 }
 
+/* inline pass_R(): the turns of iterations that do not exist are over: pass_void_turns in dataflow.c. served[R] is the turn that has
+   come. */
+static void put_pass_turns(const struct model *m, int rank)
+{
+    const struct program *p = m->p;
+    const int ordered = p->ordered_tasks[rank];
+    const int64_t last = (p->ends[rank] + p->last_turn_stage) * ordered;
+    promela_put(m, "inline pass_%d() {\n  do\n", rank);
+    for (int k = 0; k < ordered; k++) {
+        const int stage = p->turn_stage[p->turn_task[rank * p->tasks + k]];
+        promela_put(m,
+                    "  :: served[%d] < %" PRId64 " && served[%d] %% %d == %d && (served[%d] / %d < "
+                    "%d || served[%d] / %d >= %" PRId64 ") -> served[%d]++\n",
+                    rank, last, rank, ordered, k, rank, ordered, stage, rank, ordered,
+                    p->ends[rank] + stage, rank);
+    }
+    promela_put(m, "  :: else -> break\n  od\n}\n");
+}
+
+/* inline turn_R(): fire the instance whose turn has come, if all else allows: fire_turn in dataflow.c. */
+static void put_fire_turn(const struct model *m, int rank)
+{
+    const struct program *p = m->p;
+    const int ordered = p->ordered_tasks[rank];
+    promela_put(m, "inline turn_%d() {\n  if\n", rank);
+    for (int k = 0; k < ordered; k++) {
+        const int task = p->turn_task[rank * p->tasks + k];
+        promela_put(
+            m,
+            "  :: served[%d] %% %d == %d && served[%d] / %d >= %d -> fire_%d_%d((served[%d] "
+            "/ %d - %d))\n",
+            rank, ordered, k, rank, ordered, p->turn_stage[task], rank, task, rank, ordered,
+            p->turn_stage[task]);
+    }
+    promela_put(m, "  :: else\n  fi\n}\n");
+}
+
 /* inline fire_R_T(k): hand (T, k) to its worker if its dependences allow: try_fire in dataflow.c. */
 static void put_fire(const struct model *m, int rank, int task)
 {
@@ -61,6 +98,9 @@ static void put_fire(const struct model *m, int rank, int task)
                 "inline fire_%d_%d(k) {\n  if\n"
                 "  :: k >= oldest[%d] && k < admitted[%d] && !fired[%" PRId64 " + k]",
                 rank, task, rank, rank, at);
+    if (program_ends_turn(p, rank, task))
+        promela_put(m, " &&\n     served[%d] == (k + %d) * %d + %d", rank, p->turn_stage[task],
+                    p->ordered_tasks[rank], position);
     for (int e = 0; e < p->depends[task].count; e++) {
         promela_put(m,
                     " &&\n     "); /* SPIN ends an expression at the end of a line where it can */
@@ -68,7 +108,7 @@ static void put_fire(const struct model *m, int rank, int task)
     }
     promela_put(m, " ->\n     fired[%" PRId64 " + k] = 1; work_%d!%d,k,", at, p->worker[index],
                 task);
-    if (position < 0)
+    if (position < 0 || program_fires_by_turn(p))
         promela_put(m, "0\n");
     else if (at_fire)
         promela_put(m, "next_ticket[%d]; next_ticket[%d]++\n", rank, rank);
@@ -80,6 +120,8 @@ static void put_fire(const struct model *m, int rank, int task)
 static void put_sweep(const struct model *m, int rank)
 {
     promela_put(m, "inline sweep_%d(k) {\n", rank);
+    if (program_fires_by_turn(m->p) && m->p->ordered_tasks[rank] > 0)
+        promela_put(m, "  pass_%d();\n", rank);
     for (int k = 0; k < m->p->tasks; k++)
         promela_put(m, "  fire_%d_%d(k)%s\n", rank, m->p->order[rank][k],
                     k + 1 < m->p->tasks ? ";" : "");
@@ -201,6 +243,10 @@ void promela_put_driver_inlines(const struct model *m)
         }
         for (int task = 0; task < m->p->tasks; task++)
             put_fire(m, rank, task);
+        if (program_fires_by_turn(m->p) && m->p->ordered_tasks[rank] > 0) {
+            put_pass_turns(m, rank);
+            put_fire_turn(m, rank);
+        }
         put_sweep(m, rank);
     }
 }

@@ -261,10 +261,15 @@ static void put_complete(const struct model *m, const struct op *op, int rank)
         return;
     promela_put(m, "; submitted[%" PRId64 " + i] = 1",
                 (rank * p->tasks + op->task) * m->iterations);
+    const bool ends_turn = program_ends_turn(p, rank, op->task);
+    if (ends_turn)
+        promela_put(m, "; served[%d]++; pass_%d()", rank, rank);
     const struct edge_list *fires = &p->fires[op->task];
     for (int k = 0; k < fires->count; k++)
         promela_put(m, "; fire_%d_%d(i + %d)", rank, fires->items[k].task,
                     fires->items[k].distance);
+    if (ends_turn)
+        promela_put(m, "; turn_%d()", rank);
 }
 
 static void put_ticket(const struct model *m, const struct op *op, int rank)

@@ -18,7 +18,7 @@ static bool choose_has_turn(const struct run *run, const struct run_thread *work
     const struct program *p = run->program;
     const struct instance *first = &worker->queue[worker->queue_first];
     const bool ordered = p->ticket_position[worker->rank * p->tasks + first->task] >= 0;
-    return !ordered || run->ranks[worker->rank].served == first->ticket;
+    return !ordered || program_fires_by_turn(p) || run->ranks[worker->rank].served == first->ticket;
 }
 
 static bool is_offered(const struct run *run, const struct run_thread *worker, int rank)

@@ -237,7 +237,8 @@ static enum status lower_task(struct lowering *lowering, int rank, int task_inde
     const struct task *task = plan_task(lowering->plan, rank, task_index);
     int body = lower_body_begin(lowering);
     emit_dependences(lowering, rank, task_index);
-    if (task->globally_ordered)
+    const bool waits_for_turn = task->globally_ordered && !program_fires_by_turn(lowering->program);
+    if (waits_for_turn)
         emit_task_op(lowering, OP_TICKET, rank, task_index);
     emit_locks(lowering, rank, task_index, OP_LOCK);
     emit_host_part(lowering, rank, task_index);
@@ -246,7 +247,7 @@ static enum status lower_task(struct lowering *lowering, int rank, int task_inde
         return status;
     emit_host_after(lowering, rank, task_index);
     emit_locks(lowering, rank, task_index, OP_UNLOCK);
-    if (task->globally_ordered)
+    if (waits_for_turn)
         emit_task_op(lowering, OP_SERVE, rank, task_index);
     int stream = lower_pipeline_stream_of(lowering, rank, task);
     lower_legacy_begin(lowering, rank, task->stream, false, task->mark);
@@ -336,9 +337,49 @@ static void number_tickets(struct program *program, const struct plan *plan, int
 {
     for (int k = 0; k < program->tasks; k++) {
         int task = order[k];
-        program->ticket_position[rank * program->tasks + task] =
+        int *position = &program->ticket_position[rank * program->tasks + task];
+        *position =
             plan_task(plan, rank, task)->globally_ordered ? program->ordered_tasks[rank]++ : -1;
+        if (program->turn_task && *position >= 0)
+            program->turn_task[rank * program->tasks + *position] = task;
     }
+}
+
+/* How many of the turns behind one may be the next: those in front of the first one of the same iteration need not exist. A turn
+   of the next round is as if of one stage less. */
+static int count_followers(const struct program *program, int rank, int position)
+{
+    const int *turns = program->turn_task + rank * program->tasks;
+    const int ordered = program->ordered_tasks[rank], own = program->turn_stage[turns[position]];
+    for (int count = 1; count < ordered; count++) {
+        const int next = position + count;
+        if (program->turn_stage[turns[next % ordered]] - next / ordered == own)
+            return count;
+    }
+    return ordered;
+}
+
+/* The order of turns in a round, to `order`. */
+static enum status find_turns(struct lowering *lowering, int *order)
+{
+    struct program *program = lowering->program;
+    const size_t tasks = (size_t)program->tasks;
+    program->turn_task = ARENA_ARRAY(&program->arena, (size_t)program->ranks * tasks, int);
+    program->turn_followers = ARENA_ARRAY(&program->arena, (size_t)program->ranks * tasks, int);
+    program->turn_stage = ARENA_ARRAY(&program->arena, tasks, int);
+    program->turn_place = ARENA_ARRAY(&program->arena, tasks, int);
+    if (!program->turn_task || !program->turn_followers || !program->turn_stage ||
+        !program->turn_place)
+        return diag_no_memory(lowering->diag);
+    enum status status =
+        order_pipelined(lowering->plan, program->depth, program->turn_stage, order, lowering->diag);
+    for (int k = 0; k < program->tasks && status == STATUS_OK; k++) {
+        const int stage = program->turn_stage[order[k]];
+        program->turn_place[order[k]] = k;
+        program->last_turn_stage =
+            stage > program->last_turn_stage ? stage : program->last_turn_stage;
+    }
+    return status;
 }
 
 /* Under the clock driver tickets are taken as tasks are handed out. Data-flow fires a task behind what it depends on, so
@@ -347,7 +388,12 @@ static enum status find_tickets(struct lowering *lowering, bool dataflow, int *s
 {
     struct program *program = lowering->program;
     const int *order = program->order[0];
-    if (dataflow) {
+    if (dataflow && lowering->plan->pipeline.ticket_at == TICKET_AT_PIPELINED) {
+        enum status status = find_turns(lowering, scratch);
+        if (status != STATUS_OK)
+            return status;
+        order = scratch;
+    } else if (dataflow) {
         enum status status =
             order_behind_dependences(lowering->plan, program->order[0], scratch, lowering->diag);
         if (status != STATUS_OK)
@@ -356,6 +402,9 @@ static enum status find_tickets(struct lowering *lowering, bool dataflow, int *s
     }
     for (int rank = 0; rank < program->ranks; rank++)
         number_tickets(program, lowering->plan, rank, order);
+    for (int rank = 0; program->turn_task && rank < program->ranks; rank++)
+        for (int k = 0; k < program->ordered_tasks[rank]; k++)
+            program->turn_followers[rank * program->tasks + k] = count_followers(program, rank, k);
     return STATUS_OK;
 }
 

@@ -232,6 +232,20 @@ int program_member(const struct program *program, int comm, int rank)
     return low < desc->count && desc->members[low] == rank ? low : -1;
 }
 
+bool program_turns_come(const struct program *program)
+{
+    if (program->ordered_tasks[0] == 0)
+        return true;
+    for (int task = 0; task < program->tasks; task++)
+        for (int k = 0; k < program->depends[task].count; k++) {
+            const struct edge edge = program->depends[task].items[k];
+            if (program_turn_key(program, edge.task) - (int64_t)program->tasks * edge.distance >=
+                program_turn_key(program, task))
+                return false;
+        }
+    return program->last_turn_stage < program->depth;
+}
+
 int program_thread_agent(const struct program *program, int thread)
 {
     (void)program;

@@ -819,9 +819,12 @@ static const struct keys_plan_section {
      .field = FIELD("elide_same_stream", struct plan, pipeline.elide_same_stream, boolean,
                     "Whether a dependence between tasks of one stream needs no event.")},
     {IN_PIPELINE, 15, NULL,
-     .field = FIELD("ticket_at", struct plan, pipeline.ticket_at, word,
-                    "Data-flow driver: when globally ordered tasks get their numbers.",
-                    .words = keywords_ticket_at)},
+     .field =
+         FIELD("ticket_at", struct plan, pipeline.ticket_at, word,
+               "Data-flow driver: how globally ordered tasks get their turns: in the order of a "
+               "software pipeline, and fired when their turn has come; or numbered by "
+               "iteration, or as they are fired, and their threads wait.",
+               .words = keywords_ticket_at)},
     {IN_PIPELINE, 16, NULL,
      .field = FIELD(
          "forget_done", struct plan, pipeline.forget_done, word,

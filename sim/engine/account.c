@@ -479,10 +479,11 @@ void account_queues(struct simulation *sim, int rank)
 void account_fired(struct simulation *sim, int rank, int task)
 {
     const struct program *p = sim->program;
-    const struct edge_list *fires = &p->fires[task];
     sim->stalls.chain_moved = true;
-    for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
-        see_queue(sim, p->worker[rank * p->tasks + fires->items[i].task]);
+    if (p->driver != DRIVER_DATAFLOW)
+        return;
+    for (int k = 0, fired; (fired = program_may_fire(p, rank, task, k)) >= 0; k++)
+        see_queue(sim, p->worker[rank * p->tasks + fired]);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

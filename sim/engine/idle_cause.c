@@ -5,7 +5,8 @@
  * A stream whose head cannot start is asked directly (machine_why). One with an empty queue lacks a
  * push, so the question is where that push is: the next instance with work for the stream may be in
  * a worker's hand, behind another one in a worker's queue, not yet handed out because a dependence
- * has not been submitted (data-flow; then the question is where *that* is), or not yet admitted.
+ * has not been submitted, or another one has its turn before it (data-flow; then the question is where *that* is), or not yet
+ * admitted.
  * In a host program the next push stands in a thread's text, and the question is where the thread
  * is.
  */
@@ -170,7 +171,8 @@ static struct idle_cause_instance next_for_stream(struct simulation *sim, int st
     return best;
 }
 
-/* The first dependence of an instance whose submission is not over; task -1: there is none. */
+/* The first dependence of an instance whose submission is not over, else the one that has its turn before it; task -1: there is
+   none. */
 static struct idle_cause_instance lacking(struct simulation *sim, int rank,
                                           const struct idle_cause_instance *instance)
 {
@@ -182,6 +184,12 @@ static struct idle_cause_instance lacking(struct simulation *sim, int rank,
         if (wanted >= 0 && sim->pipeline.submitted[rank * p->tasks + on] <= wanted)
             return next_instance(sim, rank, on);
     }
+    int64_t iteration;
+    const int turn = program_ends_turn(p, rank, instance->task)
+                         ? machine_turn(p, sim->state, rank, &iteration)
+                         : -1;
+    if (turn >= 0 && turn != instance->task)
+        return next_instance(sim, rank, turn);
     return (struct idle_cause_instance){.task = -1, .place = NOWHERE};
 }
 

@@ -408,12 +408,11 @@ static void wake_helped(struct simulation *sim, int thread, const struct op *op)
         return;
     if (op_operand(op->kind) == OPERAND_SUBMISSION) {
         /* The end of a submission lets the driver go on, and under data-flow the workers that it fires. */
-        int task = op->task;
-        const struct edge_list *fires = &p->fires[task];
         simulation_mark(sim, program_thread_agent(p, p->driver_thread[rank]));
-        for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
-            simulation_mark(
-                sim, program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
+        for (int k = 0, fired;
+             p->driver == DRIVER_DATAFLOW && (fired = program_may_fire(p, rank, op->task, k)) >= 0;
+             k++)
+            simulation_mark(sim, program_thread_agent(p, p->worker[rank * p->tasks + fired]));
     } else if (p->tasks)
         simulation_wake(sim, object);
     else if (p->is_crossed || operand_table[op_operand(op->kind)].is_far)

@@ -105,7 +105,7 @@ static bool knobs_are_plain(const struct program *p)
     const struct pipeline *pipeline = &p->plan->pipeline;
     const struct machine_spec *machine = &p->plan->machine;
     return p->slots_safe && pipeline->retired_dep == RETIRED_DEP_WAIT &&
-           pipeline->forget_done == FORGET_NEVER && pipeline->ticket_at == TICKET_AT_ITERATION &&
+           pipeline->forget_done == FORGET_NEVER && pipeline->ticket_at != TICKET_AT_FIRE &&
            machine->sm_slots == 0 && p->hw_queue_count == 0 && machine->launch_queue == 0 &&
            !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
            !plan_legacy_stream(p->plan);
@@ -153,7 +153,7 @@ static void note(int *user, int found)
 }
 
 /* One worker pushes to each stream; one stream serves each member of a communicator; under the clock
-   one worker takes the tickets of a rank, so it never waits for its turn. */
+   one worker takes the tickets of a rank, so it never waits for its turn; one task has turns under data-flow. */
 static bool users_are_single(const struct program *p)
 {
     bool single = true;
@@ -171,6 +171,8 @@ static bool users_are_single(const struct program *p)
                 note(&stream, p->ops[k].stream);
         single &= stream != MANY;
     }
+    for (int rank = 0; rank < p->ranks; rank++)
+        single &= !program_fires_by_turn(p) || p->ordered_tasks[rank] <= 1;
     for (int rank = 0; rank < p->ranks && p->driver == DRIVER_CLOCK; rank++) {
         int taker = NONE;
         for (int task = 0; task < p->tasks; task++)

@@ -233,6 +233,18 @@ rank_overrides:
   1: {schedule: {A: {work: {collective: all_reduce, comm: dp, bytes: 2KiB}}}}
 PLAN
 
+# Turns that are a condition to fire: round r has A(r) and B(r - 1).
+cat >"$dir/turns.yaml" <<'PLAN'
+swplan: 1
+name: turns
+max_depth: 2
+schedule:
+  A: {stage: 0, stream: a, globally_ordered: true, thread_group: x}
+  U: {stage: 0, stream: a, thread_group: x}
+  B: {stage: 1, stream: b, globally_ordered: true, thread_group: y}
+intra_iter_deps: [[U, A], [B, U]]
+PLAN
+
 # device PLAN: with the rule of retiring that has fewer states, and pinned memory: the lean model's threads choose nothing
 device()
 {
@@ -250,6 +262,7 @@ if test -z "$SWSIM_LONG"; then
         reality/queue_empty_broken.yaml reality/queue_empty_fixed.yaml \
         reality/work_poll_broken.yaml reality/skipped_step_fixed.yaml
     check "scenario1_broken.yaml, clock" agree deadlocks/scenario1_broken.yaml clock
+    check "turns that are a condition to fire, data-flow" agree "$dir/turns.yaml" dataflow
     check "ordered_pair_one_thread.yaml, data-flow" agree \
         deadlocks/ordered_pair_one_thread.yaml dataflow
     device reference/sparse_dist.yaml

@@ -73,8 +73,9 @@ rank_overrides:
   4: {schedule: {Sum: {work: {collective: all_reduce, comm: high, bytes: 1MiB}}}}
   5: {schedule: {Sum: {work: {collective: all_reduce, comm: high, bytes: 1MiB}}}}
 EOF
-# Both take turns, which data-flow does not keep: the line behind the first one blocks.
-sed 's/work:/globally_ordered: true, &/' "$dir/two.yaml" >"$dir/turns.yaml"
+# Both take turns, which data-flow keeps, or the line behind the first one blocks.
+sed 's/work:/globally_ordered: true, &/' "$dir/two.yaml" >"$dir/ordered.yaml"
+sed 's/^schedule:/ticket_at: iteration\n&/' "$dir/ordered.yaml" >"$dir/turns.yaml"
 by_structure() { "$SWSIM" verify --limit=states=50000 "$@" >"$dir/out" && test "$(grep -c "by structure" "$dir/out")" -eq 2; }
 any_ranks() { by_structure "$@" && test "$(grep -c "any number of iterations, any number of ranks" "$dir/out")" -eq 2; }
 these_ranks() { by_structure "$@" && ! grep -q "number of ranks" "$dir/out"; }
@@ -86,6 +87,7 @@ check "communicators with a list of ranks: proved for these" these_ranks "$dir/n
 check "so are ranks that differ in theirs" these_ranks "$dir/apart.yaml"
 check "JSON says so, too" says '"ranks":"unbounded"' "$SWSIM" verify --json "$dir/two.yaml"
 check "and the number where it counts" says '"ranks":6' "$SWSIM" verify --json "$dir/named.yaml"
+check "in turns neither on any number of ranks" any_ranks "$dir/ordered.yaml"
 check "in turns a line blocks" says "deadlock" "$SWSIM" verify --driver=dataflow --no-fix "$dir/turns.yaml"
 check "on 16 ranks, too, which is found before the combinations of their first steps are" says "deadlock" \
     "$SWSIM" verify --driver=dataflow --no-fix --ranks=16 --limit=states=20000 "$dir/turns.yaml"

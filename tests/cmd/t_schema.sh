@@ -106,6 +106,7 @@ objects "work that shares the device" 0 prediction "$SWSIM" predict --json -n 20
 # ---- swsim: tables of a plan -------------------------------------------------------------------------
 
 objects "schedule" 0 schedule "$SWSIM" schedule --json "$hello"
+objects "... with turns" 0 schedule "$SWSIM" schedule --json "$srcdir/plans/torchrec/sparse_dist.yaml"
 objects "stages" 0 stages "$SWSIM" stages --json "$hello"
 objects "stages, with a dependence on a later period" 0 stages "$SWSIM" stages --json "$dir/later.yaml"
 objects "lower" 0 lowered "$SWSIM" lower --json "$hello"

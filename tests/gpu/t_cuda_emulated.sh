@@ -94,6 +94,12 @@ END
 check "a kernel that waits on the device" complains 3 'a kernel with a body, which only the host device' \
     "$SWRUN" --device cuda "$dir/waits.yaml"
 
+# TorchRec's collectives under data-flow: fired in the order of their turns on all ranks.
+dataflow() { prints 0 '"legal":true' env SWSIM_EMULATED_GPUS=4 "$SWRUN" --device cuda --json --driver dataflow -n 5 "$1"; }
+for plan in "$srcdir"/plans/torchrec/*.yaml; do
+    check "$(basename "$plan" .yaml) under data-flow" dataflow "$plan"
+done
+
 # Steady periods as graphs: legal, as all runs, and with the results of a serial one.
 graphs() { prints 0 '"graph_launches":[1-9].*"legal":true,"results_match_serial":true' "$SWRUN" --device cuda --json --graph=require "$@"; }
 for plan in base sparse_dist semi_sync prefetch staged; do

@@ -38,7 +38,7 @@ without_work() { "$SWSIM" verify "$dir/none.yaml" >"$dir/said" 2>&1; ! grep 'bat
 check "a plan without work is no repair" without_work
 fixed knobs/num_slots_broken "num_slots: the default"
 fixed knobs/forget_done_broken "forget_done: false"
-fixed knobs/ticket_at_broken "ticket_at: iteration"
+fixed knobs/ticket_at_broken "ticket_at: pipelined"
 fixed knobs/retired_dep_broken "retired_dep: wait instead of skip"
 fixed faults/task_none "on_failure: wake instead of none"
 fixed faults/flag_broken "on_failure: wake instead of none"

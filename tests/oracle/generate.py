@@ -1134,7 +1134,7 @@ class PipelinePlan(RandomPlan):
             if self.has(feature):
                 self.plan.setdefault(key, self.one_of(choices))
         if self.has("ticket_at") and self.has("tickets"):
-            self.plan["ticket_at"] = "fire"
+            self.plan["ticket_at"] = self.one_of(["fire", "iteration"])
 
     def add_machine(self):
         machine, two = {}, self.ranks == 2

@@ -83,12 +83,13 @@ class Pipeline:
         self.depth = 1 + max(
             keys["stage"] for schedule in self.schedules for keys in schedule.values()
         )
+        self.by_turn = self.dataflow and plan.get("ticket_at", "pipelined") == "pipelined"
         self.contexts = plan.get("max_depth", self.depth) if self.dataflow else self.depth
         self.slots = plan.get(
             "num_slots", self.contexts + max((far for _, _, far in self.inter), default=0)
         )
         self.serial_order = self.topological()
-        self.orders = [self.enqueue_order(rank) for rank in range(self.ranks)]
+        self.orders = [self.enqueue_order(rank, not self.dataflow) for rank in range(self.ranks)]
         self.program = Program(self.ranks)
         self.name_comms()
         self.messages = Counter()
@@ -134,21 +135,18 @@ class Pipeline:
         needs = {task: [on for task_of, on in self.intra if task_of == task] for task in self.tasks}
         return sorted_by_need(self.tasks, needs, dict.fromkeys(self.tasks, 0))
 
-    def enqueue_order(self, rank):
+    def enqueue_order(self, rank, staged):
         changes = self.plan.get("rank_overrides", {}).get(str(rank), {})
         order = changes.get("enqueue_order", self.plan.get("enqueue_order", "ready-first"))
         schedule = self.schedules[rank]
-        stage = {task: 0 if self.dataflow else keys["stage"] for task, keys in schedule.items()}
+        stage = {task: keys["stage"] if staged else 0 for task, keys in schedule.items()}
         if isinstance(order, list):
             return order
         if order == "stage-descending":
             return sorted(self.serial_order, key=lambda task: -stage[task])
         if order == "stage-ascending":
             return sorted(self.serial_order, key=lambda task: stage[task])
-        needs = defaultdict(list)  # within a period
-        for task, on, far in [(task, on, 0) for task, on in self.intra] + self.inter:
-            if stage[on] == stage[task] + far:
-                needs[task].append(on)
+        needs = self.needs_of_period(stage)
         cost = {
             task: sum(schedule[on]["stream"] != schedule[task]["stream"] for on in needs[task])
             for task in self.tasks
@@ -157,6 +155,58 @@ class Pipeline:
         if found is None:
             raise NotRead("a cycle within a period")
         return found
+
+    def needs_of_period(self, stage):
+        needs = defaultdict(list)
+        for task, on, far in [(task, on, 0) for task, on in self.intra] + self.inter:
+            if stage[on] == stage[task] + far:
+                needs[task].append(on)
+        return needs
+
+    def leads_to(self, task):
+        """The tasks that depend on this one, over any number of iterations."""
+        found, waiting = set(), [task]
+        while waiting:
+            on = waiting.pop()
+            for later in [of for of, what, *_ in self.intra + self.inter if what == on]:
+                if later not in found:
+                    found.add(later)
+                    waiting.append(later)
+        return found
+
+    def turn_stages(self):
+        """Stages of the software pipeline of turns: those of the plan, or by chains."""
+        schedule, last = self.schedules[0], self.contexts - 1
+        stage = {task: min(keys["stage"], last) for task, keys in schedule.items()}
+        chains = all(keys["stage"] == 0 for keys in schedule.values())
+        edges = [(task, on, -far) for task, on, far in self.inter]
+        for task, on in self.intra:
+            recurs = on in self.leads_to(task)
+            changes = schedule[task]["stream"] != schedule[on]["stream"]
+            edges.append((task, on, int(chains and changes and not recurs)))
+        changed = True
+        while changed:
+            changed = False
+            for task, on, behind in edges:
+                least = min(stage[on] + behind, last)
+                if least > stage[task]:
+                    stage[task], changed = least, True
+        return stage
+
+    def rounds(self, rank):
+        """The globally ordered instances of a rank in the order of their turns."""
+        stage = self.turn_stages()
+        places = {task: place for place, task in enumerate(self.enqueue_order(0, True))}
+        order = sorted_by_need(self.tasks, self.needs_of_period(stage), places)
+        if order is None:
+            raise NotRead("a cycle within a round")
+        return [
+            (turn - stage[task], task)
+            for turn in range(self.batches[rank] + self.contexts)
+            for task in order
+            if self.schedules[rank][task].get("globally_ordered")
+            and 0 <= turn - stage[task] < self.batches[rank]
+        ]
 
     def handed_out(self, rank, period):
         """Clock: the instances of a period, as (iteration, task)."""
@@ -258,7 +308,8 @@ class Pipeline:
             same = self.schedules[rank][on]["stream"] == keys["stream"]
             if not (same and self.plan.get("elide_same_stream")):
                 self.lower_dependence("wait", on, earlier, instance)
-        if keys.get("globally_ordered"):
+        waits_for_turn = keys.get("globally_ordered") and not self.by_turn
+        if waits_for_turn:
             self.emit("ticket", object=turn)
         locks = [Program.number(self.program.locks, (rank, name)) for name in keys.get("holds", [])]
         for lock in locks:
@@ -274,7 +325,7 @@ class Pipeline:
             self.lower_sync(keys["sync_after"])
         for lock in reversed(locks):
             self.emit("unlock", object=lock)
-        if keys.get("globally_ordered"):
+        if waits_for_turn:
             self.emit("serve")
         instance.record = self.push("record", stream=self.stream, object=instance.event)
         self.emit("signal", object=instance.flag)
@@ -502,6 +553,8 @@ class PipelineMachine(Machine):
         self.instances = self.pipeline.instances
         self.retire_rule = plan.get("retire", "submit")
         self.at_fire = self.pipeline.dataflow and plan.get("ticket_at") == "fire"
+        ranks = range(self.pipeline.ranks) if self.pipeline.by_turn else []
+        self.rounds = {rank: self.pipeline.rounds(rank) for rank in ranks}
         super().__init__(self.pipeline.program)
 
     def start(self):
@@ -569,6 +622,7 @@ class PipelineMachine(Machine):
         if self.pipeline.dataflow:
             for successor in self.instances[instance].successors:
                 self.fire(state, successor)
+            self.fire_turn(state, instance)
         return DONE
 
     def turn(self, state, number, row):
@@ -694,12 +748,33 @@ class PipelineMachine(Machine):
             )
             if forgotten or state["submitted", need] is None:
                 return
+        known = state["admission", rank, instance.iteration]
+        for earlier in self.earlier_turns(number):
+            if state["submitted", earlier] is None:
+                return
+            known |= state["submitted", earlier]
         state["fired", number] = True
         if self.at_fire and self.pipeline.schedules[rank][instance.task].get("globally_ordered"):
             state["turn", number] = state["next turn", rank]
             state["next turn", rank] += 1
-        known = state["admission", rank, instance.iteration]
         state["queue of", instance.worker] += ((number, known),)
+
+    def earlier_turns(self, number):
+        """`ticket_at: pipelined`: the ordered instances of its rank that have their turn before."""
+        instance = self.instances[number]
+        rank, turns = instance.rank, self.rounds.get(instance.rank, [])
+        turn = instance.iteration, instance.task
+        before = turns[: turns.index(turn)] if turn in turns else []
+        return [self.pipeline.numbers[(rank, *earlier)] for earlier in before]
+
+    def fire_turn(self, state, number):
+        """The end of a turn may fire the next one."""
+        instance = self.instances[number]
+        rank, turns = instance.rank, self.rounds.get(instance.rank, [])
+        turn = instance.iteration, instance.task
+        if turn in turns[:-1]:
+            after = turns[turns.index(turn) + 1]
+            self.fire(state, self.pipeline.numbers[(rank, *after)])
 
     def retired_by(self, state, rank, iteration):
         """What is known once an iteration is over by the plan's rule; None where it is not."""
