@@ -10,6 +10,39 @@ check "a device of another name" complains 2 'option --device: found "some", exp
 check "a model that nobody knows" complains 2 'found "none=k80", expected' "$SWSIM" record --device=none=k80 -- true
 check "no devices" complains 2 'found "none=h100:0", expected' "$SWSIM" record --device=none=h100:0 -- true
 check "values without the device" complains 2 'option --values: expected --device=none' "$SWSIM" record --values -- true
+
+# An event is recorded on a stream that is busy, waited for, and recorded again on one that has nothing to do.
+cat >"$dir/again.c" <<'END'
+#include <stdio.h>
+#include <unistd.h>
+int cudaStreamCreateWithFlags(void **stream, unsigned flags), cudaEventCreateWithFlags(void **event, unsigned flags);
+int cudaEventRecord(void *event, void *stream), cudaStreamWaitEvent(void *stream, void *event, unsigned flags);
+int cudaLaunchHostFunc(void *stream, void (*function)(void *), void *arg), cudaDeviceSynchronize(void);
+static volatile int done, early;
+static void slow(void *arg) { (void)arg; usleep(200000); done = 1; }
+static void look(void *arg) { (void)arg; early = !done; }
+int main(void)
+{
+    void *streams[3], *event;
+    for (int i = 0; i < 3; i++)
+        cudaStreamCreateWithFlags(&streams[i], 1);
+    cudaEventCreateWithFlags(&event, 2);
+    cudaLaunchHostFunc(streams[0], slow, NULL);
+    cudaEventRecord(event, streams[0]);
+    cudaStreamWaitEvent(streams[1], event, 0);
+    cudaEventRecord(event, streams[2]);
+    cudaLaunchHostFunc(streams[1], look, NULL);
+    cudaDeviceSynchronize();
+    return early;
+}
+END
+if "$CC" -o "$dir/again" "$dir/again.c" "$PWD/none/libcudart.so.12" "-Wl,-rpath,$PWD/none" 2>"$dir/log"; then
+    check "a wait is for the record that was, though the event's next one is done first" \
+        "$SWSIM" record --device=none -o "$dir/again.swr" -- "$dir/again"
+else
+    skip "nothing can be linked here"
+fi
+
 if [ ! -x "$program" ]; then
     skip "built without CUDA's toolkit, which the program is compiled with"
     done_testing; exit

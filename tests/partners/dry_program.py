@@ -180,6 +180,13 @@ def values():
             own.append(loss.item())
         losses.append(own)
     large = (batch.cuda() > 0.5).nonzero().size(0)
+    source = torch.ones(1000)
+    ones = source.cuda() * source[0]
+    source.zero_()  # it has been copied
+    assert ones.sum().item() == 1000, ones.sum().item()
+    for i in range(100):  # a kernel makes other numbers of them before they are copied
+        halves = (torch.arange(64, device="cuda") / 2 + i).to("cpu", torch.float64)
+        assert halves[63] == 31.5 + i, halves[63]
     assert losses[0] == losses[1], losses
     assert large == (batch > 0.5).sum().item(), large
 

@@ -302,11 +302,7 @@ static bool none_entry_do_locked(struct none_stream *stream, struct none_entry *
         }
         none_event_release_locked(entry->event);
         return true;
-    case NONE_WAIT:
-        if (entry->event->done < entry->version)
-            return false;
-        none_event_release_locked(entry->event);
-        return true;
+    case NONE_WAIT: break; /* a graph's: its launch makes a join of it */
     case NONE_JOIN: return entry->other->done >= entry->version;
     case NONE_WORK: return entry->work.step(entry->arg);
     case NONE_HOST: stream->moving = true; return false; /* the clerk's */
@@ -627,8 +623,13 @@ int none_event_wait(const void *handle, struct none_event *event, bool external)
     else if (stream->capture && !external)
         result = event->records == 0 ? NONE_OK : NONE_CAPTURE_ISOLATION;
     else if (event->records > 0 || stream->capture) {
-        struct none_entry entry = {.kind = NONE_WAIT, .event = event, .version = event->records};
-        event->references++;
+        /* For this record: a later one, of another stream, may be done before it. */
+        struct none_entry entry = {
+            .kind = NONE_JOIN, .other = event->stream, .version = event->position};
+        if (stream->capture) {
+            entry = (struct none_entry){.kind = NONE_WAIT, .event = event};
+            event->references++;
+        }
         none_keep_legacy_order_locked(stream);
         if (!stream->capture && event->stream != stream)
             imply_locked(stream, event->stream, event->position);
@@ -645,10 +646,11 @@ int none_event_sync(struct none_event *event)
     if (!none_lock())
         return NONE_NOT_INITIALIZED;
     int result = event->capture ? NONE_CAPTURE_FORBIDS : NONE_OK;
-    const uint64_t version = event->records;
+    const uint64_t version = event->records, position = event->position;
+    const struct none_stream *stream = event->stream;
     none_thread.asked = NULL;
     none_drive_locked();
-    while (result == NONE_OK && event->done < version) {
+    while (result == NONE_OK && version > 0 && stream->done < position) {
         none_pause_locked();
         none_drive_locked();
     }

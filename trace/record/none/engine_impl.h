@@ -44,7 +44,7 @@ struct none_graph {
 
 struct none_event {
     int references;
-    bool timed, external; /* its last record is of a graph's launch */
+    bool timed;
     uint64_t records, done;
     struct none_stream *stream; /* of the last record; NULL: none */
     uint64_t position;          /* the record's, among the stream's entries */

@@ -177,8 +177,11 @@ int none_graph_launch(struct none_graph *graph, const void *handle)
             entry.event->stream = stream;
             entry.event->position = stream->pushed + 1;
         }
+        if (entry.kind == NONE_WAIT && entry.event->records == 0)
+            continue;
         if (entry.kind == NONE_WAIT)
-            entry.version = entry.event->records;
+            entry = (struct none_entry){
+                .kind = NONE_JOIN, .other = entry.event->stream, .version = entry.event->position};
         if (entry.event)
             entry.event->references++;
         if (entry.kind == NONE_HOST)

@@ -48,8 +48,9 @@ def _host(tensor):
 
 
 def _to_host(value):
+    """An operator is done later: what it reads of the host is read now, as when kernels are launched."""
     if isinstance(value, torch.Tensor):
-        return _host(value) if value.is_cuda else value
+        return _host(value) if value.is_cuda else value.clone()
     if isinstance(value, torch.device) and value.type == 'cuda':
         return _CPU
     return None if isinstance(value, torch.Generator) else value
@@ -111,16 +112,27 @@ def _without_masks(indices):
     return out
 
 
+def _copy(name, args, out):
+    """Of a copy between host and device: where to, and from where."""
+    to, source = (out, args[0]) if name == '_to_copy' else args[:2] if name == 'copy_' else (None, None)
+    return (to, source) if to is not None and to.is_cuda != source.is_cuda else (None, None)
+
+
 def mirror(function, args, kwargs, out):
-    """Behind the operator's kernels. A copy from the device has moved its bytes itself."""
+    """Behind the operator's kernels. A copy between host and device has moved its bytes itself, unless a kernel prepares
+    them or what comes of them."""
     name = function._schema.name.split('::')[-1]
-    if name in _SIZED or name == '_local_scalar_dense' or (name == 'copy_' and not args[0].is_cuda):
+    to, source = _copy(name, args, out)
+    if name in _SIZED or name == '_local_scalar_dense' or to is not None and to.dtype == source.dtype and \
+            to.is_contiguous() and source.is_contiguous():
         return
     results = tree_flatten(out)[0]
-    if not any(isinstance(r, torch.Tensor) and r.is_cuda for r in results):
-        if not any(isinstance(a, torch.Tensor) and a.is_cuda for a in tree_flatten((args, kwargs))[0]):
-            return
-    work = (function, tree_map(_to_host, args), tree_map(_to_host, kwargs), [_to_host(r) for r in results])
+    if not any(isinstance(a, torch.Tensor) and a.is_cuda for a in results + tree_flatten((args, kwargs))[0]):
+        return
+    known = [r if isinstance(r, torch.Tensor) and not r.is_cuda else _to_host(r) for r in results]
+    work = (function, tree_map(_to_host, args), tree_map(_to_host, kwargs), known)
+    if to is not None and not to.is_cuda and not (kwargs.get('non_blocking') or args[2:3] == (True,)):
+        return _do(*work)  # the host has waited for it
     number = next(_numbers)
     with _lock:
         _waiting[number] = work
