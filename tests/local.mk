@@ -502,7 +502,8 @@ partner_tests = \
     tests/partners/t_nccl.py \
     tests/partners/t_pipeline_runs.py \
     tests/partners/t_schedules.py \
-    tests/partners/t_torchrec.py
+    tests/partners/t_torchrec.py \
+    tests/partners/t_torchrec_dry.py
 
 partner_files = \
     tests/partners/dry_program.py \
@@ -515,7 +516,8 @@ partner_files = \
     tests/partners/python.sh \
     tests/partners/versions.txt \
     tests/partners/tap.py \
-    tests/partners/torchrec_order.py
+    tests/partners/torchrec_order.py \
+    tests/partners/torchrec_streams.py
 
 check-partners:
 	test -n "$$SWSIM_PARTNERS" || $(SHELL) $(srcdir)/tests/partners/install.sh partners || :

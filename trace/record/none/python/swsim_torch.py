@@ -100,6 +100,8 @@ def _patch(owner, *names):
 # ---- accesses -----------------------------------------------------------------------------------------------
 
 _schemas = {}
+# Arguments that are written, though the schema does not say so.
+_WRITTEN = {('fsdp::all_gather_copy_in', 'all_gather_output')}
 
 
 def _written(function):
@@ -108,7 +110,8 @@ def _written(function):
     if found is None:
         name = function._schema.name.split('::')[-1]
         model = 0 if name.endswith('_like') or name.startswith('new_') else None  # only its shape is looked at
-        found = _schemas[function] = [(i, a.name, a.alias_info is not None and a.alias_info.is_write)
+        found = _schemas[function] = [(i, a.name, a.alias_info is not None and a.alias_info.is_write or
+                                       (function._schema.name, a.name) in _WRITTEN)
                                       for i, a in enumerate(function._schema.arguments) if i != model]
     return found
 
