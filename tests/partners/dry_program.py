@@ -151,6 +151,7 @@ def shapes():
     weight, empty, side = Own(torch.randn(64, 64, device="cuda")), torch.empty(64, device="cuda"), torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     weight.detach().add_(1)
+    assert "Own" in repr(weight) or "Parameter" in repr(weight)
     with torch.cuda.stream(side):
         torch.zeros_like(weight).add_(1)
         torch.zeros_like(empty).add_(1)

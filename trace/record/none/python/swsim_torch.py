@@ -8,6 +8,7 @@ streams, graphs, waits of torch.distributed) have the line of their caller. With
 the CPU, too, in the order of its stream, on tensors that are the device's memory."""
 import array
 import ctypes
+import functools
 import os
 import sys
 import sysconfig
@@ -155,10 +156,21 @@ _told = []
 
 def _tell_of_value(line):
     """Once: the host reads a number that no kernel has computed."""
-    if not _told and line:
-        _told.append(line)
+    if 'value' not in _told and line:
+        _told.append('value')
         print(f'swsim: process {os.getpid()}: {line} reads a value that no kernel has computed, since kernels do not run; '
               'if the program goes by it, record with --values', file=sys.stderr, flush=True)
+
+
+def _tell_of_compiler(compile):
+    """torch.compile, which under a dispatch mode leaves functions as they are."""
+    def call(*args, **kwargs):
+        if 'compiler' not in _told:
+            _told.append('compiler')
+            print(f'swsim: process {os.getpid()}: {_caller() or "a library"} calls torch.compile, which compiles nothing here: '
+                  'operators run one by one, in the order of the program', file=sys.stderr, flush=True)
+        return compile(*args, **kwargs)
+    return functools.update_wrapper(call, compile)
 
 
 def _without_memory():
@@ -215,6 +227,7 @@ class _Mode(TorchDispatchMode):
 
 
 _values = None
+_first = []  # PyTorch takes modes off its stack and back, and does not keep them alive meanwhile
 
 
 def begin():
@@ -228,7 +241,8 @@ def begin():
     if os.environ.get('SWSIM_NONE_VALUES'):
         import swsim_values
         _values = swsim_values
-    _Mode().__enter__()
+    _first.append(_Mode())
+    _first[0].__enter__()
     start = threading.Thread._bootstrap_inner
 
     def bootstrap(thread):
@@ -240,6 +254,7 @@ def begin():
     _patch(torch.cuda.Stream, 'wait_event', 'wait_stream', 'record_event', 'synchronize', 'query')
     _patch(torch.cuda.CUDAGraph, 'replay', 'capture_begin', 'capture_end')
     _patch(torch.cuda, 'synchronize')
+    torch.compile = _tell_of_compiler(torch.compile)
     _patch(torch.Tensor, 'record_stream')
     if torch.distributed.is_available():
         _patch(torch._C._distributed_c10d.Work, 'wait', 'synchronize')
