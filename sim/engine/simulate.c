@@ -670,9 +670,12 @@ static void comm_completes(struct simulation *sim, int agent)
     struct effect effect;
     machine_does(sim, agent, &effect);
     sim->clocks.timers[agent] = TIMER_NONE;
+    for (int m = 0; m < comm->count; m++) /* of all of them first: ranks may share a device */
+        sim->clocks
+            .timers[program_stream_agent(p, sim->clocks.member_streams[comm->first_member + m])] =
+            TIMER_NONE;
     for (int m = 0; m < comm->count; m++) {
         int *stream = &sim->clocks.member_streams[comm->first_member + m];
-        sim->clocks.timers[program_stream_agent(p, *stream)] = TIMER_NONE;
         touch(sim, p->streams[*stream].rank);
         mark_rank(sim, p->streams[*stream].rank);
         mark_beyond(sim, *stream);

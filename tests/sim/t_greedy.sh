@@ -30,6 +30,16 @@ check "slots that become free go to it before what waits" takes 5000000 "$dir/pl
 plan '  r0.a: [{launch: x, stream: s, sm: 3, time: 2ms}, {launch: k, stream: t, sm: 4, greedy: true, time: 4ms},
          {launch: l, stream: u, sm: 4, greedy: true, time: 4ms}]'
 check "two: one behind the other" takes 9500000 "$dir/plan.yaml"
+cat >"$dir/plan.yaml" <<END
+swplan: 1
+ranks: 2
+machine: {sm_slots: 2, share_device: [[0, 1]]}
+comms: {all: [0, 1]}
+threads:
+  r0.a: [{collective: c, comm: all, stream: s, sm: 1, time: 2ms}]
+  r1.a: [{collective: c, comm: all, stream: s, sm: 1, time: 2ms}, {launch: k, stream: s, sm: 2, greedy: true, time: 3ms}]
+END
+check "behind a collective of two ranks on one device it finds all slots" takes 5000000 "$dir/plan.yaml"
 printf 'swplan: 1\nmachine: {sm_slots: 4}\nbatches: [3]\nschedule: {A: {stream: s, sm: 3, time: 2ms}, B: {stream: t, sm: 4, greedy: true, time: 4ms}}\n' >"$dir/plan.yaml"
 "$SWSIM" predict --json --driver=clock "$dir/plan.yaml" >"$dir/a" 2>&1
 "$SWSIM" predict --json --driver=clock "$dir/plan.yaml" >"$dir/b" 2>&1
