@@ -31,7 +31,7 @@ more()
 # sees FORM PROPERTY OLD NEW: where the program answers NEW for OLD, that is a disagreement about PROPERTY.
 sees()
 {
-    oracle "$1" 20 "$2:$3:$4" >"$dir/changed" 2>&1
+    oracle "$1" 40 "$2:$3:$4" >"$dir/changed" 2>&1
     [ $? -eq 1 ] || { cat "$dir/changed"; return 1; }
     found "^disagreement: .*$2: $4, expected .*$3" "$dir/changed"
 }
