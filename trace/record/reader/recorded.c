@@ -40,7 +40,8 @@ static enum status recorded_read_all(struct recorded_job *job, const struct sour
                                : tapes_read(source->files[i], job->arena, tapes, job->diag);
     }
     job->process_count = source->count;
-    SORT(job->processes, source->count, recorded_by_rank);
+    if (status == STATUS_OK)
+        SORT(job->processes, source->count, recorded_by_rank);
     for (size_t i = 0; status == STATUS_OK && i < source->count; i++)
         status = recorded_walk(job, &job->processes[i]);
     return status;
