@@ -220,6 +220,88 @@ def fsdp():
     end()
 
 
+def train(net, device, rows=32, make=lambda parameters: torch.optim.SGD(parameters, lr=0.1, foreach=False)):
+    optimizer = make(net.parameters())
+    for _ in range(2):
+        net(torch.randn(rows, 256, device=device)).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    end()
+
+
+# Gradients of two batches are added before they are reduced; the graph never changes; ranks share the optimizer's state.
+def ddp_options():
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    _, device = begin()
+    net = nn.parallel.DistributedDataParallel(model().to(device), device_ids=[device])
+    with net.no_sync():
+        net(torch.randn(32, 256, device=device)).pow(2).mean().backward()
+    net(torch.randn(32, 256, device=device)).pow(2).mean().backward()
+    net = nn.parallel.DistributedDataParallel(model().to(device), device_ids=[device], static_graph=True)
+    train(net, device, make=lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=0.1))
+
+
+# A hook that divides gradients on a stream of its own.
+def hook(waits):
+    _, device = begin()
+    side = torch.cuda.Stream()
+
+    def reduce_bucket(state, bucket):
+        gradients = bucket.buffer()
+        if waits:
+            side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            gradients.div_(2)  # hook: use
+        torch.cuda.current_stream().wait_stream(side)
+        return dist.all_reduce(gradients, async_op=True).get_future().then(lambda future: future.value()[0])
+
+    net = nn.parallel.DistributedDataParallel(model().to(device), device_ids=[device])
+    net.register_comm_hook(None, reduce_bucket)
+    train(net, device)
+
+
+def fsdp1(offload):
+    from torch.distributed.fsdp import BackwardPrefetch, CPUOffload, FullyShardedDataParallel
+    _, device = begin()
+    options = {"device_id": device, "cpu_offload": CPUOffload(offload), "forward_prefetch": True,
+               "backward_prefetch": BackwardPrefetch.BACKWARD_PRE}
+    layers = [FullyShardedDataParallel(layer, **options) for layer in model(3)]
+    train(FullyShardedDataParallel(nn.Sequential(*layers), **options), device)
+
+
+# Shards on the host; or shards that have replicas, on four ranks.
+def fsdp_variant(replicas=1, **options):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    _, device = begin()
+    net = model(3)
+    if replicas > 1:
+        shape = (replicas, dist.get_world_size() // replicas)
+        options["mesh"] = init_device_mesh("cuda", shape, mesh_dim_names=("replicate", "shard"))
+        net.to(device)
+    for layer in [*net, net]:
+        fully_shard(layer, **options)
+    train(net, device)
+
+
+def fsdp_offload():
+    from torch.distributed.fsdp import CPUOffloadPolicy
+    fsdp_variant(offload_policy=CPUOffloadPolicy())
+
+
+# Layers are split over ranks, and so is the sequence between them.
+def tensor():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard
+    from torch.distributed.tensor import parallel
+    _, device = begin()
+    net = nn.Sequential(nn.LayerNorm(256), nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)).to(device)
+    parallel.parallelize_module(net, init_device_mesh("cuda", (2,)), {
+        "0": parallel.SequenceParallel(sequence_dim=0), "1": parallel.ColwiseParallel(input_layouts=Shard(0)),
+        "3": parallel.RowwiseParallel(output_layouts=Shard(0))})
+    train(net, device, rows=16)
+
+
 # Gradients are summed on the group's own stream while the next ones are computed.
 def reduce(waits):
     _, device = begin()
@@ -288,6 +370,14 @@ def pipeline():
     "values": values,
     "ddp": ddp,
     "fsdp": fsdp,
+    "ddp_options": ddp_options,
+    "hook": lambda: hook(True),
+    "hook_unwaited": lambda: hook(False),
+    "fsdp1": lambda: fsdp1(False),
+    "fsdp1_offload": lambda: fsdp1(True),
+    "fsdp_offload": fsdp_offload,
+    "hybrid": lambda: fsdp_variant(replicas=2),
+    "tensor": tensor,
     "reduce": lambda: reduce(True),
     "reduce_unwaited": lambda: reduce(False),
     "ring": lambda: ring(True),
