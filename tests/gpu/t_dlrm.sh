@@ -34,6 +34,8 @@ for ranks in 1 2 4 8; do
     for plan in $all; do
         check "$ranks ranks run $plan" losses "$dir/piped" "$plans/$plan.yaml" --ranks $ranks
         check "with the losses of their loop" cmp "$(loop_of $plan).$ranks" "$dir/piped"
+        test $plan = semi_sync || check "$ranks ranks run $plan under data-flow" losses "$dir/fired" "$plans/$plan.yaml" --ranks $ranks --dataflow
+        test $plan = semi_sync || check "with the losses of their loop" cmp "$dir/plain.$ranks" "$dir/fired"
         check "$ranks ranks run $plan serially" losses "$dir/serial" "$plans/$plan.yaml" --ranks $ranks --serial
         check "with those of the plain one" cmp "$dir/plain.$ranks" "$dir/serial"
     done
