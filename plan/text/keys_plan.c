@@ -821,9 +821,9 @@ static const struct keys_plan_section {
     {IN_PIPELINE, 15, NULL,
      .field =
          FIELD("ticket_at", struct plan, pipeline.ticket_at, word,
-               "Data-flow driver: how globally ordered tasks get their turns: in the order of a "
-               "software pipeline, and fired when their turn has come; or numbered by "
-               "iteration, or as they are fired, and their threads wait.",
+               "Data-flow driver: globally ordered tasks have turns in the order of a software "
+               "pipeline, which is a condition to fire, or are numbered by iteration, or as "
+               "they are fired, and their threads wait.",
                .words = keywords_ticket_at)},
     {IN_PIPELINE, 16, NULL,
      .field = FIELD(
