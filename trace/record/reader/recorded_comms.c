@@ -241,7 +241,7 @@ static bool collective_op(struct recorded_job *job, struct recorded_process *pro
         return false;
     return (!reads || access_memory(job, process, op, word[3],
                                     bytes * (shape->sends_all ? size : 1), false)) &&
-           (!writes || (at_root && word[3] == word[4] && !shape->reduces) ||
+           (!writes || (rooted && at_root && word[3] == word[4] && !shape->reduces) ||
             access_memory(job, process, op, word[4], bytes * (shape->receives_all ? size : 1),
                           true));
 }
