@@ -357,8 +357,10 @@ int reducer_choices(struct reducer *reducer, const struct state *state, struct t
     int answers = machine_agent_enabled(reducer->program, state, 0);
     for (int choice = 0; choice < answers; choice++)
         out[choice] = (struct transition){0, choice};
-    if (answers)
+    if (answers && reducer->program->data_free)
         return answers;
+    if (answers) /* an answer may pass turns: everything is explored beside it */
+        return machine_enabled(reducer->program, state, out);
     reducer_begin(reducer, state);
     int agent = reducer_next_free(reducer, state);
     if (agent < 0)

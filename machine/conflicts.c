@@ -173,6 +173,9 @@ enum status program_find_conflicts(struct program *program, struct diag *diag)
     program->admit_free = program->retire_free = program->take_free = true;
     for (int t = 0; program->tasks && t < program->thread_count; t++)
         find_free_thread_steps(program, t);
+    struct step data = {program, 0, true, -1};
+    uses_of_data(program, conflicts_compare, &data);
+    program->data_free = data.free;
     struct uses_memo memo = {0};
     for (size_t b = 0; b < program->body_count; b++)
         find_free_steps(program, &program->bodies[b], &memo);
@@ -230,6 +233,8 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
         uses_of_start(p, desc->index, head_op(p, q.c, desc->index), add_conflicting, &q);
     if (desc->kind == AGENT_COMM)
         uses_of_completion(p, desc->index, add_conflicting, &q);
+    if (desc->kind == AGENT_DATA)
+        uses_of_data(p, add_conflicting, &q);
     if (desc->kind != AGENT_THREAD)
         return;
     const struct op *op = machine_thread_op(p, q.c, desc->index);

@@ -44,7 +44,8 @@ struct program_options {
                            state is about half as large */
     bool any_size;      /* a state may be too large to be made: program_fits. Not kept in a program:
                            its options build further ones, and those have states */
-    const struct work_limit *limit; /* of building, which copies it; NULL: half of this machine's memory */
+    const struct work_limit
+        *limit; /* of building, which copies it; NULL: half of this machine's memory */
 };
 
 struct access {
@@ -339,8 +340,9 @@ struct program {
 
     struct op *ops;
     size_t op_count, op_cap;
-    struct use_table *uses;                  /* which agent uses which object how: uses.h */
-    bool admit_free, retire_free, take_free; /* steps of drivers and workers that commute with
+    struct use_table *uses; /* which agent uses which object how: uses.h */
+    bool admit_free, retire_free, take_free,
+        data_free;       /* steps of drivers and workers that commute with
                                                 everything, see conflicts.c */
     struct body *bodies; /* pipeline: rank * tasks + task; else one a host thread and callback */
     size_t body_count, body_cap;

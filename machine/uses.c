@@ -148,6 +148,15 @@ static void use_inbox(const struct visitor *v, int rank, int task)
         uses_use(v, OBJECT_NUMBER, rank, WAY_PUT);
 }
 
+/* Which turns have an iteration is not known before the data end: who ends a turn, or passes some, does it before or behind that. */
+static void use_turns(const struct visitor *v, int rank, enum way way)
+{
+    const struct program *p = v->program;
+    if (program_fires_by_turn(p) && p->ordered_tasks[rank] > 0 && p->last_turn_stage > 0 &&
+        p->ends[rank] < 0)
+        uses_use(v, OBJECT_TICKET, rank, way);
+}
+
 /* Under data-flow: the end of a submission asks which iterations are retired only where they may be
    retired, or forgotten, too early. */
 static void use_submission(const struct visitor *v, const struct op *op, int rank)
@@ -159,6 +168,8 @@ static void use_submission(const struct visitor *v, const struct op *op, int ran
         uses_use(v, OBJECT_RETIRED, rank, WAY_READ);
     for (int k = 0, fired; (fired = program_may_fire(p, rank, op->task, k)) >= 0; k++)
         use_inbox(v, rank, fired);
+    if (program_ends_turn(p, rank, op->task))
+        use_turns(v, rank, WAY_CHANGE);
 }
 
 /* Two additions to a flag commute, in its value and in what it carries; to set it does not. */
@@ -347,6 +358,14 @@ void uses_of_admit(const struct program *program, int rank, use_visit *visit, vo
     if (!program->slots_safe)
         uses_use(&v, OBJECT_SLOTS, rank, WAY_WRITE);
     use_inboxes(&v, rank);
+    use_turns(&v, rank, WAY_CHANGE);
+}
+
+void uses_of_data(const struct program *program, use_visit *visit, void *arg)
+{
+    const struct visitor v = {program, visit, arg};
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++)
+        use_turns(&v, rank, WAY_WRITE);
 }
 
 void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg)
@@ -551,6 +570,8 @@ static void enter_body(struct program *program, const struct body *body, struct 
 
 static void enter_all(struct program *program, struct uses_memo *memo)
 {
+    struct uses_entry data = {program, 0, INT_MAX}; /* the data loader is agent 0 */
+    uses_of_data(program, uses_enter, &data);
     for (int rank = 0; program->tasks && rank < program->ranks; rank++) {
         int driver = program->driver_thread[rank];
         struct uses_entry entry = {program, program_thread_agent(program, driver), INT_MAX};

@@ -149,6 +149,8 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
    uses_of_start look at is equal. */
 bool uses_alike(const struct program *program, const struct op *a, const struct op *b);
 void uses_of_take(const struct program *program, int thread, use_visit *visit, void *arg);
+/* The data loader says that there are no more. */
+void uses_of_data(const struct program *program, use_visit *visit, void *arg);
 void uses_of_admit(const struct program *program, int rank, use_visit *visit, void *arg);
 void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg);
 void uses_of_start(const struct program *program, int stream, const struct op *op, use_visit *visit,

@@ -219,7 +219,8 @@ static void check_steps(struct bench *bench, const struct state *state,
                         const struct transition *steps, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (steps[i].agent && !machine_step_free(bench->program, state, steps[i].agent))
+        if (steps[i].agent ? !machine_step_free(bench->program, state, steps[i].agent)
+                           : !bench->program->data_free)
             continue;
         for (int k = 0; k < count; k++)
             if (steps[k].agent != steps[i].agent)
