@@ -17,8 +17,8 @@
 
 struct fixed_order;
 
-/* NULL: no flag orders two threads, or faults may end a thread, or branches leave operations out, or the order would take too much memory, as arena.failed may
-   tell. */
+/* NULL: no flag orders two threads, faults may end a thread, branches leave operations out, or the order would take too
+   much memory, as arena.failed may tell. */
 struct fixed_order *fixed_order_make(struct program *program);
 
 /* How many operations of the body of `other` are done before operation `at` of the body of `thread`, at least. */

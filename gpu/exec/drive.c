@@ -409,14 +409,17 @@ bool drive_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
     return done;
 }
 
-void drive_end_data(struct run_thread *self)
+bool drive_end_data(struct run_thread *self)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
     int64_t end = policy_admitted(run->policy, self->rank);
     run->ranks[self->rank].end = end;
     policy_end_data(run->policy, self->rank, end);
+    const int64_t now_ns = run_now(run);
+    const bool noted = run_note(self, LOG_END, -1, end, now_ns, now_ns);
     run_unlock(run);
+    return noted;
 }
 
 void drive_leave(struct run_thread *self)

@@ -500,7 +500,7 @@ bool drive_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns);
 /* Wait until the rank's device has nothing left to do. Later than the deadline: the run fails as above. */
 bool drive_sync(struct run_thread *self, int64_t deadline_ns);
 /* There is no data for another iteration on this rank. */
-void drive_end_data(struct run_thread *self);
+bool drive_end_data(struct run_thread *self);
 /* Nothing more will be handed out: workers end when their queues are empty. */
 void drive_leave(struct run_thread *self);
 

@@ -229,7 +229,8 @@ static bool fetch_batch(struct engine *engine, int rank, int64_t admitted,
         assert(!feed->told_end);
         give_back_rest(engine, rank);
         feed->ended = feed->told_end = true;
-        drive_end_data(engine_driver(engine, rank));
+        if (!drive_end_data(engine_driver(engine, rank)))
+            return false;
         if (engine->pipe->group)
             group_end_run(engine->pipe->group, feed->begun + (int64_t)engine->ahead);
         return true;

@@ -49,6 +49,7 @@ enum log_kind {
     LOG_TAKE,    /* a worker took an instance of task `op` */
     LOG_ENQUEUE, /* a driver enqueued a period; `iteration` counts the iterations admitted by then */
     LOG_RETIRE,  /* a driver retired an iteration, admitted at stamp.start_ns */
+    LOG_END,     /* a driver heard that there are no more than `iteration` iterations */
     LOG_CALL,    /* a function of the user, in place of operation `op`, which is device work */
     LOG_NO       /* an operation with branches: the answer was no, or it was not done */
 };

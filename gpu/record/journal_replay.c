@@ -49,7 +49,8 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
 {
     static const enum replay_kind kinds[] = {
         [LOG_OP] = REPLAY_OP,         [LOG_TAKE] = REPLAY_TAKE, [LOG_ENQUEUE] = REPLAY_ENQUEUE,
-        [LOG_RETIRE] = REPLAY_RETIRE, [LOG_CALL] = REPLAY_OP,   [LOG_NO] = REPLAY_OP};
+        [LOG_RETIRE] = REPLAY_RETIRE, [LOG_END] = REPLAY_END,   [LOG_CALL] = REPLAY_OP,
+        [LOG_NO] = REPLAY_OP};
     const struct program *p = journal->config.program;
     bool is_op = log_is_of_op(entry->kind);
     bool pushed = is_op && entry->stamp.number >= 0;

@@ -600,6 +600,7 @@ static bool replay_agrees(struct replay *replay, const struct replay_step *step)
     case REPLAY_ENQUEUE: return !retires;
     case REPLAY_RETIRE:
         return retires && machine_oldest(p, replay->state, desc->rank) == step->iteration;
+    case REPLAY_END: return true; /* at any moment */
     case REPLAY_START:
         return is_at(replay, step) && !machine_stream_running(p, replay->state, desc->index);
     case REPLAY_FINISH:
@@ -672,6 +673,18 @@ static void do_step(struct replay *replay, const struct replay_step *step, int a
     replay_observe(replay, step);
 }
 
+static void tell_end(struct replay *replay, int rank, int64_t iterations)
+{
+    const struct program *p = replay->program;
+    for (int i = 0; i < replay->choice_count; i++) {
+        struct state *state = replay->choices[i].state;
+        if (state && iterations >= machine_admitted(p, state, rank))
+            machine_end_data(p, state, rank, iterations);
+    }
+    if (iterations >= machine_admitted(p, replay->state, rank))
+        machine_end_data(p, replay->state, rank, iterations);
+}
+
 static bool try_step(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
@@ -687,6 +700,11 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     }
     if (finish && op_ends_together(p->ops[step->op].kind))
         agent = program_comm_agent(p, p->ops[step->op].comm);
+    if (step->kind == REPLAY_END) { /* what its driver does from then on depends on it */
+        tell_end(replay, p->agents[agent].rank, step->iteration);
+        drop_head(replay, agent);
+        return true;
+    }
     /* A period without a new iteration is the first sign that the data has ended, or that the run is to end. */
     int rank = p->agents[step->agent].rank;
     if (step->kind == REPLAY_ENQUEUE && machine_admits_next(p, replay->state, rank) &&
@@ -798,6 +816,7 @@ static const char *replay_step_text(const struct replay *replay, const struct re
                  p->plan->pipeline.tasks[step->task].name, step->iteration);
         break;
     case REPLAY_ENQUEUE: snprintf(buf, cap, "handed out instances"); break;
+    case REPLAY_END: snprintf(buf, cap, "heard of the end"); break;
     case REPLAY_RETIRE: snprintf(buf, cap, "retired iteration %" PRId64, step->iteration); break;
     case REPLAY_START: snprintf(buf, cap, "started %s", subject); break;
     case REPLAY_FINISH: snprintf(buf, cap, "finished %s", subject); break;
@@ -863,16 +882,21 @@ static void explain_undone(struct replay *replay)
     }
 }
 
-void replay_end_data(struct replay *replay, int rank, int64_t iterations)
+/* Is the driver of the rank to hear of it by a step that is there already? */
+static bool hears_of_end(const struct replay *replay, int rank)
 {
     const struct program *p = replay->program;
-    for (int i = 0; i < replay->choice_count; i++) {
-        struct state *state = replay->choices[i].state;
-        if (state && iterations >= machine_admitted(p, state, rank))
-            machine_end_data(p, state, rank, iterations);
-    }
-    if (iterations >= machine_admitted(p, replay->state, rank))
-        machine_end_data(p, replay->state, rank, iterations);
+    const struct backlog *queue = &replay->queues[program_thread_agent(p, p->driver_thread[rank])];
+    for (size_t i = queue->first; i < queue->first + queue->count; i++)
+        if (queue->steps[i].kind == REPLAY_END)
+            return true;
+    return false;
+}
+
+void replay_end_data(struct replay *replay, int rank, int64_t iterations)
+{
+    if (!hears_of_end(replay, rank))
+        tell_end(replay, rank, iterations);
 }
 
 bool replay_finish(struct replay *replay, bool complete)

@@ -31,6 +31,7 @@ enum replay_kind {
     REPLAY_TAKE, /* a worker takes (task, iteration) */
     REPLAY_ENQUEUE, /* a driver enqueues a period; `iteration` counts the iterations admitted by then */
     REPLAY_RETIRE, /* a driver retires `iteration` */
+    REPLAY_END,    /* a driver hears that there are no more than `iteration` iterations */
     REPLAY_START,  /* a stream starts `op` */
     REPLAY_FINISH  /* a stream finishes `op` */
 };

@@ -439,6 +439,7 @@ int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct l
     case LOG_RETIRE: trace_writer_retire(trace, thread, entry); break;
     case LOG_TAKE:
     case LOG_NO:
+    case LOG_END:
     case LOG_ENQUEUE: break;
     }
     return -1;
@@ -594,8 +595,8 @@ static const char *agent_name(struct trace_writer *trace, int agent)
 static const char *trace_writer_step_text(const struct program *p, const struct replay_step *step)
 {
     static const char *const texts[] = {
-        [REPLAY_TAKE] = "take",   [REPLAY_ENQUEUE] = "enqueue", [REPLAY_RETIRE] = "retire",
-        [REPLAY_START] = "start", [REPLAY_FINISH] = "finish",
+        [REPLAY_TAKE] = "take", [REPLAY_ENQUEUE] = "enqueue", [REPLAY_RETIRE] = "retire",
+        [REPLAY_END] = "end",   [REPLAY_START] = "start",     [REPLAY_FINISH] = "finish",
     };
     return step->kind == REPLAY_OP ? op_key(p->ops[step->op].kind) : texts[step->kind];
 }

@@ -741,6 +741,8 @@ static void compare_ways(struct bench *bench, const struct plan *plan, enum driv
         return;
     }
     bench->ran++;
+    /* Under data-flow each driver has one step more where it comes to turns of iterations that do not exist. */
+    const long long passing = driver == DRIVER_DATAFLOW ? plan->ranks : 0;
     struct ending workers = run_plan(bench, plan, driver, SWPIPE_WORKERS, true);
     if (caller.ran == SWPIPE_INPUT && workers.ran == SWPIPE_INPUT) /* more slots than a rank has */
         return;
@@ -749,7 +751,7 @@ static void compare_ways(struct bench *bench, const struct plan *plan, enum driv
                  caller.ran ? caller.error : workers.error);
     /* where functions of two threads push to one stream at a time, a record cannot tell them apart: swpipe(3) */
     else if (caller.legal != 1 || caller.calls != workers.calls ||
-             (workers.legal == 1 && caller.steps != workers.steps)) {
+             (workers.legal == 1 && llabs(caller.steps - workers.steps) > passing)) {
         char detail[600];
         snprintf(detail, sizeof detail, "legal %d and %d, calls %d and %d, steps %d and %d %s",
                  caller.legal, workers.legal, caller.calls, workers.calls, (int)caller.steps,

@@ -407,7 +407,7 @@ static int wait_for_fill(struct swpipe_context *context, void *arg)
 /* One thread for two ordered tasks: under data-flow it takes A(1), there since the fill, before B(0), whose turn it is. */
 static void a_turn_that_does_not_come(void)
 {
-    static const char ordered[] = "swplan: 1\nmax_depth: 2\nschedule:\n"
+    static const char ordered[] = "swplan: 1\nmax_depth: 2\nticket_at: iteration\nschedule:\n"
                                   "  A: {stage: 0, globally_ordered: true}\n"
                                   "  B: {stage: 1, globally_ordered: true}\n"
                                   "intra_iter_deps: [[B, A]]\n";

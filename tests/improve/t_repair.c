@@ -157,6 +157,12 @@ static void check_edits_of(const char *source, struct op_stats *op_stats)
             if (k > 0 && edits.items[k].cost < edits.items[k - 1].cost)
                 complain(0, "a list out of order", edit_key(edits.items[k].kind), text);
         }
+        /* Those of swsim tune are of host programs, and in no order. */
+        if (plan.form == FORM_THREADS && i == 0 &&
+            edits_list_faster(&plan, &arena, &edits, &diag) != STATUS_OK)
+            complain(0, "no list of faster edits", "", text);
+        for (size_t k = 0; plan.form == FORM_THREADS && i == 0 && k < edits.count; k++)
+            check_edit(text, &edits.items[k], op_stats);
         diag_fini(&diag);
         arena_fini(&arena);
     }
