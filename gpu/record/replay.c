@@ -146,6 +146,8 @@ static bool may_answer(const struct program *p, const struct replay_step *asking
     const struct op *op = &p->ops[step->op];
     if (asks->kind == OP_QUERY)
         return step->kind == REPLAY_FINISH || (step->number >= 0 && sees(p, asking, step));
+    if (op_asks(op->kind) || step->no) /* it has changed nothing */
+        return false;
     return op_operand(op->kind) == op_operand(asks->kind) && op->object == asks->object;
 }
 
