@@ -27,7 +27,7 @@ struct fixed_order {
     struct fixed_thread *threads;
 };
 
-enum { SET_NEVER = -1, SET_OFTEN = -2, MOST_CELLS = 1 << 25, MOST_OPS = 1 << 22 };
+enum { SET_NEVER = -1, SET_OFTEN = -2, CELLS_AN_OP = 512, MOST_OPS = 1 << 22 };
 
 /* The only operation that sets a flag. */
 struct fixed_setter {
@@ -87,7 +87,8 @@ static bool fixed_order_learn(struct order_walk *walk, int thread, int at,
     if (known && known->done[setter.thread] > setter.at)
         return true; /* and so all that the setter had learned */
     walk->cells += (size_t)count;
-    if (walk->cells > MOST_CELLS || !(done = ARENA_ARRAY(&walk->p->arena, (size_t)count, int)) ||
+    if (walk->cells > CELLS_AN_OP * walk->p->op_count ||
+        !(done = ARENA_ARRAY(&walk->p->arena, (size_t)count, int)) ||
         !ARENA_GROW(&walk->p->arena, of->marks, of->count, of->cap))
         return false;
     for (int t = 0; t < count; t++)

@@ -78,7 +78,7 @@ enum status sql_error(struct store *store, const char *what, struct diag *diag)
     int system_errno = sqlite3_system_errno(store->db);
     bool from_system = system_errno && (code == SQLITE_CANTOPEN || code == SQLITE_IOERR ||
                                         code == SQLITE_FULL || code == SQLITE_READONLY);
-    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+    if (code == SQLITE_BUSY)
         return tell_busy(store, what, diag);
     if (code == SQLITE_CANTOPEN)
         system_errno = why_not_opened(store->path, system_errno);

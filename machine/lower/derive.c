@@ -336,8 +336,7 @@ static int derive_flag_begin(const struct plan *plan, const char *name)
     return 0;
 }
 
-/* Does the operation use its flag as one that is set for good? */
-/* Who asks for a flag looks at it before it is set, too. */
+/* Does the operation use its flag as one that is set for good? A query does not: it looks before the flag is set, too. */
 static bool is_plain_use(const struct op *op)
 {
     return op->kind != OP_QUERY_FLAG && op->value == 1 &&

@@ -741,8 +741,12 @@ static void compare_ways(struct bench *bench, const struct plan *plan, enum driv
         return;
     }
     bench->ran++;
-    /* Under data-flow each driver has one step more where it comes to turns of iterations that do not exist. */
-    const long long passing = driver == DRIVER_DATAFLOW ? plan->ranks : 0;
+    /* Under data-flow the driver of a rank with turns has one step more where it comes to turns of iterations that do not
+       exist. */
+    bool has_turns = false;
+    for (size_t t = 0; t < plan->pipeline.task_count; t++)
+        has_turns |= plan->pipeline.tasks[t].globally_ordered;
+    const long long passing = driver == DRIVER_DATAFLOW && has_turns ? plan->ranks : 0;
     struct ending workers = run_plan(bench, plan, driver, SWPIPE_WORKERS, true);
     if (caller.ran == SWPIPE_INPUT && workers.ran == SWPIPE_INPUT) /* more slots than a rank has */
         return;
