@@ -1361,14 +1361,11 @@ static void machine_take(struct work_state *w, int thread)
         driver_arm_slot(w, rank, task, state[THREAD_ITER]);
 }
 
-/* The thread goes on so many operations behind the one it is at; a `then` that is over ends behind the `else`. */
+/* The thread goes on so many operations behind the one it is at: program_behind. */
 static void go_past(const struct program *p, int32_t *c, int thread, int steps)
 {
-    int32_t *pc = &thread_cells(p, c, thread)[THREAD_PC];
-    *pc += steps;
-    for (const struct op *op;
-         p->has_branches && (op = machine_thread_op(p, c, thread)) && op->kind == OP_ELSE;)
-        *pc += op->otherwise;
+    int32_t *state = thread_cells(p, c, thread);
+    state[THREAD_PC] = program_behind(p, &p->bodies[state[THREAD_BODY]], state[THREAD_PC], steps);
 }
 
 /* After a push: behind others an item takes effect later. */

@@ -454,6 +454,17 @@ enum status program_fits(const struct program *program, struct diag *diag);
    there are several ranks. Returns buf. */
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap);
 
+/* Where a thread comes to that goes `steps` operations on in the body from `at`: a `then` that is over ends behind its `else`. */
+static inline int program_behind(const struct program *program, const struct body *body, int at,
+                                 int steps)
+{
+    const struct op *ops = &program->ops[body->first];
+    int next = at + steps;
+    while (program->has_branches && next < body->count && ops[next].kind == OP_ELSE)
+        next += ops[next].otherwise;
+    return next;
+}
+
 /* Is a globally ordered instance fired when its turn has come? Else its worker waits for the turn, and keeps its queue waiting. */
 static inline bool program_fires_by_turn(const struct program *program)
 {

@@ -142,15 +142,16 @@ struct schedule_turn {
     int task, ahead;
 };
 
-/* The turns of a round; none where a thread waits for them. NULL: an error, else the caller frees them. */
-static struct schedule_turn *schedule_turns(const struct plan *plan, size_t *count,
-                                            struct diag *diag)
+/* The turns of a round, which the caller frees; none where a thread waits for them. */
+static enum status schedule_turns(const struct plan *plan, struct schedule_turn **out,
+                                  size_t *count, struct diag *diag)
 {
     const struct pipeline *pipeline = &plan->pipeline;
     struct schedule_turn *turns = calloc(pipeline->task_count + 1, sizeof *turns);
     int *cells = calloc(2 * pipeline->task_count + 1, sizeof *cells);
     int *stage = cells, *order = cells + pipeline->task_count, last = 0;
     *count = 0;
+    *out = NULL;
     enum status status = !turns || !cells
                              ? diag_no_memory(diag)
                              : order_pipelined(plan, pipeline->max_depth, stage, order, diag);
@@ -164,18 +165,20 @@ static struct schedule_turn *schedule_turns(const struct plan *plan, size_t *cou
     for (size_t k = 0; k < *count && !status; k++)
         turns[k].ahead = last - turns[k].ahead;
     free(cells);
-    if (!status)
-        return turns;
-    free(turns);
-    return NULL;
+    if (status)
+        free(turns);
+    else
+        *out = turns;
+    return status;
 }
 
 static enum status print_turns(const struct plan *plan, FILE *out, struct diag *diag)
 {
     size_t count;
-    struct schedule_turn *turns = schedule_turns(plan, &count, diag);
-    if (!turns)
-        return STATUS_SYSTEM;
+    struct schedule_turn *turns;
+    enum status status = schedule_turns(plan, &turns, &count, diag);
+    if (status)
+        return status;
     if (count > 0)
         fputs("It submits globally ordered tasks in this order, for every i:\n ", out);
     for (size_t k = 0; k < count; k++) {
@@ -191,9 +194,10 @@ static enum status print_turns(const struct plan *plan, FILE *out, struct diag *
 static enum status write_turns(const struct plan *plan, struct json *json, struct diag *diag)
 {
     size_t count;
-    struct schedule_turn *turns = schedule_turns(plan, &count, diag);
-    if (!turns)
-        return STATUS_SYSTEM;
+    struct schedule_turn *turns;
+    enum status status = schedule_turns(plan, &turns, &count, diag);
+    if (status)
+        return status;
     json_begin_array_at(json, "turns");
     for (size_t k = 0; k < count; k++) {
         json_begin_object(json);

@@ -320,7 +320,7 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
 
 /* ---- branches -------------------------------------------------------------------------------- */
 
-/* What the device has come to; false where the run failed. */
+/* Asks whether the event, or all work of the stream or the rank, is over. False where the run failed. */
 static bool ask_device(struct run_thread *self, const struct op *op, int64_t iteration, bool *yes)
 {
     struct run *run = self->run;
@@ -387,16 +387,6 @@ static bool worker_ask(struct run_thread *self, const struct op *op, int64_t ite
     done = done && note_answer(self, op, iteration, begin_ns, *yes);
     run_unlock(run);
     return done;
-}
-
-/* The operations from this one to the next: the answer is yes, or no. */
-static int steps_behind(const struct run *run, const struct body *what, int at, bool yes)
-{
-    const struct op *ops = &run->program->ops[what->first];
-    int next = at + (yes ? 1 : ops[at].otherwise);
-    while (next < what->count && ops[next].kind == OP_ELSE)
-        next += ops[next].otherwise;
-    return next - at;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
@@ -665,7 +655,7 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
         place->next++; /* past the sync */
     if (place->range.open && place->next == place->range.last)
         end_range(&place->range);
-    place->next += steps_behind(run, what, place->next, yes);
+    place->next = program_behind(run->program, what, place->next, yes ? 1 : op->otherwise);
     return done;
 }
 
