@@ -25,7 +25,7 @@ static int messages_compare_places(const void *a, const void *b)
                      compare_then(compare_int(x->send, y->send), (x > y) - (x < y))));
 }
 
-/* Does each channel have parts in a branch, whose number depends on the run? NULL: no memory. */
+/* For each channel: does it have parts in a branch? How many of them come then depends on the run. NULL: no memory. */
 static bool *find_uncounted(const struct program *p)
 {
     bool *uncounted = calloc((size_t)p->channel_count + 1, sizeof *uncounted);

@@ -181,7 +181,7 @@ static bool move_loses(const struct host_thread *thread, size_t from, size_t to)
     return false;
 }
 
-/* What has branches, or ends one, stands where it does. */
+/* Does the operation have branches, or end one? No edit moves such an operation. */
 static bool is_of_branches(const struct host_op *op)
 {
     return op->has_branches || op_ends_branch(op->kind);
@@ -840,7 +840,7 @@ static bool apply_event_wait(struct plan *plan, int t, const struct edit *edit)
     return true;
 }
 
-/* Does the thread push work to the stream behind operation `at` (else: in front of it)? In a repeat both come. */
+/* Does the thread push work to the stream behind operation `at` (else: in front of it)? In a repeat an operation comes on both sides. */
 static bool pushes_there(const struct host_thread *thread, size_t at, int stream, bool behind)
 {
     for (size_t i = 0; i < thread->op_count; i++)
@@ -881,7 +881,7 @@ static bool insert_reached(struct plan *plan, int t, size_t *at, int stream)
     return insert_waits(plan, t, at, event, stream);
 }
 
-/* What the thread has waited for at the sync, the streams wait for that it pushes to behind it. */
+/* The streams that the thread pushes to behind the sync wait in its place for the work that it waits for. */
 static bool apply_unsync(struct plan *plan, int t, const struct edit *edit)
 {
     size_t at = (size_t)edit->b;

@@ -21,7 +21,7 @@ enum {
 };
 #define QUANTUM 0.001 /* share of the given time: runs closer than this are equal */
 
-/* What a run of a plan shows. */
+/* The result of one run of a plan. */
 struct host_run {
     double ns;
     uint64_t view;
@@ -63,7 +63,7 @@ static uint64_t tune_host_mix(uint64_t seed, uint64_t a, uint64_t b)
     return hash_bytes(words, sizeof words);
 }
 
-/* What an operation is called, wherever it stands in the plan. */
+/* A number of the operation that stays the same wherever it stands in the plan. */
 static uint64_t identity(const struct program *p, const struct op *op, int rank)
 {
     const char *name = op->name >= 0 ? p->names.items[op->name] : op_key(op->kind);

@@ -2,7 +2,7 @@
 /*
  * fixed_order.h - which operations of other host threads come before an operation of one, and which behind it, in every run.
  *
- * What tells is a flag that is set by one operation and never changes again: whoever awaits it comes behind that
+ * The order follows from flags that one operation sets and nothing changes again: whoever awaits such a flag comes behind that
  * operation, and behind all that its thread did or learned before. Each thread has a list of the places where it learns more:
  *
  *     thread A   0 push   1 signal f          2 push

@@ -135,8 +135,8 @@ static bool sees(const struct program *p, const struct replay_step *call,
     return false;
 }
 
-/* May the step change what an operation with branches asks for? That is so of what others push to a stream, or record, and of
-   what a stream, or a communicator, comes to. */
+/* May the step change the answer to an operation with branches? A push of another thread may, and a record, and the end of
+   work. */
 static bool may_answer(const struct program *p, const struct replay_step *asking,
                        const struct replay_step *step)
 {
@@ -620,8 +620,8 @@ static bool answers_so(const struct replay *replay, const struct replay_step *st
            machine_says(p, replay->state, step->agent) == !step->no;
 }
 
-/* Does the head of another thread that asks for what this step changes agree now? It is taken first: behind the step its answer
-   may be another one, and it changes nothing for the step but what it takes itself. */
+/* Does another thread ask, as its next step, for a state that this step changes, and is the answer now that of the log? Then the
+   question is taken first: behind this step the answer may differ, and a question changes nothing for this step. */
 static bool is_asked_before(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
