@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `swsim record --device=none` of PyTorch's wheel for CUDA, which is not changed: programs that are right are proved, and each
-# mistake of dry_program.py is found, with the line where it is. No GPU is there or needed.
+# mistake of dry_program.py is found, a race with the lines that it names. No GPU is there or needed.
 import os, pathlib, re, subprocess, sys
 
 from tap import check, done, folder, here, needs, skip, swsim
