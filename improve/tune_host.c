@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/sort.h"
+#include "base/table.h"
 
 enum {
     STATES = 200, /* for a candidate, if the given plan needed none */
@@ -43,6 +44,7 @@ struct host_tuner {
     uint64_t budget, states, round;
     uint64_t *seen; /* hashes of the texts tried */
     size_t seen_count, seen_cap;
+    struct table known; /* of seen */
     const char **changes;
     size_t change_count, change_cap;
     struct host_candidate *shorter; /* of this round */
@@ -157,10 +159,10 @@ static bool tune_host_is_over(const struct host_tuner *tuner)
 static bool tune_host_is_known(struct host_tuner *tuner, const char *text)
 {
     const uint64_t hash = hash_bytes(text, strlen(text));
-    for (size_t i = 0; i < tuner->seen_count; i++)
-        if (tuner->seen[i] == hash)
-            return true;
-    if (ARENA_GROW(tuner->arena, tuner->seen, tuner->seen_count, tuner->seen_cap))
+    if (TABLE_FIND(&tuner->known, hash, i, tuner->seen[i] == hash) != TABLE_NONE)
+        return true;
+    if (ARENA_GROW(tuner->arena, tuner->seen, tuner->seen_count, tuner->seen_cap) &&
+        table_add_in(&tuner->known, tuner->arena, hash, tuner->seen_count))
         tuner->seen[tuner->seen_count++] = hash;
     return false;
 }
