@@ -6,11 +6,11 @@ enum status refuse_unexplained(const struct plan *plan, bool opaque, struct diag
 {
     if (!plan_is_unexplained(plan) || opaque)
         return STATUS_OK;
-    diag_error(diag, STATUS_LIMIT,
-               "%s: the job was idle without a cause in its trace for %.0f%% of its idle time "
-               "(unexplained), more than 10%%: a prediction would not be that of the job",
-               plan->file, plan->unexplained.millionths / 1e4);
-    diag_note(diag, "--opaque takes it all the same; 'swsim import --opaque' makes that time "
-                    "part of the plan");
+    diag_error(
+        diag, STATUS_LIMIT,
+        "%s: the job's device was idle for %.0f%% of its time without a cause in its trace "
+        "(unexplained), more than 5%%: a prediction would not be that of the job; 'swsim import "
+        "--opaque' makes that time part of the plan",
+        plan->file, plan->unexplained.millionths / 1e4);
     return STATUS_LIMIT;
 }

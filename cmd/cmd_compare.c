@@ -324,7 +324,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
          .max = INT64_MAX},
         {"diff", 0, NULL, "two runs: say what takes longer or less, and why", OPTION_FLAG,
          .value = &two.diff},
-        {"opaque", 0, NULL, "predict an import also where its idle time is unexplained",
+        {"opaque", 0, NULL, "predict an import also where more than 5% of its time is unexplained",
          OPTION_FLAG, .value = &two.opaque},
     };
     const struct command command = {
@@ -381,6 +381,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         status = app_with_plan(app, arguments.items[1], canonical_text, &text);
     request.options =
         (struct compare_options){.run = run,
+                                 .opaque = two.opaque,
                                  .cores = (int)cores,
                                  .plan = text,
                                  .seed = (uint64_t)seed,

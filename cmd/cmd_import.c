@@ -7,6 +7,7 @@
 #include "app.h"
 #include "options.h"
 #include "plan_out.h"
+#include "replay_check.h"
 
 #include "base/json.h"
 #include "base/units.h"
@@ -22,7 +23,7 @@ struct import_request {
     struct import_options options;
     const char *steps, *ranks, *path;
     const char *db; /* the store for the measured run; NULL: none */
-    bool report;
+    bool report, force;
 };
 
 /* "A..B" or "A" at the beginning of `text`; returns what is behind it, NULL: it is neither. */
@@ -146,19 +147,22 @@ static enum status import(struct app *app, const struct import_request *request,
                                       &request->options, &imported, &app->diag);
     if (status != STATUS_OK)
         return status;
-    if (plan_is_unexplained(&imported.plan))
-        diag_warn(
-            &app->diag,
-            "%.0f%% of the idle time has no cause in the trace, or operations of one stream "
-            "overlap so long: a prediction of this plan would not be that of the job (--report "
-            "shows the ledger)",
-            imported.plan.unexplained.millionths / 1e4);
     if (imported.plan.about)
         diag_note(&app->diag, "%s", imported.plan.about);
     if (request->db && imported.dumps.rank_count > 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
     if (request->report && imported.job.rank_count == 0 && imported.dumps.rank_count == 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--report: a recording has no ledger");
+    if (status == STATUS_OK && imported.job.rank_count > 0 && request->options.kind == IMPORT_HOST)
+        status = replay_check(app, &imported, request->force || !request->path);
+    if (status == STATUS_OK && plan_is_unexplained(&imported.plan))
+        diag_warn(
+            &app->diag,
+            "for %.0f%% of its time the device is idle and the trace has no cause, or operations "
+            "of "
+            "one stream overlap so long: a prediction of this plan would not be that of the job "
+            "(--opaque makes that time part of the plan, --report shows it)",
+            imported.plan.unexplained.millionths / 1e4);
     if (status == STATUS_OK)
         status = write_results(app, request, &imported, run);
     if (status == STATUS_OK && request->report)
@@ -189,6 +193,9 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         {"report", 0, NULL,
          "print the ledger: why streams are idle, and what says so; of dumps: the calls",
          OPTION_FLAG, .value = &request.report},
+        {"force", 0, NULL,
+         "write also a plan by which the job would take a time that is off by more than 20%",
+         OPTION_FLAG, .value = &request.force},
         {"db", 0, "FILE", "store the measured run, for runs, compare and render", OPTION_TEXT,
          .value = &request.db},
         {"opaque", 0, NULL, "idle time without a cause becomes work of the name 'opaque'",
@@ -219,7 +226,8 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          "or only read it",
          OPTION_CHOICE, .value = &request.options.recorded.structs},
         {"launch-queue", 0, "N",
-         "host programs: operations that a stream holds (default 1024; 0: any number)",
+         "host programs: launches that a stream holds, a graph being one (default 1024; 0: any "
+         "number)",
          OPTION_INTEGER, .value = &request.launch_queue, .max = PLAN_MAX_IN_FLIGHT},
         {"name", 0, "NAME", "name of the plan (default: that of the first file)", OPTION_TEXT,
          .value = &request.options.form.name},
@@ -243,8 +251,8 @@ enum status cmd_import(struct app *app, int argc, char **argv)
             "of calls\n"
             "or by time. The ledger of --report says for the idle time of each stream which "
             "cause it has\n"
-            "and by whose word. Where more than 10% has none, import warns and 'swsim "
-            "predict' refuses.",
+            "and by whose word. Where it has none for more than 5% of the time,\n"
+            "import warns and 'swsim predict' refuses.",
         .examples = "  swsim import -o job.yaml trace.json.gz\n"
                     "  swsim import --form=pipeline -o job.yaml trace.json.gz\n"
                     "  swsim import --report rank*.json.gz\n"

@@ -52,7 +52,7 @@ bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why)
 
 bool plan_is_unexplained(const struct plan *plan)
 {
-    return plan->unexplained.millionths > SHARE_WHOLE / 10;
+    return plan->unexplained.millionths > SHARE_WHOLE / 20;
 }
 
 int plan_replicas(const struct plan *plan)

@@ -169,7 +169,7 @@ struct plan {
     struct buffer *buffers;
     size_t buffer_count;
     struct share
-        unexplained; /* `unexplained:`, the idle time of the measured job without a cause */
+        unexplained; /* `unexplained:`, of the measured job's time: its device was idle without a cause */
     struct unrecorded *unrecorded; /* no verdict covers it */
     size_t unrecorded_count, unrecorded_cap;
     bool inputs_given;    /* `inputs:` is present: no other buffer holds values at the start */

@@ -912,7 +912,8 @@ static const struct keys_plan_section {
                     "The device, its hardware queues and its channels.", .keys = &machine_keys)},
     {IN_ALL, 4, NULL,
      .field = FIELD("unexplained", struct plan, unexplained, share,
-                    "The share of the measured job's idle time that has no cause in the plan.")},
+                    "The share of the measured job's time in which its device was idle and the "
+                    "plan has no cause.")},
     {IN_ALL, 5, parse_unrecorded,
      .field = FIELD_OF_ALL(
          "unrecorded", unrecorded,

@@ -448,10 +448,12 @@ static enum status compare_predict_own(const struct compare_options *options,
 }
 
 /* Why its plan says nothing of the run; NULL: it does. */
-static const char *unlike(const struct plan *plan, const struct trace *trace)
+static const char *unlike(const struct plan *plan, const struct trace *trace, bool opaque)
 {
-    if (plan_is_unexplained(plan))
-        return "more than 10% of its idle time has no cause";
+    if (plan_is_unexplained(plan) && !opaque)
+        return "its device was idle for more than 5% of the time without a cause; --opaque "
+               "compares "
+               "it all the same";
     if (plan->form == FORM_PIPELINE && !account_has_steps(trace))
         return "no steps are recorded, of which its plan is one";
     return NULL;
@@ -486,7 +488,7 @@ static enum status compare_own(struct store *store, const struct compare_options
     if (options->cores > 0)
         plan.machine.cores = options->cores;
     out->cores = plan.machine.cores;
-    *left_out = unlike(&plan, &trace);
+    *left_out = unlike(&plan, &trace, options->opaque);
     if (!*left_out)
         status = compare_predict_own(options, &plan, &trace, arena, out, diag);
     plan_fini(&plan);

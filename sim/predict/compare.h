@@ -22,6 +22,7 @@
 
 struct compare_options {
     int64_t run; /* only this one; STORE_ALL: all */
+    bool opaque; /* predict also an import of which much time is unexplained */
     int cores;   /* that carry the work; 0: those of the plan, else those of the run's machine */
     const char *plan; /* only runs of the plan with this canonical text; NULL: of all */
     uint64_t seed;

@@ -357,8 +357,9 @@ int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, 
     const int64_t launched =
         evidence_within(rank->calls[w->call].start_ns, reason->from_ns, w->start_ns);
     assert(reason->from_ns <= launched && launched <= w->start_ns);
-    const int64_t ordered =
-        reason->cause == IDLE_NOTHING && reason->ready_ns > launched ? reason->ready_ns : launched;
+    const int64_t ordered = evidence_is_unknown(reason->cause) && reason->ready_ns > launched
+                                ? reason->ready_ns
+                                : launched;
     int count = put_piece(out, 0, IDLE_LAUNCH, reason->from_ns, launched);
     count = put_piece(out, count, IDLE_ORDER, launched, ordered);
     return put_piece(out, count, reason->cause, ordered, w->start_ns);
@@ -374,9 +375,17 @@ static void evidence_enter(struct evidence_search *search, int work)
             pieces[i].end_ns - pieces[i].start_ns;
 }
 
+/* What cannot be told otherwise: the first work of the device waits for work that the trace does not have. */
+static enum idle unknown_cause(int work)
+{
+    return work == 0 ? IDLE_BEFORE : IDLE_NOTHING;
+}
+
 static void explain_unlaunched(struct evidence_search *search, int work, int64_t from_ns)
 {
-    search->out->reasons[work] = (struct reason){IDLE_NOTHING, -1, from_ns, from_ns, from_ns};
+    const int64_t start_ns = search->rank->works[work].start_ns;
+    const enum idle cause = start_ns - from_ns <= EXPLAINED_NS ? IDLE_ORDER : unknown_cause(work);
+    search->out->reasons[work] = (struct reason){cause, -1, from_ns, from_ns, from_ns};
     search->out->unlaunched++;
     evidence_enter(search, work);
 }
@@ -409,7 +418,7 @@ static bool explain(struct evidence_search *search, int work, int64_t previous_e
     out->backwards += w->end_ns + BACKWARDS_NS < launched;
     if (w->start_ns - reason->ready_ns > EXPLAINED_NS) {
         reason->cause =
-            w->start_ns - launched <= launch_window(rank, w) ? IDLE_LAUNCH : IDLE_NOTHING;
+            w->start_ns - launched <= launch_window(rank, w) ? IDLE_LAUNCH : unknown_cause(work);
         if (reason->cause == IDLE_NOTHING && !explain_by_time(search, work, reason))
             return false;
     }
@@ -430,17 +439,33 @@ static void count_overlap(struct evidence_search *search, const struct job_work 
     search->out->streams[work->stream].overlap_ns += overlap_ns;
 }
 
+/* The time without a cause in which no stream had work, since `idle_since_ns` and up to this work. */
+static int64_t dark_before(const struct evidence_search *search, int work, int64_t idle_since_ns)
+{
+    struct idle_piece pieces[IDLE_PIECES];
+    const int count = evidence_idle(search->rank, search->out, work, pieces);
+    int64_t sum = 0;
+    for (int i = 0; i < count; i++)
+        if (pieces[i].cause == IDLE_NOTHING && pieces[i].end_ns > idle_since_ns)
+            sum += pieces[i].end_ns -
+                   (pieces[i].start_ns > idle_since_ns ? pieces[i].start_ns : idle_since_ns);
+    return sum;
+}
+
 static bool explain_all(struct evidence_search *search)
 {
     const struct job_rank *rank = search->rank;
     const size_t told = search->out->edge_count;
     int64_t *previous = calloc(rank->stream_count + 1, sizeof *previous);
     size_t edge = 0;
+    int64_t idle_since_ns = 0;
     bool ok = previous != NULL;
     for (size_t i = 0; ok && i < rank->work_count; i++) {
         const struct job_work *work = &rank->works[i];
         ok = explain(search, (int)i, previous[work->stream], &edge, told);
         count_overlap(search, work, previous[work->stream]);
+        search->out->dark_ns += dark_before(search, (int)i, idle_since_ns);
+        idle_since_ns = work->end_ns > idle_since_ns ? work->end_ns : idle_since_ns;
         search->out->streams[work->stream].busy_ns += work->end_ns - work->start_ns;
         if (work->end_ns > previous[work->stream])
             previous[work->stream] = work->end_ns;
@@ -514,7 +539,7 @@ static void evidence_wait_for_event(struct evidence_search *search, const struct
     out->stream = -1;
 }
 
-/* The work that ends last of what was pushed before the call. */
+/* The work that ends last of what was pushed before the call, unless it goes on long after. */
 static void evidence_wait_for_device(struct evidence_search *search, const struct job_call *call,
                                      struct host_wait *out)
 {
@@ -525,6 +550,8 @@ static void evidence_wait_for_device(struct evidence_search *search, const struc
             (out->work < 0 || rank->works[work].end_ns > rank->works[out->work].end_ns))
             out->work = work;
     }
+    if (out->work >= 0 && rank->works[out->work].end_ns > call->end_ns + EXPLAINED_NS)
+        out->work = -1;
 }
 
 /* A copy from or to pageable memory that returned when it was done. */
@@ -535,7 +562,7 @@ static void wait_for_own(struct evidence_search *search, const struct job_call *
     for (int i = 0; i < call->work_count; i++) {
         const int work = rank->pushed[call->first_work + i];
         const struct job_work *w = &rank->works[work];
-        if (w->class != CLASS_COPY || w->end_ns > call->end_ns || !w->pageable)
+        if (w->class != CLASS_COPY || w->end_ns > call->end_ns + SLACK_NS || !w->pageable)
             continue;
         out->work = work;
         out->stream = w->stream;
@@ -596,11 +623,21 @@ void ledger_add(struct ledger *to, const struct ledger *from)
     to->overlap_ns += from->overlap_ns;
 }
 
-int ledger_unexplained(const struct ledger *ledger, bool opaque)
+static int millionths_of(int64_t part, int64_t all)
 {
-    const int64_t nothing = (opaque ? 0 : ledger->idle_ns[IDLE_NOTHING]) + ledger->overlap_ns;
-    const int64_t all = ledger_idle(ledger) + ledger->overlap_ns;
-    return all > 0 ? (int)((double)nothing / (double)all * 1e6) : 0;
+    return all > 0 ? (int)((double)part / (double)all * 1e6) : 0;
+}
+
+int ledger_unexplained(const struct ledger *ledger)
+{
+    return millionths_of(ledger->idle_ns[IDLE_NOTHING] + ledger->overlap_ns,
+                         ledger_idle(ledger) + ledger->overlap_ns);
+}
+
+int evidence_unexplained(const struct job_rank *rank, const struct evidence *evidence, bool opaque)
+{
+    const int64_t dark_ns = (opaque ? 0 : evidence->dark_ns) + evidence->total.overlap_ns;
+    return millionths_of(dark_ns < rank->end_ns ? dark_ns : rank->end_ns, rank->end_ns);
 }
 
 static bool find_all(struct evidence_search *search)

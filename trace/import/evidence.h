@@ -11,6 +11,7 @@
  *     time         work of another stream, pushed before, ended just before this work began
  *     residency    likewise, but it was pushed afterwards: it left the device free
  *
+ * The first work of a device may wait for what was pushed before the trace began, which is no part of it.
  * A wait that the times contradict (its source ends after the work has begun) is dropped and counted.
  * The ledger adds up, for each stream, the idle time by cause; trailing idle time is not part of it.
  */
@@ -33,6 +34,7 @@ enum {
     X(EVENT_CALL, "event_call", "an event, by the order of calls", "dependence", "call order")     \
     X(EVENT_TIME, "event_time", "other work of the device, by time", "dependence", "time")         \
     X(RESIDENCY, "residency", "room on the device, by time", "resource", "time")                   \
+    X(BEFORE, "before", "work from before the trace begins, by time", "resource", "time")          \
     X(NOTHING, "unexplained", "nothing in the trace explains it", "unexplained", "nothing")
 
 enum idle {
@@ -52,6 +54,12 @@ struct edge_found {
     int work, source;
     enum idle word; /* EVENT_ID, EVENT_CALL, EVENT_TIME or RESIDENCY */
 };
+
+/* True if no work or call of the trace is the cause. */
+static inline bool evidence_is_unknown(enum idle cause)
+{
+    return cause == IDLE_NOTHING || cause == IDLE_BEFORE;
+}
 
 /* The known causes of a work's start. */
 struct reason {
@@ -89,6 +97,7 @@ struct evidence {
     struct host_wait *waits; /* per call */
     struct ledger *streams;  /* per stream */
     struct ledger total;
+    int64_t dark_ns; /* the device was idle, and nothing tells why */
     int64_t
         latency_ns; /* from the beginning of a launch to its work, where nothing else is in the way */
     /* early: begun before their launch; backwards: over BACKWARDS_NS before it; overlapped: over SLACK_NS before
@@ -107,8 +116,11 @@ int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, 
 
 int64_t ledger_idle(const struct ledger *ledger);
 void ledger_add(struct ledger *to, const struct ledger *from);
-/* The part of the idle time that nothing explains, in millionths; overlaps, which a stream in order cannot have, count as
-   such time. `opaque`: idle time is explained. */
-int ledger_unexplained(const struct ledger *ledger, bool opaque);
+/* The part of the idle time of a stream that nothing explains, in millionths; overlaps, which a stream in order cannot
+   have, count as such time. */
+int ledger_unexplained(const struct ledger *ledger);
+/* The part of the rank's time in which its device was idle and nothing tells why, or in which operations of one stream
+   overlap, in millionths. `opaque`: idle time is explained. */
+int evidence_unexplained(const struct job_rank *rank, const struct evidence *evidence, bool opaque);
 
 #endif

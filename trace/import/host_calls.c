@@ -296,21 +296,23 @@ static int64_t own_gap(const struct calls_writer *writer, int work, int64_t push
     const struct reason *reason = &writer->evidence->reasons[work];
     const int64_t start = writer->rank->works[work].start_ns;
     const int64_t ready = reason->other_ready_ns > pushed_ns ? reason->other_ready_ns : pushed_ns;
-    return reason->cause == IDLE_NOTHING || start <= ready ? 0 : start - ready;
+    return evidence_is_unknown(reason->cause) || start <= ready ? 0 : start - ready;
 }
 
-/* Work of no known cause in front of a work that began late. */
+/* Work of no known cause in front of a work that began late, or work from before the trace. */
 static void add_opaque(struct calls_writer *writer, int work, int64_t pushed_ns, int stream)
 {
     const struct reason *reason = &writer->evidence->reasons[work];
     const int64_t ready = reason->ready_ns > pushed_ns ? reason->ready_ns : pushed_ns;
     const int64_t late = writer->rank->works[work].start_ns - ready;
-    if (!writer->options->opaque || reason->cause != IDLE_NOTHING || late <= 0)
+    const bool wanted =
+        reason->cause == IDLE_BEFORE || (writer->options->opaque && reason->cause == IDLE_NOTHING);
+    if (!wanted || late <= 0)
         return;
     struct host_op *op = host_calls_add_op(writer, OP_LAUNCH);
     if (!op)
         return;
-    op->name = "opaque";
+    op->name = reason->cause == IDLE_BEFORE ? "before the trace" : "opaque";
     op->stream = stream;
     op->time_ns = late;
 }
@@ -680,12 +682,39 @@ static bool host_calls_write_rank(struct calls_writer *writer)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static int unexplained(const struct job *job, const struct evidence *evidence, bool opaque)
+/* True if the work of this place on its stream is the first of a launch. */
+static bool begins_launch(const struct job_rank *rank, const int *works, int at)
 {
-    struct ledger sum = {0};
-    for (size_t r = 0; r < job->rank_count; r++)
-        ledger_add(&sum, &evidence[r].total);
-    return ledger_unexplained(&sum, opaque);
+    const int call = rank->works[works[at]].call;
+    return at == 0 || (call >= 0 && call != rank->works[works[at - 1]].call);
+}
+
+/* The most operations that so many launches in a row push to the stream: that of a graph pushes many. */
+static int held_by_launches(const struct job_rank *rank, const struct job_stream *stream,
+                            int64_t launches)
+{
+    const int *works = &rank->by_stream[stream->first];
+    int64_t held = 0;
+    int first = 0, most = 0;
+    for (int i = 0; i < stream->count; i++) {
+        held += begins_launch(rank, works, i);
+        for (; held > launches; first++)
+            held -= begins_launch(rank, works, first + 1);
+        most = i + 1 - first > most ? i + 1 - first : most;
+    }
+    return most;
+}
+
+/* The plan's queue counts operations, that of a device launches. 0: it holds any number. */
+static int queue_length(const struct job *job, int64_t launches)
+{
+    int64_t most = launches;
+    for (size_t r = 0; launches > 0 && r < job->rank_count; r++)
+        for (size_t s = 0; s < job->ranks[r].stream_count; s++) {
+            const int held = held_by_launches(&job->ranks[r], &job->ranks[r].streams[s], launches);
+            most = held > most ? held : most;
+        }
+    return most <= PLAN_MAX_IN_FLIGHT ? (int)most : 0;
 }
 
 static bool host_calls_write_ranks(struct job *job, const struct evidence *evidence,
@@ -695,9 +724,7 @@ static bool host_calls_write_ranks(struct job *job, const struct evidence *evide
     struct plan *plan = &job->plan;
     plan->ranks = (int)job->rank_count;
     plan->name = arena_strdup(&plan->arena, options->name);
-    plan->machine.launch_queue = (int)options->launch_queue;
-    plan->unexplained.millionths = unexplained(job, evidence, options->opaque);
-    plan->unexplained.given = plan->unexplained.millionths > 0;
+    plan->machine.launch_queue = queue_length(job, options->launch_queue);
     bool ok = plan->name != NULL;
     for (size_t r = 0; ok && r < job->rank_count; r++) {
         struct calls_writer writer = {.job = job,

@@ -228,6 +228,17 @@ static bool mark_unrecorded(const struct job *job, struct plan *plan)
                 "that of all ranks is assumed"));
 }
 
+/* Of the rank with the most of it. */
+static void mark_unexplained(const struct imported *imported, bool opaque, struct plan *plan)
+{
+    const struct job *job = &imported->job;
+    for (size_t r = 0; r < job->rank_count; r++) {
+        const int own = evidence_unexplained(&job->ranks[r], &imported->evidence[r], opaque);
+        if (own > plan->unexplained.millionths)
+            plan->unexplained = (struct share){.millionths = own, .given = true};
+    }
+}
+
 static enum status import_traces(const struct import_files *files,
                                  const struct import_options *options, struct imported *imported,
                                  struct diag *diag)
@@ -243,6 +254,8 @@ static enum status import_traces(const struct import_files *files,
                  : host_calls(&imported->job, imported->evidence, &options->form, diag);
     if (status == STATUS_OK && options->kind == IMPORT_HOST)
         status = host_form(&imported->job, &imported->plan, diag);
+    if (status == STATUS_OK)
+        mark_unexplained(imported, options->form.opaque, &imported->plan);
     return status == STATUS_OK && !mark_unrecorded(&imported->job, &imported->plan)
                ? diag_no_memory(diag)
                : status;

@@ -324,8 +324,7 @@ static void add_own_gap(struct piece_search *search, int at, int step)
 {
     struct piece *piece = &search->out->items[at];
     const int first = pieces_first_work(search, piece, step);
-    if (piece->kind != PIECE_WORK || first < 0 ||
-        (search->evidence->reasons[first].cause == IDLE_NOTHING && !search->opaque))
+    if (piece->kind != PIECE_WORK || first < 0 || !pieces_own_gap(search, first))
         return;
     const int before = search->before[first];
     int64_t ready = pieces_push_time(search, first);

@@ -266,6 +266,12 @@ int pieces_first_work(const struct piece_search *search, const struct piece *pie
     return -1;
 }
 
+bool pieces_own_gap(const struct piece_search *search, int work)
+{
+    const enum idle cause = search->evidence->reasons[work].cause;
+    return cause != IDLE_BEFORE && (cause != IDLE_NOTHING || search->opaque);
+}
+
 static void pieces_walk_work(struct piece_search *search, struct piece *piece, int step,
                              int64_t *clock)
 {
@@ -285,8 +291,7 @@ static void pieces_walk_work(struct piece_search *search, struct piece *piece, i
             continue;
         const struct job_work *w = &search->rank->works[work];
         const enum idle cause = search->evidence->reasons[work].cause;
-        const bool own =
-            (cause != IDLE_NOTHING || search->opaque) && !(cause == IDLE_LAUNCH && piece->beside);
+        const bool own = pieces_own_gap(search, work) && !(cause == IDLE_LAUNCH && piece->beside);
         if (end != INT64_MIN && w->start_ns > end && own)
             busy += w->start_ns - end;
         const int64_t from = later_of(w->start_ns, end);

@@ -85,6 +85,8 @@ void pieces_add_own_gaps(struct piece_search *search);
 int64_t pieces_peer_ns(const struct piece_search *search, int64_t from_ns, int64_t until_ns);
 /* How long a call waits for the device. */
 int64_t pieces_blocked_ns(const struct piece_search *search, int call);
+/* True if the gap in front of a work, as far as nothing else explains it, is its own time. */
+bool pieces_own_gap(const struct piece_search *search, int work);
 /* When the push of a work takes effect; INT64_MIN: it has none. */
 int64_t pieces_push_time(const struct piece_search *search, int work);
 /* The end of the run of slots up to the next cut. */

@@ -74,9 +74,6 @@ static enum status pipeline_form_write_plan(struct pipeline_form_writer *writer,
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->about =
         pipeline_form_about(writer->job, writer->sections, writer->turns->count, &plan->arena);
-    plan->unexplained.millionths =
-        ledger_unexplained(&writer->turns->evidence.total, options->opaque);
-    plan->unexplained.given = plan->unexplained.millionths > 0;
     pipeline->driver = PLAN_DRIVER_CLOCK;
     pipeline->driver_given = true;
     writer->stage = ARENA_ARRAY(&plan->arena, writer->sections->count, int);

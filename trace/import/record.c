@@ -433,6 +433,7 @@ static const char *idle_text(const struct record_recorder *recorder, int at, enu
     case IDLE_RESIDENCY:
         snprintf(text, WORDS, "room on the device beside %s (by time)", what);
         break;
+    case IDLE_BEFORE: snprintf(text, WORDS, "work from before the trace begins"); break;
     case IDLE_NOTHING:
     case IDLE_COUNT: snprintf(text, WORDS, "nothing that the trace tells"); break;
     }

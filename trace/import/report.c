@@ -203,7 +203,7 @@ void import_report(const struct imported *imported, FILE *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_ledger(struct json *json, const struct ledger *ledger)
+static void put_ledger(struct json *json, const struct ledger *ledger, int unexplained)
 {
     json_put_int(json, "busy_ns", ledger->busy_ns);
     json_put_int(json, "overlap_ns", ledger->overlap_ns);
@@ -211,7 +211,7 @@ static void put_ledger(struct json *json, const struct ledger *ledger)
     for (int i = 0; i < IDLE_COUNT; i++)
         json_put_int(json, idle_key((enum idle)i), ledger->idle_ns[i]);
     json_end_object(json);
-    json_put_double(json, "unexplained", ledger_unexplained(ledger, false) / 1e6);
+    json_put_double(json, "unexplained", unexplained / 1e6);
 }
 
 static void put_streams(struct json *json, const struct job_rank *rank,
@@ -224,7 +224,7 @@ static void put_streams(struct json *json, const struct job_rank *rank,
         json_put_int(json, "stream", rank->streams[s].number);
         json_put_string(json, "name", job_stream_name(&rank->streams[s], name));
         json_put_int(json, "operations", rank->streams[s].count);
-        put_ledger(json, &evidence->streams[s]);
+        put_ledger(json, &evidence->streams[s], ledger_unexplained(&evidence->streams[s]));
         json_end_object(json);
     }
     json_end_array(json);
@@ -245,7 +245,7 @@ void import_report_json(const struct imported *imported, struct json *json)
         json_put_int(json, "measured_ns", rank->end_ns);
         json_put_int(json, "operations", (int64_t)rank->work_count);
         json_put_int(json, "calls", (int64_t)rank->call_count);
-        put_ledger(json, &evidence->total);
+        put_ledger(json, &evidence->total, evidence_unexplained(rank, evidence, false));
         put_streams(json, rank, evidence);
 #define X(member, words) json_put_int(json, #member, (int64_t)evidence->member);
         TRACE_WARNING_LIST(X)

@@ -18,10 +18,16 @@ static const char *without_prefix(const char *name)
 static const struct call_word {
     const char *begins;
     enum call_kind kind;
+    bool ends; /* the name is no longer, but for a version: _v2 */
 } call_words[] = {
-    {"StreamSynchronize", CALL_SYNC_STREAM}, {"EventSynchronize", CALL_SYNC_EVENT},
-    {"DeviceSynchronize", CALL_SYNC_DEVICE}, {"CtxSynchronize", CALL_SYNC_DEVICE},
-    {"StreamWaitEvent", CALL_WAIT},          {"EventRecord", CALL_RECORD},
+    {"StreamSynchronize", CALL_SYNC_STREAM, false},
+    {"EventSynchronize", CALL_SYNC_EVENT, false},
+    {"DeviceSynchronize", CALL_SYNC_DEVICE, false},
+    {"CtxSynchronize", CALL_SYNC_DEVICE, false},
+    {"StreamWaitEvent", CALL_WAIT, false},
+    {"EventRecord", CALL_RECORD, false},
+    {"Free", CALL_SYNC_DEVICE, true},
+    {"MemFree", CALL_SYNC_DEVICE, true},
 };
 
 /* Parts of the names of calls that neither push nor wait. */
@@ -33,7 +39,9 @@ bool call_kind_of(const char *name, enum call_kind *out)
 {
     const char *call = without_prefix(name);
     for (size_t i = 0; i < sizeof call_words / sizeof *call_words; i++) {
-        if (strncmp(call, call_words[i].begins, strlen(call_words[i].begins)) != 0)
+        const size_t length = strlen(call_words[i].begins);
+        if (strncmp(call, call_words[i].begins, length) != 0 ||
+            (call_words[i].ends && call[length] && call[length] != '_'))
             continue;
         *out = call_words[i].kind;
         return true;
@@ -124,7 +132,11 @@ enum direction copy_direction(const char *name)
 
 bool copy_is_pageable(const char *name)
 {
-    return strstr(name, "Pageable") != NULL;
+    static const char *const told[] = {"Pinned", "Managed", "Array"};
+    bool known = !strstr(name, "Host");
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        known |= strstr(name, told[i]) != NULL;
+    return strstr(name, "Pageable") || !known;
 }
 
 bool range_is_step(const char *name, int64_t *number)

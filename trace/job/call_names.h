@@ -23,6 +23,7 @@ bool kernel_is_collective(const char *name, enum collective_kind *out);
 
 /* "Memcpy HtoD (Pinned -> Device)" */
 enum direction copy_direction(const char *name);
+/* True if the host's memory is pageable, or HIP does not tell: "Memcpy DtoH (Device -> Host)". */
 bool copy_is_pageable(const char *name);
 
 /* "ProfilerStep#12": a step of the profiler and its number. */
