@@ -71,6 +71,9 @@ static void relax_all(const struct pipeline_writer *w, struct row *row, int from
         int keys = w->tasks[from].stage - w->tasks[to].stage + (w->place[from] >= w->place[to]);
         if (to != from && certify_structure_share_queue(w, from, to))
             certify_structure_relax(row, from, to, keys > 0 ? keys : 0, HOP_QUEUE);
+        if (to != from && row->submission && w->p->driver == DRIVER_DATAFLOW &&
+            w->tasks[from].group == w->tasks[to].group && gaps_fired_at_admission(w->p, from))
+            certify_structure_relax(row, from, to, w->place[from] >= w->place[to], HOP_FIRED);
     }
 }
 
@@ -142,6 +145,8 @@ void pipeline_write_path(struct pipeline_writer *w, const struct row *row, int t
         int task = w->list[count], before = row->before[task];
         if (row->hop[task] == HOP_ON)
             fprintf(w->out, " on %d %d", task, row->length[task] - row->length[before]);
+        else if (row->hop[task] == HOP_FIRED)
+            fprintf(w->out, " fired %d %d", task, row->length[task] - row->length[before]);
         else
             fprintf(w->out, " %s %d", row->hop[task] == HOP_QUEUE ? "queue" : "retired", task);
     }

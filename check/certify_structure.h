@@ -11,13 +11,14 @@
 
 enum { CERTIFY_FAR = 1 << 20 }; /* there is no path */
 
-enum hop { HOP_NONE, HOP_ON, HOP_RETIRED, HOP_QUEUE };
+enum hop { HOP_NONE, HOP_ON, HOP_RETIRED, HOP_QUEUE, HOP_FIRED };
 
 /* Shortest paths from one task, of its work or of its submission, or from whatever the driver has retired. */
 struct row {
     int *length;   /* per task */
     int *before;   /* per task: the one in front of it */
     enum hop *hop; /* per task: the last one to it; NONE: it is the source */
+    bool submission;
 };
 
 struct pipeline_writer {

@@ -292,6 +292,7 @@ bool pipeline_write_calls(struct pipeline_writer *w, enum status *status, struct
         *status = diag_no_memory(diag);
         return false;
     }
+    w->submission.submission = true;
     for (int k = 0; k < p->tasks; k++) {
         int task = w->topological[k];
         if (p->ticket_position[task] >= 0) {

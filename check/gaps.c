@@ -9,6 +9,8 @@
  *     X -> Y       of length depth (data-flow) or depth less the stage of Y (clock), by way of the driver,
  *                  if it knows of X when the iteration is retired: not stored, the same for every such X
  *     X -> Y       clock: on one thread and one stream, as far as their keys say
+ *     X -> Y       submission: on one thread, if X has neither a dependence nor a turn: the admission of its iteration puts
+ *                  it into the queue, in the enqueue order, of length 0 if X comes first in it, else 1
  *
  * Of the last kind there is one for each two tasks of a thread and stream; a few say as much. With the
  * tasks of one stage in enqueue order,
@@ -103,9 +105,35 @@ static void add_clock_edges(struct gaps *gaps, const struct keyed *tasks, int co
     }
 }
 
+bool gaps_fired_at_admission(const struct program *p, int task)
+{
+    return p->depends[task].count == 0 && !program_ends_turn(p, 0, task);
+}
+
+/* Submission: from the tasks that an admission fires to the others of their thread. They are chained, so from the last one
+   in front of a task is enough: in the first round of its iteration, in the second of the one before. */
+static void add_admission_edges(struct gaps *gaps)
+{
+    const struct program *p = gaps->program;
+    const struct task *tasks = plan_task(p->plan, 0, 0);
+    for (int round = 0; round < 2; round++)
+        for (int k = 0; k < p->tasks; k++) {
+            const int task = p->order[0][k];
+            int *last = &gaps->admitted[tasks[task].group];
+            if (*last >= 0 && *last != task)
+                gaps_add_edge(gaps, *last, task, round);
+            if (round == 0 && gaps_fired_at_admission(p, task))
+                *last = task;
+        }
+    for (int t = 0; t < p->tasks; t++)
+        gaps->admitted[tasks[t].group] = NONE;
+}
+
 static void gaps_add_edges(struct gaps *gaps, const struct keyed *keyed, int keyed_count)
 {
     const struct program *p = gaps->program;
+    if (gaps->of == GAPS_OF_SUBMISSION)
+        add_admission_edges(gaps);
     for (int task = 0; task < p->tasks; task++)
         for (int k = 0; k < p->depends[task].count; k++) {
             struct edge edge = p->depends[task].items[k];
@@ -263,8 +291,11 @@ static bool gaps_prepare(struct gaps *gaps)
     int *first = ARENA_ARRAY(&gaps->arena, n + 1, int),
         *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
     struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);
+    gaps->admitted = ARENA_ARRAY(&gaps->arena, p->plan->groups.count + 1, int);
     if (gaps->arena.failed)
         return false;
+    for (size_t i = 0; i <= p->plan->groups.count; i++)
+        gaps->admitted[i] = NONE;
     int keyed_count = find_keyed(gaps, keyed);
     gaps->first = first;
     gaps_add_edges(gaps, keyed, keyed_count);
@@ -433,7 +464,8 @@ static enum status find_queue_gap(struct gaps *gaps, int from, int to, int deep,
     }
     const struct edge_list *firsts = &gaps->program->depends[from];
     const struct edge_list *seconds = &gaps->program->depends[to];
-    int least = 1; /* else one admission may fire both */
+    int least =
+        gaps->place[from] >= gaps->place[to]; /* one admission fires both in the enqueue order */
     for (int k = 0; k < seconds->count; k++)
         least = seconds->items[k].distance == 0 ? 0 : least;
     for (int i = 0; i < firsts->count; i++) {

@@ -28,7 +28,7 @@ struct gap_edge {
 /* Memory is the arena's; `program` and `place` must outlive it. */
 struct gaps {
     const struct program *program;
-    const int *place; /* clock: of every task in the enqueue order */
+    const int *place; /* of every task in the enqueue order; NULL: of submission */
     enum gaps_of of;
     struct arena arena;
     /* of the first search on: */
@@ -36,8 +36,9 @@ struct gaps {
     int *first;    /* edges from a task: edges[first[task] .. first[task + 1]) */
     int edge_count;
     struct gap_edge *edges;
-    int levels;                  /* more than any edge is long */
-    int **rows;                  /* per task: the gaps to all others; NULL: not asked for yet */
+    int *admitted; /* submission, per thread: the last task so far that an admission fires */
+    int levels;    /* more than any edge is long */
+    int **rows;    /* per task: the gaps to all others; NULL: not asked for yet */
     int **queued[GAPS_DEEP + 1]; /* the same in queues, by how deep they look */
 };
 
@@ -47,6 +48,9 @@ int gaps_of_keys(const struct program *program, const int *place, int from, int 
 /* false: memory is exhausted; close it all the same. Of submission: data-flow only, `place` is NULL. */
 bool gaps_open(struct gaps *gaps, const struct program *program, const int *place, enum gaps_of of);
 void gaps_close(struct gaps *gaps);
+
+/* Data-flow: has the task neither a dependence nor a turn, so that the admission of an iteration fires it? */
+bool gaps_fired_at_admission(const struct program *program, int task);
 
 /* Does the driver know of the accesses of this task when it has retired its iteration? */
 bool gaps_driver_sees(const struct gaps *gaps, int task);

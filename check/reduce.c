@@ -243,20 +243,35 @@ static int close_set(struct reducer *reducer, const struct state *state, int see
     return enabled;
 }
 
-/* The stubborn set of the current component with the fewest steps, in reducer->best. Returns their
-   number; 0: the component has nothing to do. */
+/* How far the rank of an agent is; a communicator comes behind all ranks. Host programs have no iterations. */
+static int64_t reduce_iterations_of(const struct reducer *reducer, const struct state *state,
+                                    int agent)
+{
+    const struct program *p = reducer->program;
+    if (p->tasks == 0)
+        return 0;
+    return p->agents[agent].rank < 0 ? INT64_MAX : machine_oldest(p, state, p->agents[agent].rank);
+}
+
+/* The stubborn set of the current component, in reducer->best, around an agent whose rank lags most: one that runs ahead
+   leaves its choices in streams, which wait for the others. Of these sets the one with the fewest steps, and a set with
+   one step before all. Returns the number of its steps; 0: the component has nothing to do. */
 static int find_stubborn(struct reducer *reducer, const struct state *state)
 {
     const struct program *p = reducer->program;
     int least = p->agent_count + 1;
+    int64_t lag = INT64_MAX;
     for (int seed = 1; seed < p->agent_count && least > 1; seed++) {
         if (component_of(reducer, seed) != reducer->current ||
             !machine_agent_enabled(p, state, seed))
             continue;
-        int enabled = close_set(reducer, state, seed, least);
-        if (enabled >= least)
+        int64_t iterations = reduce_iterations_of(reducer, state, seed);
+        int enough = iterations < lag ? p->agent_count + 1 : iterations == lag ? least : 2;
+        int enabled = close_set(reducer, state, seed, enough);
+        if (enabled >= enough)
             continue;
         least = enabled;
+        lag = iterations;
         struct agent_set spare = reducer->best;
         reducer->best = reducer->closure;
         reducer->closure = spare;

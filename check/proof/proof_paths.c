@@ -87,7 +87,7 @@ static bool read_firing(struct structure *s, const struct edge *first, int to, i
 }
 
 /* Data-flow: (X, i) is fired, into the queue of its worker, before (Y, i + hop). One admission may fire both where hop is 0,
-   unless Y waits for a submission of its own iteration. */
+   in the enqueue order, unless Y waits for a submission of its own iteration. */
 static bool fired_hop(struct structure *s, struct path *path, int64_t *hop)
 {
     const struct edge_list *firsts = &s->p->depends[path->task];
@@ -96,7 +96,7 @@ static bool fired_hop(struct structure *s, struct path *path, int64_t *hop)
         !certificate_number(s->c, NULL, 0, PLAN_MAX_DEPTH, hop))
         return false;
     path->task = to;
-    bool later = *hop > 0;
+    bool later = *hop > 0 || s->place[from] < s->place[to];
     for (int k = 0; k < s->p->depends[to].count; k++)
         later |= s->p->depends[to].items[k].distance == 0;
     if (structure_is_clock(s) || !later || program_ends_turn(s->p, 0, from))

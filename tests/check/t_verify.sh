@@ -50,6 +50,22 @@ for suffix in txt json dot svg; do
     check "is there" test -s "$dir/w.$suffix"
 done
 
+# Two threads push to one stream, and the other rank is waited for: a rank that went ahead would leave every order of pushes in it.
+# Under data-flow the admissions order the collectives.
+cat >"$dir/ahead.yaml" <<'EOF'
+swplan: 1
+ranks: 2
+schedule:
+  Reduce: {stage: 2, stream: main, thread_group: one, work: {collective: all_reduce, comm: world, bytes: 8B}}
+  Update: {stage: 1, stream: main, thread_group: two}
+  Send: {stage: 0, stream: main, thread_group: one, work: {collective: broadcast, comm: feed, bytes: 8B}}
+intra_iter_deps: [[Update, Reduce]]
+EOF
+check "no rank goes ahead and fills its stream with choices" \
+    exits 0 "$SWSIM" verify --driver=clock --limit=states=5000 "$dir/ahead.yaml"
+check "admissions put collectives without dependences into one order" \
+    prints 0 "any number of ranks  by structure" "$SWSIM" verify --driver=dataflow --limit=states=1 "$dir/ahead.yaml"
+
 # Two collectives, one behind the other, on two communicators and one thread: no search, however many
 # ranks there are.
 cat >"$dir/two.yaml" <<'EOF'
