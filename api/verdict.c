@@ -249,6 +249,42 @@ static void print_agent(const struct story_blocked *blocked, char mark,
             columns_fill(blocked->agent, columns->agent), "", blocked->waits_for);
 }
 
+/* What follows "rank 5 " in the name of an agent, and that number; NULL: the name is another. */
+static const char *behind_rank(const char *agent, int *rank)
+{
+    int length = 0;
+    return sscanf(agent, "rank %d %n", rank, &length) == 1 && length > 0 ? agent + length : NULL;
+}
+
+static bool are_alike(const struct story_blocked *a, const struct story_blocked *b)
+{
+    int rank;
+    const char *x = behind_rank(a->agent, &rank), *y = behind_rank(b->agent, &rank);
+    return !a->in_cycle && !b->in_cycle && a->aside == b->aside && x && y && strcmp(x, y) == 0 &&
+           strcmp(a->waits_for, b->waits_for) == 0;
+}
+
+/* In one line those behind agent `at` that are as it is, on other ranks, where they are several; returns how many. */
+static size_t print_alike(const struct story *story, size_t at,
+                          const struct verdict_columns *columns, FILE *out)
+{
+    enum { LISTED = 12 };
+    size_t count = 0;
+    while (at + count + 1 < story->blocked_count &&
+           are_alike(&story->blocked[at], &story->blocked[at + count + 1]))
+        count++;
+    if (count < 2)
+        return 0;
+    fprintf(out, "  %*c  and so %zu more: ranks", columns->number, ' ', count);
+    for (size_t i = 1; i <= count && i <= LISTED; i++) {
+        int rank = 0;
+        behind_rank(story->blocked[at + i].agent, &rank);
+        fprintf(out, "%s %d", i > 1 ? "," : "", rank);
+    }
+    fputs(count > LISTED ? ", ...\n" : "\n", out);
+    return count;
+}
+
 /* The agents of the cycle alone, in its order. */
 static void print_ring(const struct story *story, const struct verdict_columns *columns, FILE *out)
 {
@@ -325,10 +361,13 @@ static enum status print_story(const struct verdict_style *style, const struct s
     size_t others = 0;
     for (size_t i = 0; i < story->blocked_count; i++) {
         const struct story_blocked *blocked = &story->blocked[i];
-        if (blocked->aside && !whole)
+        if (blocked->aside && !whole) {
             others++;
-        else
-            print_agent(blocked, blocked->in_cycle ? '*' : ' ', &columns, out);
+            continue;
+        }
+        print_agent(blocked, blocked->in_cycle ? '*' : ' ', &columns, out);
+        if (!whole)
+            i += print_alike(story, i, &columns, out);
     }
     if (others > 0)
         fprintf(out, "  %*s  %zu thread%s more that wait%s for these\n", columns.number, "", others,

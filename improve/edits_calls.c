@@ -331,8 +331,11 @@ static const char *edits_calls_describe_added(const struct plan *plan, const str
 {
     const bool at_end = (size_t)edit->b >= plan->threads[edit->a].op_count;
     const char *next = at_end ? "" : edits_label(plan, edit->a, edit->b, arena);
-    return next ? arena_printf(arena, "%s: add %s %s%s", place, what,
-                               at_end ? "at the end" : "before ", next)
+    const struct host_op *ops = plan->threads[edit->a].ops;
+    const char *line = edit->b > 0 ? ops[edit->b - 1].at : NULL;
+    return next ? arena_printf(arena, "%s: add %s %s%s%s%s", place, what,
+                               at_end ? "at the end" : "before ", next, line ? ", behind " : "",
+                               line ? line : "")
                 : NULL;
 }
 

@@ -63,7 +63,7 @@ for rank in range(ranks):
 END
 imports "$dir/large" >/dev/null
 check "one of 24 ranks swaps two of 600 calls: the repair is found" prints 1 \
-    "Fix (proved): rank 17 thread main: collective all_gather of pg0 (operation 362) before collective all_reduce" \
+    "Fix (proved): rank 17 thread main: collective all_gather of pg0 (operation 3) before collective all_reduce" \
     "$SWSIM" verify --limit=time=120s "$dir/plan.yaml"
 rm -r "$dir/large"
 
@@ -96,6 +96,71 @@ dump 0 "[0, 1]" "$(entry 1 completed)"
 imports "$dir"/nccl_trace_rank_? >/dev/null
 check "a rank without a dump is in the verdict" says "proved but for rank 1: no dump" "$SWSIM" verify "$dir/plan.yaml"
 rm "$dir"/nccl_trace_rank_?
+
+# ---- where all stand -------------------------------------------------------------------------------
+
+# framed NUMBER STATE LINE: an all-reduce of group 0 that is called in a program; PyTorch's own frames are in front.
+framed()
+{
+    entry "$1" "$2" | sed "s|}\$|, \"frames\": [{\"name\": \"all_reduce\", \"filename\": \"/opt/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py\", \"line\": 2501}, {\"name\": \"step\", \"filename\": \"/home/me/train.py\", \"line\": $3}, {\"name\": \"<module>\", \"filename\": \"/home/me/train.py\", \"line\": 90}]}|"
+}
+for rank in 0 1 2; do
+    dump $rank "[0, 1, 2, 3]" "$(framed 1 completed 40)" "$(framed 2 completed 40)" "$(framed 3 scheduled 41)"
+done
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "one rank without a dump while all others stand in one call is the answer" found \
+    "rank 3 has no dump, and all others of process group 0 stand in all_reduce, number 3, train.py:41" "$dir/err"
+check "... and in the verdict, with the program's line and the dump's number" says \
+    "is in train.py:41#3 all_reduce of communicator pg0, waits for rank 3 thread main" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+check "... in every order" says "deadlock, always" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+check "... in a line for all that wait so" says "and so 2 more: ranks 1, 2" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+dump 3 "[0, 1, 2, 3]" "$(framed 1 completed 40)" "$(framed 2 completed 40)"
+sed -i 's/"desc": ""/"desc": "dp5"/' "$dir"/nccl_trace_rank_?
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "calls that are over everywhere are told no more, but for the last" sh -c \
+    "[ \$(grep -c 'train.py:40#2' '$dir/plan.yaml') = 4 ] && ! grep 'train.py:40#1' '$dir/plan.yaml'"
+check "... which the hypotheses say" found "calls that are over on all ranks are left out" "$dir/plan.yaml"
+check "a group has the name that the program gave it" found "comms: {pg0_dp5: " "$dir/plan.yaml"
+check "the repair names the line behind which the call is missing" says \
+    "Fix (proved): rank 3 thread main: add collective all_reduce of pg0_dp5 (32 bytes) at the end, behind train.py:40#2" \
+    "$SWSIM" verify "$dir/plan.yaml"
+dump 3 "[0, 1, 2, 3]" "$(framed 1 completed 40)" "$(framed 2 completed 40 | sed 's/Float/Int/')"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "a call that is over and differs is told" says "all_reduce:Int meets train.py:40#2 all_reduce:Float" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+dump 3 "[0, 1, 2, 3]" "$(framed 1 completed 40)" "$(framed 2 completed 40)" "$(framed 3 started 41)"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "whose device has not begun what that of another has is said" found \
+    "ranks 0, 1 and 2: the device has not begun all_reduce, number 3 of process group 0 (scheduled), as that of rank 3 has (started)" "$dir/err"
+dump 3 "[0, 1, 2, 3]" "$(framed 1 completed 40)" "$(framed 2 completed 40)" "$(framed 3 completed 41)"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "a rank that is past a call in which others stand is said" found "rank 3 is past all_reduce, number 3" "$dir/err"
+check "... and no proof covers it" says "but for all_reduce, number 3 of pg0_dp5: some ranks are past it" "$SWSIM" verify "$dir/plan.yaml"
+rm "$dir"/nccl_trace_rank_?
+
+# 16 ranks, 1,500 steps of a collective in a row and one in a column; rank 13 leaves the last one out.
+python3 - "$dir/rows" <<'END'
+import json, os, sys
+ranks, width, steps = 16, 4, 1500
+os.makedirs(sys.argv[1])
+groups = {str(r): [i for i in range(ranks) if i // width == r] for r in range(width)}
+groups |= {str(width + c): [i for i in range(ranks) if i % width == c] for c in range(width)}
+config = {name: {"name": name, "desc": "", "ranks": str(members)} for name, members in groups.items()}
+for rank in range(ranks):
+    records = []
+    for step in range(steps):
+        for group in (rank // width, width + rank % width):
+            last = step == steps - 1
+            if not (last and rank == 13 and group >= width):
+                records.append({"record_id": len(records), "process_group": [str(group), ""], "collective_seq_id": step + 1,
+                                "p2p_seq_id": 0, "profiling_name": "nccl:all_reduce", "input_sizes": [[8]], "input_dtypes": ["Float"],
+                                "state": "scheduled" if last and group >= width else "completed", "is_p2p": False})
+    with open(f"{sys.argv[1]}/nccl_trace_rank_{rank}", "w") as file:
+        json.dump({"version": "2.9", "pg_config": config, "entries": records}, file)
+END
+imports "$dir/rows" >/dev/null
+check "what can only hang does so always, however long the job ran" says "deadlock, always" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+check "... and is repaired" says "Fix (proved): rank 13 thread main: add collective all_reduce of pg5" "$SWSIM" verify "$dir/plan.yaml"
+rm -r "$dir/rows"
 
 # ---- types, and messages in no batch --------------------------------------------------------------
 

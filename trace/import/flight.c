@@ -13,7 +13,7 @@
 struct typed {
     int group;
     int64_t number;
-    const char *dtype;
+    const char *name, *dtype;
 };
 
 struct flight {
@@ -22,15 +22,20 @@ struct flight {
     struct job *out;
     struct plan *plan; /* out->plan */
     bool by_place;     /* ranks of the plan are places of dumps: their own numbers are too large */
+    int64_t *absent;   /* ranks without a dump for which all others of a group wait, ascending */
+    size_t absent_count;
     size_t comm_cap;
     struct typed *typed; /* the collectives of all ranks whose type is told, by group and number */
     size_t typed_count;
 };
 
-/* The rank in the plan; -1: there is no dump of it. */
+/* The rank in the plan; -1: there is no dump of it, and nobody is known to wait for it. */
 static int plan_rank(const struct flight *flight, int64_t rank)
 {
-    const int place = flight_find_rank(flight->job, rank);
+    int place = flight_find_rank(flight->job, rank);
+    for (size_t i = 0; place < 0 && i < flight->absent_count; i++)
+        if (flight->absent[i] == rank)
+            place = (int)(flight->job->rank_count + i);
     return place < 0 || flight->by_place ? place : (int)rank;
 }
 
@@ -53,10 +58,15 @@ static bool flight_is_taken(const struct plan *plan, const char *name)
     return false;
 }
 
-/* "pg0"; groups of one name and of other ranks are numbered. */
+/* "pg0", "pg14_dp5" where the program described it; groups of one name and of other ranks are numbered. */
 static const char *flight_comm_name(struct plan *plan, const struct flight_group *group)
 {
-    const char *stem = plain_name(&plan->arena, "pg", group->name), *name = stem;
+    const char *told = group->description;
+    const char *described =
+        told && *told && strcmp(told, "default_pg") != 0 && strcmp(told, "undefined") != 0
+            ? arena_printf(&plan->arena, "%.60s_%.60s", group->name, told)
+            : group->name;
+    const char *stem = described ? plain_name(&plan->arena, "pg", described) : NULL, *name = stem;
     for (int number = 2; name && flight_is_taken(plan, name); number++)
         name = arena_printf(&plan->arena, "%s_%d", stem, number);
     return name;
@@ -128,22 +138,23 @@ static bool list_types(struct flight *flight)
         for (size_t i = 0; i < job->ranks[r].call_count; i++) {
             const struct flight_call *call = &job->ranks[r].calls[i];
             if (is_typed(call))
-                flight->typed[flight->typed_count++] =
-                    (struct typed){call->group, call->number, call->parts[0].dtype};
+                flight->typed[flight->typed_count++] = (struct typed){
+                    call->group, call->number, call->parts[0].name, call->parts[0].dtype};
         }
     SORT(flight->typed, flight->typed_count, flight_by_call);
     return true;
 }
 
-/* True if another rank has another type in its call of this number. */
+/* True if another rank has another type in its call of this number and name. */
 static bool types_differ(const struct flight *flight, const struct flight_call *call)
 {
-    const struct typed key = {call->group, call->number, NULL};
+    const struct typed key = {call->group, call->number, NULL, NULL};
     if (!is_typed(call))
         return false;
     size_t at = SORT_FIRST(i, 0, flight->typed_count, flight_by_call(&flight->typed[i], &key) >= 0);
     for (; at < flight->typed_count && flight_by_call(&flight->typed[at], &key) == 0; at++)
-        if (strcmp(flight->typed[at].dtype, call->parts[0].dtype) != 0)
+        if (strcmp(flight->typed[at].dtype, call->parts[0].dtype) != 0 &&
+            strcmp(flight->typed[at].name, call->parts[0].name) == 0)
             return true;
     return false;
 }
@@ -153,7 +164,7 @@ static bool types_differ(const struct flight *flight, const struct flight_call *
 /* A message from or to a rank without a dump stands for nothing. */
 static bool is_kept(const struct flight *flight, const struct flight_part *part)
 {
-    return !part->is_message || plan_rank(flight, part->peer) >= 0;
+    return !part->is_message || flight_find_rank(flight->job, part->peer) >= 0;
 }
 
 static size_t kept_parts(const struct flight *flight, const struct flight_call *call)
@@ -207,11 +218,25 @@ static bool set_parts(struct flight *flight, struct host_op *op, const struct fl
     return op->parts != NULL;
 }
 
+/* "train.py:41#12": the number is that of the dumps, which counts from the job's begin on. */
+static bool flight_set_line(struct flight *flight, struct host_op *op,
+                            const struct flight_call *call)
+{
+    struct arena *arena = &flight->plan->arena;
+    const char *line = flight_line(call, arena);
+    if (!line && flight->job->over_count == 0)
+        return true; /* its place in the plan is its number */
+    if (call->number >= 0)
+        line = arena_printf(arena, "%s#%" PRId64, line ? line : "", call->number);
+    op->at = line ? plain_name(arena, "", line) : NULL;
+    return op->at || call->number < 0;
+}
+
 static bool flight_add_call(struct flight *flight, struct job_thread *thread,
                             const struct flight_call *call)
 {
     struct plan *plan = flight->plan;
-    if (call->left_out || kept_parts(flight, call) == 0)
+    if (call->left_out || call->over || kept_parts(flight, call) == 0)
         return true;
     int comm = call->group;
     if (flight->options->pair_streams && !call->is_batch && call->part_count == 1 &&
@@ -230,6 +255,8 @@ static bool flight_add_call(struct flight *flight, struct job_thread *thread,
     op->comm = comm;
     op->stream = stream;
     op->sm = flight->options->sm_slots > 0;
+    if (!flight_set_line(flight, op, call))
+        return false;
     return flight_is_collective(call) ? set_collective(flight, op, call)
                                       : set_parts(flight, op, call);
 }
@@ -246,28 +273,16 @@ static bool flight_add_thread(struct flight *flight, const struct flight_rank *r
     return true;
 }
 
-/* ---- hypotheses ------------------------------------------------------------------------------ */
-
-/* The members of all groups that have no dump, ascending; each once. */
-static bool missing_ranks(const struct flight *flight, int64_t **out, size_t *count)
+/* A rank for which the others wait has a thread that calls nothing. */
+static bool add_absent(struct flight *flight)
 {
-    const struct flight_job *job = flight->job;
-    size_t most = 0, found = 0;
-    for (size_t g = 0; g < job->group_count; g++)
-        most += job->groups[g].rank_count;
-    int64_t *ranks = ARENA_ARRAY(&flight->plan->arena, most + 1, int64_t);
-    if (!ranks)
-        return false;
-    for (size_t g = 0; g < job->group_count; g++)
-        for (size_t i = 0; i < job->groups[g].rank_count; i++)
-            if (flight_find_rank(job, job->groups[g].ranks[i]) < 0)
-                ranks[found++] = job->groups[g].ranks[i];
-    sort_i64(ranks, found);
-    *count = 0;
-    for (size_t i = 0; i < found; i++)
-        if (*count == 0 || ranks[*count - 1] != ranks[i])
-            ranks[(*count)++] = ranks[i];
-    *out = ranks;
+    for (size_t i = 0; i < flight->absent_count; i++) {
+        struct job_thread *thread =
+            job_add_thread(flight->out, plan_rank(flight, flight->absent[i]), "main");
+        if (!thread)
+            return false;
+        thread->is_rank = true;
+    }
     return true;
 }
 
@@ -292,6 +307,181 @@ static const char *flight_name_ranks(struct arena *arena, const int64_t *ranks, 
 {
     const char *list = flight_list_ranks(arena, ranks, count);
     return list ? arena_printf(arena, count == 1 ? "rank %s" : "ranks %s", list) : NULL;
+}
+
+/* ---- where all stand --------------------------------------------------------------------------- */
+
+/* The collective of a group in which all members with a dump stand, as the first that is not over; NULL: they do not, or
+   there is no dump of any. */
+static const struct flight_call *common_call(const struct flight_job *job, int g, size_t *standing)
+{
+    const struct flight_group *group = &job->groups[g];
+    const struct flight_call *common = NULL;
+    *standing = 0;
+    for (size_t i = 0; i < group->rank_count; i++) {
+        const int place = flight_find_rank(job, group->ranks[i]);
+        const struct flight_call *call =
+            place < 0 ? NULL : flight_open_call(&job->ranks[place], -1);
+        const bool stands = call && call->group == g && !call->is_message && call->number >= 0;
+        if (place >= 0 && (!stands || (common && (call->number != common->number ||
+                                                  !flight_same_call(call, common)))))
+            return NULL;
+        common = call ? call : common;
+        *standing += place >= 0;
+    }
+    return common;
+}
+
+static bool is_absent(const struct flight *flight, int64_t rank)
+{
+    for (size_t i = 0; i < flight->absent_count; i++)
+        if (flight->absent[i] == rank)
+            return true;
+    return false;
+}
+
+/* Where all with a dump stand in one call of a group, and few members have none, it is those that have not called. */
+static bool find_absent(struct flight *flight, struct diag *diag)
+{
+    const struct flight_job *job = flight->job;
+    struct arena *arena = &flight->plan->arena;
+    for (int g = 0; g < (int)job->group_count; g++) {
+        const struct flight_group *group = &job->groups[g];
+        size_t standing;
+        const struct flight_call *call = common_call(job, g, &standing);
+        const size_t missing = group->rank_count - standing;
+        if (!call || missing == 0 || (missing > 1 && missing >= standing) || group->is_guessed)
+            continue;
+        int64_t *all = ARENA_ARRAY(arena, flight->absent_count + missing, int64_t);
+        if (!all)
+            return false;
+        if (flight->absent_count)
+            memcpy(all, flight->absent, flight->absent_count * sizeof *all);
+        size_t count = flight->absent_count;
+        for (size_t i = 0; i < group->rank_count; i++)
+            if (flight_find_rank(job, group->ranks[i]) < 0 && !is_absent(flight, group->ranks[i]))
+                all[count++] = group->ranks[i];
+        const size_t fresh = count - flight->absent_count;
+        const char *names = flight_name_ranks(arena, all + flight->absent_count, fresh),
+                   *line = flight_line(call, arena);
+        if (!names)
+            return false;
+        if (fresh > 0)
+            diag_warn(diag,
+                      "%s %s no dump, and all others of process group %s stand in %s, number "
+                      "%" PRId64 "%s%s: %s, so look at the log and the stack of %s",
+                      names, fresh == 1 ? "has" : "have", group->name, call->parts[0].name,
+                      call->number, line ? ", " : "", line ? line : "",
+                      fresh == 1 ? "that rank has not called it"
+                                 : "at least one of them has not called it",
+                      fresh == 1 ? "its process" : "their processes");
+        flight->absent = all;
+        flight->absent_count = count;
+        sort_i64(flight->absent, flight->absent_count);
+    }
+    return true;
+}
+
+/* The ranks of a group whose open call of this number is in one state; or which are past it. */
+enum standing { STANDS_SCHEDULED, STANDS_STARTED, STANDS_PAST };
+
+static void list_standing(const struct flight *flight, const struct flight_call *like,
+                          enum standing which, int64_t *out, size_t *count)
+{
+    const struct flight_job *job = flight->job;
+    const struct flight_group *group = &job->groups[like->group];
+    *count = 0;
+    for (size_t i = 0; i < group->rank_count; i++) {
+        const int place = flight_find_rank(job, group->ranks[i]);
+        for (size_t k = 0; place >= 0 && k < job->ranks[place].call_count; k++) {
+            const struct flight_call *call = &job->ranks[place].calls[k];
+            if (call->group != like->group || call->is_message || call->number != like->number ||
+                !flight_same_call(call, like))
+                continue;
+            const enum standing is = call->completed ? STANDS_PAST
+                                     : call->started ? STANDS_STARTED
+                                                     : STANDS_SCHEDULED;
+            if (is == which)
+                out[(*count)++] = group->ranks[i];
+            break;
+        }
+    }
+}
+
+/* What the states of one call tell that its order does not: whose device has not begun it, and who is past it. */
+static bool warn_of_states(struct flight *flight, struct diag *diag)
+{
+    const struct flight_job *job = flight->job;
+    struct arena *arena = &flight->plan->arena;
+    for (int g = 0; g < (int)job->group_count; g++) {
+        const struct flight_group *group = &job->groups[g];
+        const struct flight_call *first = NULL;
+        for (size_t i = 0; i < group->rank_count; i++) {
+            const int place = flight_find_rank(job, group->ranks[i]);
+            const struct flight_call *call =
+                place < 0 ? NULL : flight_open_call(&job->ranks[place], g);
+            if (call && call->number >= 0 && (!first || call->number < first->number))
+                first = call;
+        }
+        size_t scheduled, started, past;
+        int64_t *late = ARENA_ARRAY(arena, group->rank_count + 1, int64_t);
+        int64_t *other = ARENA_ARRAY(arena, group->rank_count + 1, int64_t);
+        if (!late || !other)
+            return false;
+        if (!first || flight_lacks_messages(&job->ranks[0]))
+            continue;
+        list_standing(flight, first, STANDS_SCHEDULED, late, &scheduled);
+        list_standing(flight, first, STANDS_PAST, other, &past);
+        if (past > 0 && scheduled > 0) {
+            const char *open =
+                arena_printf(arena, "%s, number %" PRId64 " of %s", first->parts[0].name,
+                             first->number, flight->plan->comms[g].name);
+            if (!plan_add_unrecorded(flight->plan, open, "some ranks are past it"))
+                return false;
+            diag_warn(diag,
+                      "%s %s past %s, number %" PRId64
+                      " of process group %s, and %s %s not: they do not meet in it, or its last "
+                      "message is not received",
+                      flight_name_ranks(arena, other, past), past == 1 ? "is" : "are",
+                      first->parts[0].name, first->number, group->name,
+                      flight_name_ranks(arena, late, scheduled), scheduled == 1 ? "is" : "are");
+            continue;
+        }
+        list_standing(flight, first, STANDS_STARTED, other, &started);
+        if (started > 0 && scheduled > 0)
+            diag_warn(diag,
+                      "%s: the device has not begun %s, number %" PRId64
+                      " of process group %s (scheduled), as that of %s has (started): what the "
+                      "device does before it does not end",
+                      flight_name_ranks(arena, late, scheduled), first->parts[0].name,
+                      first->number, group->name, flight_name_ranks(arena, other, started));
+    }
+    return true;
+}
+
+/* ---- hypotheses ------------------------------------------------------------------------------ */
+
+/* The members of all groups that have no dump, ascending; each once. */
+static bool missing_ranks(const struct flight *flight, int64_t **out, size_t *count)
+{
+    const struct flight_job *job = flight->job;
+    size_t most = 0, found = 0;
+    for (size_t g = 0; g < job->group_count; g++)
+        most += job->groups[g].rank_count;
+    int64_t *ranks = ARENA_ARRAY(&flight->plan->arena, most + 1, int64_t);
+    if (!ranks)
+        return false;
+    for (size_t g = 0; g < job->group_count; g++)
+        for (size_t i = 0; i < job->groups[g].rank_count; i++)
+            if (plan_rank(flight, job->groups[g].ranks[i]) < 0)
+                ranks[found++] = job->groups[g].ranks[i];
+    sort_i64(ranks, found);
+    *count = 0;
+    for (size_t i = 0; i < found; i++)
+        if (*count == 0 || ranks[*count - 1] != ranks[i])
+            ranks[(*count)++] = ranks[i];
+    *out = ranks;
+    return true;
 }
 
 static const char *say_missing(struct flight *flight, struct diag *diag)
@@ -388,13 +578,17 @@ static const char *hypotheses(struct flight *flight, struct diag *diag)
         &flight->plan->arena,
         "a dump of the flight recorder; hypotheses: the host waits for %s operation; each process "
         "group has a stream of its own, which its sends and receives share%s; %s operations of a "
-        "rank run at once; %s%s%s%s",
+        "rank run at once; %s%s%s%s%s%s",
         options->host_waits ? "each" : "no",
         options->pair_streams ? " but for those in no batch, which have one for each two ranks"
                               : "",
         options->sm_slots ? "a limited number of" : "any number of",
         options->launch_order ? "in the order of their launches" : "in any order of groups",
-        missing, guessed, unrecorded);
+        missing, guessed, unrecorded,
+        flight->absent_count ? "; the ranks for which all others wait have called nothing" : "",
+        flight->job->over_count
+            ? "; calls that are over on all ranks are left out, but for the last of each group"
+            : "");
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -404,8 +598,12 @@ static void flight_number_ranks(struct flight *flight, struct diag *diag)
 {
     const struct flight_job *job = flight->job;
     const int64_t last = job->ranks[job->rank_count - 1].rank;
-    flight->by_place = last >= PLAN_MAX_RANKS;
-    flight->plan->ranks = flight->by_place ? (int)job->rank_count : (int)last + 1;
+    const int64_t most = flight->absent_count && flight->absent[flight->absent_count - 1] > last
+                             ? flight->absent[flight->absent_count - 1]
+                             : last;
+    flight->by_place = most >= PLAN_MAX_RANKS;
+    flight->plan->ranks =
+        flight->by_place ? (int)(job->rank_count + flight->absent_count) : (int)most + 1;
     if (flight->by_place)
         diag_warn(diag,
                   "rank %" PRId64 " is too large for a plan: the plan numbers the %zu ranks that "
@@ -418,6 +616,8 @@ static bool flight_write_plan(struct flight *flight, struct diag *diag)
     const struct flight_options *options = flight->options;
     const struct flight_job *job = flight->job;
     struct plan *plan = flight->plan;
+    if (!find_absent(flight, diag))
+        return false;
     flight_number_ranks(flight, diag);
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->machine.sm_slots = (int)options->sm_slots;
@@ -432,7 +632,7 @@ static bool flight_write_plan(struct flight *flight, struct diag *diag)
     ok = plan->about != NULL;
     for (size_t r = 0; ok && r < job->rank_count; r++)
         ok = flight_add_thread(flight, &job->ranks[r]);
-    return ok;
+    return ok && add_absent(flight) && warn_of_states(flight, diag);
 }
 
 enum status flight_threads(const struct flight_job *job, const struct flight_options *options,

@@ -3,6 +3,7 @@
 #include "flight_calls.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,12 @@ static bool flight_is_completed(const struct value *entry)
            (is_of_gloo(entry) && value_int(value_get(entry, "retired"), 0) != 0);
 }
 
+static bool flight_is_started(const struct value *entry)
+{
+    const char *state = value_text(value_get(entry, "state"));
+    return state && strcmp(state, "started") == 0;
+}
+
 bool flight_lacks_messages(const struct flight_rank *rank)
 {
     const struct value *entries = value_get(rank->root, "entries");
@@ -202,8 +209,10 @@ static int flight_calls_group_of(struct flight_job *job, struct flight_rank *ran
     int found = find_called(job, rank, group.name);
     if (found >= 0)
         return found;
-    group.description = value_count(named) > 1 ? value_text(named->items[1]) : NULL;
     const struct value *config = value_get(value_get(root, "pg_config"), group.name);
+    group.description = value_text(value_get(config, "desc"));
+    if (!group.description && value_count(named) > 1)
+        group.description = value_text(named->items[1]);
     if (!flight_read_members(job, value_get(config, "ranks"), &group))
         return -1;
     if (!flight_is_member(&group, rank->rank))
@@ -388,6 +397,7 @@ static bool add_to_batch(struct flight_job *job, struct flight_call *batch,
     batch->left_out = false;
     batch->is_batch = true;
     batch->completed = flight_is_completed(entry);
+    batch->started = flight_is_started(entry);
     return true;
 }
 
@@ -414,6 +424,7 @@ static bool add_entry(struct flight_job *job, struct flight_rank *rank, const st
     call.number =
         value_int(value_get(entry, call.is_message ? "p2p_seq_id" : "collective_seq_id"), -1);
     call.completed = flight_is_completed(entry);
+    call.started = flight_is_started(entry);
     /* the end of a batch whose messages the ring has lost */
     call.left_out = call.is_message && !flight_calls_is_message(entry);
     if (call.group < 0)
@@ -474,6 +485,245 @@ static bool is_lost(const struct flight_job *job, const struct flight_call *call
            (call->number >= 0 && call->number < group->first_number);
 }
 
+/* ---- what is over ---------------------------------------------------------------------------- */
+
+/*
+ * Where a job stands, its plan begins at the last moment when all had met: calls that are over on all ranks, with the
+ * same arguments, and messages whose two sides are over, cannot be waited for any more. The last collective of each
+ * group that is over is told, so that every rank has a place, unless a member has no dump.
+ */
+
+struct over_call {
+    struct flight_call *call;
+    int place; /* job->ranks */
+};
+
+static int over_by_number(const void *left, const void *right)
+{
+    const struct over_call *a = left, *b = right;
+    return compare_then(compare_int(a->call->group, b->call->group),
+                        compare_then(compare_i64(a->call->number, b->call->number),
+                                     compare_int(a->place, b->place)));
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool flight_same_call(const struct flight_call *a, const struct flight_call *b)
+{
+    if (a->part_count != b->part_count)
+        return false;
+    for (size_t i = 0; i < a->part_count; i++) {
+        const struct flight_part *x = &a->parts[i], *y = &b->parts[i];
+        if (!same_text(x->name, y->name) || x->bytes != y->bytes || !same_text(x->dtype, y->dtype))
+            return false;
+    }
+    return true;
+}
+
+/* The calls of one number of a group. */
+static bool are_over(const struct flight_job *job, const struct over_call *calls, size_t count)
+{
+    const struct flight_group *group = &job->groups[calls[0].call->group];
+    size_t members = 0;
+    for (size_t i = 0; i < group->rank_count; i++)
+        members += flight_find_rank(job, group->ranks[i]) >= 0;
+    for (size_t i = 0; i < count; i++)
+        if (!calls[i].call->completed || calls[i].call->number < 0 ||
+            !flight_same_call(calls[i].call, calls[0].call))
+            return false;
+    return count == members;
+}
+
+static void mark_collectives(struct flight_job *job, struct over_call *calls, size_t count)
+{
+    SORT(calls, count, over_by_number);
+    for (size_t first = 0, end; first < count; first = end) {
+        const struct flight_call *call = calls[first].call;
+        for (end = first + 1; end < count && calls[end].call->group == call->group &&
+                              calls[end].call->number == call->number;)
+            end++;
+        if (!are_over(job, calls + first, end - first))
+            continue;
+        if (end - first == job->groups[call->group].rank_count)
+            job->groups[call->group].last_over = call->number;
+        for (size_t i = first; i < end; i++)
+            calls[i].call->over = true;
+    }
+}
+
+/* A message as one of its two sides has it. */
+struct over_message {
+    int group;
+    int64_t from, to;
+    bool send;
+    int64_t at; /* in the order of its side */
+    struct flight_call *call;
+};
+
+static int over_by_way(const void *left, const void *right)
+{
+    const struct over_message *a = left, *b = right;
+    const int way =
+        compare_then(compare_int(a->group, b->group),
+                     compare_then(compare_i64(a->from, b->from), compare_i64(a->to, b->to)));
+    return compare_then(way,
+                        compare_then(compare_int(a->send, b->send), compare_i64(a->at, b->at)));
+}
+
+/* How many messages from `first` on, up to `end`, are over on their side. */
+static size_t count_over(const struct over_message *messages, size_t first, size_t end)
+{
+    size_t at = first;
+    while (at < end && messages[at].call->over)
+        at++;
+    return at - first;
+}
+
+/* The messages of one way: as many are over as on both sides. True if a call is found not to be. */
+static bool settle_way(struct over_message *messages, size_t first, size_t middle, size_t end)
+{
+    const size_t received = count_over(messages, first, middle);
+    const size_t sent = count_over(messages, middle, end);
+    bool changed = false;
+    for (size_t i = first; i < end; i++) {
+        const size_t least = first == middle                    ? sent
+                             : middle == end || received < sent ? received
+                                                                : sent;
+        if (i - (i < middle ? first : middle) < least || !messages[i].call->over)
+            continue;
+        messages[i].call->over = false;
+        changed = true;
+    }
+    return changed;
+}
+
+static bool settle_ways(struct over_message *messages, size_t count)
+{
+    bool changed = false;
+    for (size_t first = 0, end; first < count; first = end) {
+        struct over_message key = messages[first];
+        size_t middle = first;
+        for (end = first; end < count && messages[end].group == key.group &&
+                          messages[end].from == key.from && messages[end].to == key.to;
+             end++)
+            middle += !messages[end].send;
+        changed |= settle_way(messages, first, middle, end);
+    }
+    return changed;
+}
+
+static void mark_messages(struct over_message *messages, size_t count)
+{
+    enum { ROUNDS = 100 };
+    int round = 0;
+    for (size_t i = 0; i < count; i++)
+        messages[i].call->over = messages[i].call->completed;
+    SORT(messages, count, over_by_way);
+    while (settle_ways(messages, count) && round < ROUNDS)
+        round++;
+    for (size_t i = 0; round == ROUNDS && i < count; i++)
+        messages[i].call->over = false;
+}
+
+static void flight_list_messages(struct flight_rank *rank, struct over_message *out, size_t *count)
+{
+    for (size_t i = 0; i < rank->call_count; i++) {
+        struct flight_call *call = &rank->calls[i];
+        for (size_t k = 0; call->is_message && !call->left_out && k < call->part_count; k++) {
+            const struct flight_part *part = &call->parts[k];
+            out[*count] = (struct over_message){.group = call->group,
+                                                .from = part->send ? rank->rank : part->peer,
+                                                .to = part->send ? part->peer : rank->rank,
+                                                .send = part->send,
+                                                .at = (int64_t)*count,
+                                                .call = call};
+            ++*count;
+        }
+    }
+}
+
+/* False without memory. */
+static bool find_over(struct flight_job *job)
+{
+    size_t calls = 0, parts = 0, open = 0, messages = 0, collectives = 0;
+    for (size_t g = 0; g < job->group_count; g++)
+        job->groups[g].last_over = -1;
+    for (size_t r = 0; r < job->rank_count; r++)
+        for (size_t i = 0; i < job->ranks[r].call_count; i++) {
+            const struct flight_call *call = &job->ranks[r].calls[i];
+            calls++;
+            parts += call->part_count;
+            open += !call->completed && !call->left_out;
+        }
+    if (open == 0)
+        return true; /* it does not stand */
+    struct over_call *list = malloc((calls + 1) * sizeof *list);
+    struct over_message *sides = malloc((parts + 1) * sizeof *sides);
+    for (size_t r = 0; list && sides && r < job->rank_count; r++) {
+        flight_list_messages(&job->ranks[r], sides, &messages);
+        for (size_t i = 0; i < job->ranks[r].call_count; i++) {
+            struct flight_call *call = &job->ranks[r].calls[i];
+            if (!call->is_message && !call->left_out)
+                list[collectives++] = (struct over_call){call, (int)r};
+        }
+    }
+    if (list && sides) {
+        mark_collectives(job, list, collectives);
+        mark_messages(sides, messages);
+    }
+    for (size_t i = 0; list && i < collectives; i++)
+        list[i].call->over &= list[i].call->number != job->groups[list[i].call->group].last_over;
+    for (size_t r = 0; r < job->rank_count; r++)
+        for (size_t i = 0; i < job->ranks[r].call_count; i++)
+            job->over_count += job->ranks[r].calls[i].over;
+    const bool ok = list && sides;
+    free(list);
+    free(sides);
+    return ok;
+}
+
+const struct flight_call *flight_open_call(const struct flight_rank *rank, int group)
+{
+    for (size_t i = 0; i < rank->call_count; i++) {
+        const struct flight_call *call = &rank->calls[i];
+        const bool asked = group < 0 || (call->group == group && !call->is_message);
+        if (asked && !call->completed && !call->left_out)
+            return call;
+    }
+    return NULL;
+}
+
+/* True if the file is one of PyTorch's, or of Python's own. */
+static bool is_library(const char *file)
+{
+    static const char *const words[] = {
+        "torch/", "torchrec/", "/dist-packages/", "/site-packages/", "<", "contextlib.py", "??"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(file, words[i]))
+            return true;
+    return false;
+}
+
+const char *flight_line(const struct flight_call *call, struct arena *arena)
+{
+    const struct value *frames = value_get(call->entry, "frames"), *frame = NULL;
+    for (size_t i = 0; i < value_count(frames); i++) {
+        const char *file = value_text(value_get(frames->items[i], "filename"));
+        if (file && (!frame || !is_library(file)))
+            frame = frames->items[i];
+        if (file && !is_library(file))
+            break;
+    }
+    const char *file = value_text(value_get(frame, "filename"));
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return file ? arena_printf(arena, "%.150s:%" PRId64, slash ? slash + 1 : file,
+                               value_int(value_get(frame, "line"), 0))
+                : NULL;
+}
+
 /* ---- all dumps ------------------------------------------------------------------------------- */
 
 static int flight_calls_by_rank(const void *left, const void *right)
@@ -527,6 +777,8 @@ enum status flight_read(const struct flight_dump *dumps, size_t count, struct ar
             struct flight_call *call = &job.ranks[r].calls[i];
             call->left_out = call->left_out || is_lost(&job, call);
         }
+    if (!find_over(&job))
+        return diag_no_memory(diag);
     *out = job;
     return STATUS_OK;
 }

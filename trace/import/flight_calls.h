@@ -36,7 +36,9 @@ struct flight_call {
     int group;       /* job->groups */
     bool is_message; /* numbered with the messages of its group, else with its collectives */
     int64_t number;  /* from the job's begin on; -1: not told */
-    bool completed;
+    bool completed, started;
+    bool
+        over; /* so it is on all ranks, with the same call, and a later one of the group is as well */
     bool is_batch; /* it has an end of its own: "coalesced" */
     bool left_out; /* a ring has lost what it would be compared with, or it was not launched */
     const struct value *entry; /* the first one */
@@ -62,6 +64,7 @@ struct flight_group {
     int64_t first_number; /* of its collectives: those that no member's ring has lost */
     bool is_forgotten;    /* the ring of a member has no collective of it */
     bool is_guessed;      /* no dump says who belongs to it: all do */
+    int64_t last_over; /* the number of the last collective that is over on all members; -1: none */
 };
 
 struct flight_job {
@@ -71,6 +74,7 @@ struct flight_job {
     struct flight_group *groups;
     size_t group_count, group_cap;
     bool has_ring;
+    size_t over_count; /* calls that are over everywhere */
     struct diag *diag; /* while it is read; status: why a file is refused */
     enum status status;
 };
@@ -84,6 +88,15 @@ int64_t flight_rank(const struct value *root, const char *file);
    that calls a group it is no member of, and for dumps without entries. */
 enum status flight_read(const struct flight_dump *dumps, size_t count, struct arena *arena,
                         struct flight_job *out, struct diag *diag);
+
+/* True if two calls have the same operations, with as many bytes of the same type. */
+bool flight_same_call(const struct flight_call *a, const struct flight_call *b);
+
+/* The first collective of a rank in a group that is not over; of any group, or a message: -1. NULL: there is none. */
+const struct flight_call *flight_open_call(const struct flight_rank *rank, int group);
+
+/* Where the program made the call, as "train.py:41": the innermost frame that is none of PyTorch's; NULL: not told. */
+const char *flight_line(const struct flight_call *call, struct arena *arena);
 
 /* The place in job->ranks of a rank; -1: there is no dump of it. */
 int flight_find_rank(const struct flight_job *job, int64_t rank);

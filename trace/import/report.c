@@ -194,11 +194,15 @@ void import_report(const struct imported *imported, FILE *out)
             print_dump(job, &job->ranks[r], out);
         return;
     }
-    for (size_t r = 0; r < imported->job.rank_count; r++)
+    struct ledger sum = {0};
+    for (size_t r = 0; r < imported->job.rank_count; r++) {
         report_print_rank(imported, r, out);
+        ledger_add(&sum, &imported->evidence[r].total);
+    }
     fprintf(out, "idle time by cause:\n");
     for (int i = 0; i < IDLE_COUNT; i++)
-        fprintf(out, "  %-12s %s\n", idle_key((enum idle)i), idle_words((enum idle)i));
+        if (sum.idle_ns[i] > 0)
+            fprintf(out, "  %-12s %s\n", idle_key((enum idle)i), idle_words((enum idle)i));
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

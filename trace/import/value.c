@@ -8,14 +8,7 @@
 #include "json_reader.h"
 
 #include "base/array.h"
-
-bool value_append(struct value *list, struct value *item, struct arena *arena)
-{
-    if (!ARENA_GROW(arena, list->items, list->count, list->cap))
-        return false;
-    list->items[list->count++] = item;
-    return true;
-}
+#include "base/hash.h"
 
 const struct value *value_get(const struct value *value, const char *key)
 {
@@ -50,64 +43,121 @@ size_t value_count(const struct value *value)
     return value && value->kind == VALUE_LIST ? value->count : 0;
 }
 
+/* ---- values that come again -------------------------------------------------------------------- */
+
+/* Dumps repeat the same keys, words and small numbers in each entry: those that were made last are used again. */
+enum { RECENT = 1024, RECENT_LONGEST = 64 };
+struct recent {
+    struct value *items[RECENT];
+};
+
+/* NULL without memory. */
+static struct value *recent_int(struct recent *recent, struct arena *arena, int64_t number)
+{
+    struct value **place = &recent->items[(uint64_t)number % RECENT];
+    if (*place && (*place)->kind == VALUE_INT && (*place)->number == number)
+        return *place;
+    struct value *value = ARENA_NEW(arena, struct value);
+    if (value)
+        *value = (struct value){.kind = VALUE_INT, .number = number};
+    return value ? *place = value : NULL;
+}
+
+static struct value *recent_text(struct recent *recent, struct arena *arena, const char *text,
+                                 size_t length)
+{
+    struct value **place =
+        length <= RECENT_LONGEST ? &recent->items[hash_bytes(text, length) % RECENT] : NULL;
+    if (place && *place && (*place)->kind == VALUE_TEXT &&
+        strncmp((*place)->text, text, length) == 0 && (*place)->text[length] == 0)
+        return *place;
+    struct value *value = ARENA_NEW(arena, struct value);
+    if (!value)
+        return NULL;
+    *value = (struct value){.kind = VALUE_TEXT, .text = arena_strndup(arena, text, length)};
+    if (place && value->text)
+        *place = value;
+    return value->text ? value : NULL;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 struct value_builder {
     struct json_reader reader;
     struct arena *arena;
-    struct value *open[JSON_MAX_NESTING + 1]; /* the lists and dicts that are not complete */
+    struct recent recent;
+    struct value **stack; /* the items of what is not complete */
+    size_t count, cap;
+    size_t open[JSON_MAX_NESTING + 1]; /* the lists and dicts that are not complete: stack */
     int depth;
 };
+
+/* Members that nothing asks for, and which differ in every entry. */
+static bool is_passed_over(const struct json_reader *reader)
+{
+    static const char *const keys[] = {"time_created_ns",
+                                       "time_discovered_started_ns",
+                                       "time_discovered_completed_ns",
+                                       "op_id",
+                                       "duration_ms",
+                                       "timeout_ms",
+                                       "thread_id",
+                                       "pg_id"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_text_is(reader, keys[i]))
+            return true;
+    return false;
+}
 
 /* The value of a token that is no beginning and no end; NULL without memory. */
 static struct value *value_make(struct value_builder *builder, enum json_token token)
 {
     const struct json_reader *reader = &builder->reader;
+    int64_t number;
+    if (token == JSON_KEY || token == JSON_STRING)
+        return recent_text(&builder->recent, builder->arena, reader->text, reader->length);
+    if (token == JSON_NUMBER && decimal_scaled(reader->text, reader->length, 0, &number))
+        return recent_int(&builder->recent, builder->arena, number);
     struct value *value = ARENA_NEW(builder->arena, struct value);
-    if (!value)
-        return NULL;
-    switch (token) {
-    case JSON_KEY:
-    case JSON_STRING:
-        value->kind = VALUE_TEXT;
-        value->text = arena_strndup(builder->arena, reader->text, reader->length);
-        return value->text ? value : NULL;
-    case JSON_NUMBER:
-        value->kind = decimal_scaled(reader->text, reader->length, 0, &value->number) ? VALUE_INT
-                                                                                      : VALUE_REAL;
-        break;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        value->kind = VALUE_BOOL;
-        value->number = token == JSON_TRUE;
-        break;
-    case JSON_OBJECT: value->kind = VALUE_DICT; break;
-    case JSON_ARRAY: value->kind = VALUE_LIST; break;
-    case JSON_FAILED:
-    case JSON_DONE:
-    case JSON_OBJECT_END:
-    case JSON_ARRAY_END:
-    case JSON_NULL: break;
-    }
+    if (value)
+        *value = (struct value){.kind = token == JSON_NUMBER   ? VALUE_REAL
+                                        : token == JSON_OBJECT ? VALUE_DICT
+                                        : token == JSON_ARRAY  ? VALUE_LIST
+                                        : token == JSON_NULL   ? VALUE_NONE
+                                                               : VALUE_BOOL,
+                                .number = token == JSON_TRUE};
     return value;
 }
 
-static bool value_take_token(struct value_builder *builder, enum json_token token,
-                             struct value **root)
+/* The list or dict that is open has the items behind it. */
+static bool value_close(struct value_builder *builder)
 {
-    if (token == JSON_OBJECT_END || token == JSON_ARRAY_END) {
-        builder->depth--;
+    const size_t first = builder->open[--builder->depth] + 1;
+    struct value *into = builder->stack[first - 1];
+    into->count = into->cap = builder->count - first;
+    builder->count = first;
+    if (into->count == 0)
+        return true;
+    into->items = ARENA_ARRAY(builder->arena, into->count, struct value *);
+    if (into->items)
+        memcpy(into->items, builder->stack + first, into->count * sizeof *into->items);
+    return into->items != NULL;
+}
+
+static bool value_take_token(struct value_builder *builder, enum json_token token)
+{
+    if (token == JSON_OBJECT_END || token == JSON_ARRAY_END)
+        return value_close(builder);
+    if (token == JSON_KEY && is_passed_over(&builder->reader)) {
+        json_skip(&builder->reader);
         return true;
     }
     struct value *value = value_make(builder, token);
-    if (!value)
-        return false;
-    if (builder->depth == 0)
-        *root = value;
-    else if (!value_append(builder->open[builder->depth - 1], value, builder->arena))
+    if (!value || !ARRAY_GROW(builder->stack, builder->count, builder->cap))
         return false;
     if (token == JSON_OBJECT || token == JSON_ARRAY)
-        builder->open[builder->depth++] = value;
+        builder->open[builder->depth++] = builder->count;
+    builder->stack[builder->count++] = value;
     return true;
 }
 
@@ -115,13 +165,12 @@ enum status value_read_json(struct bytes *bytes, struct arena *arena, struct val
                             struct diag *diag)
 {
     struct value_builder builder = {.arena = arena};
-    struct value *root = NULL;
     enum json_token token;
     enum status status = json_reader_open(&builder.reader, bytes, diag);
     if (status != STATUS_OK)
         return status;
     while (status == STATUS_OK && (token = json_next(&builder.reader)) > JSON_DONE) {
-        if (!value_take_token(&builder, token, &root))
+        if (!value_take_token(&builder, token))
             status = diag_no_memory(diag);
         else if (builder.reader.consumed > VALUE_MAX_BYTES)
             status = diag_error(diag, STATUS_INPUT, "%s: larger than 256 MiB", bytes_name(bytes));
@@ -130,7 +179,8 @@ enum status value_read_json(struct bytes *bytes, struct arena *arena, struct val
         status = builder.reader.status;
     json_reader_close(&builder.reader);
     if (status == STATUS_OK)
-        *out = root;
+        *out = builder.stack[0];
+    free(builder.stack);
     return status;
 }
 
@@ -148,6 +198,7 @@ struct machine {
     size_t length;
     const char *name;
     struct arena *arena;
+    struct recent recent;
     struct diag *diag;
     struct value **stack; /* NULL: a mark */
     size_t depth, depth_cap;
@@ -181,7 +232,8 @@ static bool value_push(struct machine *machine, struct value *value)
 
 static bool value_push_new(struct machine *machine, enum value_kind kind, int64_t number)
 {
-    struct value *value = ARENA_NEW(machine->arena, struct value);
+    struct value *value = kind == VALUE_INT ? recent_int(&machine->recent, machine->arena, number)
+                                            : ARENA_NEW(machine->arena, struct value);
     if (!value)
         return value_no_memory(machine);
     value->kind = kind;
@@ -228,12 +280,10 @@ static bool push_text(struct machine *machine, size_t length_bytes)
         return false;
     if (length > (uint64_t)(machine->end - machine->at))
         return value_fail(machine, "the pickle ends before it is complete");
-    if (!value_push_new(machine, VALUE_TEXT, 0))
-        return false;
-    struct value *value = machine->stack[machine->depth - 1];
-    value->text = arena_strndup(machine->arena, (const char *)machine->at, (size_t)length);
+    struct value *value =
+        recent_text(&machine->recent, machine->arena, (const char *)machine->at, (size_t)length);
     machine->at += length;
-    return value->text ? true : value_no_memory(machine);
+    return value ? value_push(machine, value) : value_no_memory(machine);
 }
 
 static bool push_real(struct machine *machine)
@@ -254,9 +304,24 @@ static bool find_mark(struct machine *machine, size_t *out)
     return at > 0 || value_fail(machine, "the pickle is damaged: a mark is missing");
 }
 
+/* Adds to a list; false without memory. */
+static bool value_append(struct value *list, struct value *item, struct arena *arena)
+{
+    if (!ARENA_GROW(arena, list->items, list->count, list->cap))
+        return false;
+    list->items[list->count++] = item;
+    return true;
+}
+
 /* Items from `first` to the top go into `into`, and leave the stack. */
 static bool move(struct machine *machine, struct value *into, size_t first, size_t left)
 {
+    if (into->count == 0 && machine->depth - first > 1) {
+        into->cap = machine->depth - first;
+        into->items = ARENA_ARRAY(machine->arena, into->cap, struct value *);
+        if (!into->items)
+            return value_no_memory(machine);
+    }
     for (size_t i = first; i < machine->depth; i++)
         if (!value_append(into, machine->stack[i], machine->arena))
             return value_no_memory(machine);

@@ -36,9 +36,6 @@ enum status value_read_json(struct bytes *bytes, struct arena *arena, struct val
 enum status value_read_pickle(struct bytes *bytes, struct arena *arena, struct value **out,
                               struct diag *diag);
 
-/* Add to a list; false without memory. */
-bool value_append(struct value *list, struct value *item, struct arena *arena);
-
 /* A member of a dict by its key; NULL: `value` is NULL or no dict, or has none. */
 const struct value *value_get(const struct value *value, const char *key);
 /* An integer, also one in a text; `otherwise` where it is none. */
