@@ -22,6 +22,7 @@
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
 #include "base/units.h"
+#include "sim/predict/fits.h"
 #include "sim/predict/record.h"
 #include "sim/predict/report.h"
 #include "base/sort.h"
@@ -484,7 +485,7 @@ static uint64_t digest_of(int argc, char **argv)
 struct predict_line {
     const struct arguments *arguments;
     struct text_list jitters, changes;
-    const char *sweep, *profile, *times, *critical, *path;
+    const char *sweep, *profile, *times, *critical, *path, *hardware;
     int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
     bool exposed, no_mpi, werror;
 };
@@ -516,11 +517,28 @@ static enum status refuse_beside_channels(struct app *app, const struct argument
     return STATUS_OK;
 }
 
+/* Does the plan's recorded memory fit? */
+static enum status predict_memory(struct app *app, const struct predict_line *line,
+                                  const struct plan *plan, const struct hardware *hardware)
+{
+    if (!line->hardware)
+        return STATUS_OK;
+    if (plan->memory_count == 0)
+        diag_note(&app->diag,
+                  "%s: no memory was recorded, so whether it fits on %s is not known; 'swsim "
+                  "record --device=none' records that of PyTorch",
+                  plan->file, hardware->name);
+    return fits_report(plan, hardware, app->json || app->silent ? NULL : stdout, &app->diag);
+}
+
 static enum status predict_file(struct app *app, struct predict_request *request,
                                 const struct predict_line *line)
 {
     struct plan plan;
+    struct hardware hardware;
     enum status status = parse_texts(app, line, request);
+    if (status == STATUS_OK && line->hardware)
+        status = hardware_find(line->hardware, &app->arena, &hardware, &app->diag);
     if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
         status = refuse_beside_channels(app, line->arguments);
     if (status == STATUS_OK && request->workers && strcmp(line->path, "-") == 0)
@@ -550,6 +568,8 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = cmd_predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)
         status = cmd_predict_plan(app, request, &plan);
+    if (status == STATUS_OK)
+        status = predict_memory(app, line, &plan, &hardware);
     if (line->werror && request->warnings.count)
         status = app_worse(status, STATUS_VIOLATED);
     plan_fini(&plan);
@@ -652,6 +672,9 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
          .value = &line->exposed},
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &line->times},
+        {"hardware", 0, "NAME|FILE",
+         "recordings: does the memory of each rank fit on this GPU (h100-sxm, a100-80, ...)?",
+         OPTION_TEXT, .value = &line->hardware},
         {"p2p", 0, CHANNELS_CHOICE,
          "rank programs: channels of messages (default: the plan's); all: a table", OPTION_CHOICE,
          .value = &request->p2p, .excludes = "profile what-if"},

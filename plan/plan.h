@@ -152,6 +152,34 @@ struct unrecorded {
     const char *what, *why;
 };
 
+/*    NAME, key, what it is */
+#define TENSORS_FOR_LIST(X)                                                                        \
+    X(PARAMETERS, "parameters", "Parameters of modules and optimizers.")                           \
+    X(GRADIENTS, "gradients", "Gradients of parameters.")                                          \
+    X(OPTIMIZER, "optimizer", "What optimizers keep.")                                             \
+    X(ACTIVATIONS, "activations", "Other results of operators, inputs among them.")                \
+    X(BACKWARD, "backward", "Results of operators of the backward pass that are no gradients.")    \
+    X(COMMUNICATION, "communication", "What collectives and messages read or write besides.")      \
+    X(WORKSPACE, "workspace",                                                                      \
+      "What operators allocate and do not return, and results in an optimizer's step.")            \
+    X(HELD, "held", "Of tensors that are gone: other streams may still use it (record_stream).")   \
+    X(OTHER, "other", "What no operator allocates, and nothing says what it is for.")
+enum tensors_for {
+#define X(name, ...) TENSORS_##name,
+    TENSORS_FOR_LIST(X)
+#undef X
+        TENSORS_FOR
+};
+
+/* An entry of `memory:`: bytes of the tensors of a recorded rank when they take most, by use. */
+struct tensor_memory {
+    int rank;
+    int64_t peak, reserved, device; /* of tensors; of their allocator; of the device, at most */
+    int64_t by_use[TENSORS_FOR];
+    int64_t refused; /* an allocation that failed; 0: none */
+    const char *at;  /* the line that allocates at the peak, or what was refused; NULL: not told */
+};
+
 struct plan {
     struct arena arena;
     const char *file; /* as given by the user, "-" for standard input */
@@ -172,6 +200,8 @@ struct plan {
         unexplained; /* `unexplained:`, of the measured job's time: its device was idle without a cause */
     struct unrecorded *unrecorded; /* no verdict covers it */
     size_t unrecorded_count, unrecorded_cap;
+    struct tensor_memory *memory; /* of a recording, by rank */
+    size_t memory_count, memory_cap;
     bool inputs_given;    /* `inputs:` is present: no other buffer holds values at the start */
     struct names streams; /* per rank: a stream of this name on every rank that uses it */
     struct stream_spec *stream_specs;

@@ -94,6 +94,7 @@ tests_in_sh = \
     tests/trace/t_ledger.sh \
     tests/whole/t_package.sh \
     tests/trace/t_profiler_json.sh \
+    tests/cmd/t_hardware.sh \
     tests/cmd/t_two_runs.sh \
     tests/cmd/t_watch.sh \
     tests/gpu/t_cuda_emulated.sh \

@@ -331,6 +331,69 @@ static void schema_unrecorded(struct json *json, const struct field *field)
 
 static const struct field_kind kind_unrecorded = {.schema = schema_unrecorded};
 
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static const struct field memory_fields[] = {
+    FIELD("rank", struct tensor_memory, rank, rank, "The rank.", .required = true,
+          .max = PLAN_MAX_RANKS - 1),
+    FIELD("peak", struct tensor_memory, peak, bytes, "Of tensors, at most."),
+    FIELD("reserved", struct tensor_memory, reserved, bytes, "Of their allocator, at most."),
+    FIELD("device", struct tensor_memory, device, bytes,
+          "That is allocated of the device, at most."),
+#define X(name, key, about) FIELD(key, struct tensor_memory, by_use[TENSORS_##name], bytes, about),
+    TENSORS_FOR_LIST(X)
+#undef X
+        FIELD("refused", struct tensor_memory, refused, bytes,
+              "An allocation that failed, since the device had no memory left."),
+    FIELD("at", struct tensor_memory, at, text,
+          "The line that allocates at the peak, or whose allocation failed."),
+};
+static const struct keys memory_keys =
+    KEYS(memory_fields, "the memory of a rank", "{rank: 0, peak: 1GiB}");
+
+static void parse_memory(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    if (!value || !parse_want_list(parser, value, "a list of the memory of ranks"))
+        return;
+    plan->memory = ARENA_ARRAY(&plan->arena, value->length + 1, struct tensor_memory);
+    if (!plan->memory) {
+        parse_no_memory(parser);
+        return;
+    }
+    READ_LIST (parser, value, item) {
+        struct tensor_memory memory = {0};
+        if (keys_parse(parser, item, &memory_keys, &memory))
+            plan->memory[plan->memory_count++] = memory;
+    }
+}
+
+static void print_memory(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_list(printer, BLOCK);
+    for (size_t i = 0; i < plan->memory_count; i++) {
+        open_map(printer, FLOW);
+        fields_print(printer, memory_fields, FIELD_COUNT(memory_fields), &plan->memory[i], NULL);
+        close_map(printer);
+    }
+    close_list(printer);
+}
+
+static bool has_memory(const struct printer *printer)
+{
+    return printer->plan->memory_count > 0;
+}
+
+static void schema_memory(struct json *json, const struct field *field)
+{
+    schema_begin_list(json);
+    schema_keys(json, memory_fields, FIELD_COUNT(memory_fields));
+    schema_end(json);
+}
+
+static const struct field_kind kind_memory = {.schema = schema_memory};
+
 static void parse_staleness(struct parser *parser, const struct node *value)
 {
     if (!value || !parse_want_map(parser, value, "a mapping from shared buffers to iterations"))
@@ -919,6 +982,10 @@ static const struct keys_plan_section {
          "unrecorded", unrecorded,
          "What the job of which the plan was made did and the plan does not have, and why."),
      .has = has_unrecorded, .print = keys_plan_print_unrecorded},
+    {IN_THREADS, 51, parse_memory,
+     .field = FIELD_OF_ALL("memory", memory,
+                           "The memory of recorded ranks, when their tensors take most."),
+     .has = has_memory, .print = print_memory},
     {IN_ALL, 49, parse_on_failure,
      .field = FIELD("on_failure", struct plan, on_failure, word,
                     "What the failure of a task does to other threads and ranks.",

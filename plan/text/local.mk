@@ -5,6 +5,7 @@ libplan_a_SOURCES += \
     plan/text/fields.c \
     plan/text/flow_lines.c plan/text/flow_lines.h \
     plan/text/keys_costs.c \
+    plan/text/keys_hardware.c \
     plan/text/keys_machine.c \
     plan/text/keys_parallel.c \
     plan/text/keys_pipeline.c \

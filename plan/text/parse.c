@@ -153,19 +153,25 @@ static enum status parse_read_all(FILE *file, const char *path, char **out, size
     return STATUS_OK;
 }
 
-enum status plan_read(const char *path, struct plan *out, struct diag *diag)
+enum status parse_text_of(const char *path, char **out, size_t *out_length, struct diag *diag)
 {
-    *out = (struct plan){0};
     bool is_stdin = strcmp(path, "-") == 0;
     FILE *file = is_stdin ? stdin : input_open_stream(path, diag);
     if (!file)
         return STATUS_SYSTEM;
-    char *text = NULL;
-    size_t length = 0;
     enum status status =
-        parse_read_all(file, is_stdin ? "standard input" : path, &text, &length, diag);
+        parse_read_all(file, is_stdin ? "standard input" : path, out, out_length, diag);
     if (!is_stdin)
         fclose(file);
+    return status;
+}
+
+enum status plan_read(const char *path, struct plan *out, struct diag *diag)
+{
+    *out = (struct plan){0};
+    char *text = NULL;
+    size_t length = 0;
+    enum status status = parse_text_of(path, &text, &length, diag);
     if (status != STATUS_OK)
         return status;
     status = plan_parse(path, text, length, out, diag);

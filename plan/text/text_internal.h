@@ -8,6 +8,7 @@
  *     keys_machine.c    the device, its streams and its channels
  *     keys_pipeline.c   schedule, dependences, overrides
  *     keys_programs.c   rank programs, also the rules a CSV must obey
+ *     keys_hardware.c   files that describe hardware, which are no plans
  *     keys_costs.c      what their messages, passes and stages cost
  *     keys_parallel.c   the groups of ranks around them
  *     keys_threads.c    host programs
@@ -446,6 +447,9 @@ bool parse_check_programs(struct parser *parser);
 bool parser_start(struct parser *parser, struct plan *plan, const char *file_name, const char *text,
                   size_t length, struct diag *diag);
 enum status parser_finish(struct parser *parser);
+
+/* The text of a file, or of standard input ("-"); the caller frees *out. */
+enum status parse_text_of(const char *path, char **out, size_t *out_length, struct diag *diag);
 
 /* ---- print.c: nodes of the canonical text -------------------------------------------------------- */
 

@@ -7,6 +7,7 @@ libsim_a_SOURCES += \
     sim/predict/critical_path.c sim/predict/critical_path.h \
     sim/predict/difference.c sim/predict/difference.h \
     sim/predict/explained.c sim/predict/explained.h \
+    sim/predict/fits.c sim/predict/fits.h \
     sim/predict/foretold.c sim/predict/foretold.h \
     sim/predict/measured_program.c sim/predict/measured_program.h \
     sim/predict/pass_chart.c sim/predict/pass_chart.h \

@@ -287,9 +287,47 @@ static void test_many(void)
     has("bytes: 4TiB", "one that no memory has is the most");
 }
 
+/* Two tensors at once; one is gone while a stream still uses it, then there is room for the third. The peak is by what it is for. */
+static void test_tensors(void)
+{
+#define TENSOR(at, address, bytes) "0 " at " 0 TENSOR " address " " bytes " 0 4096 1\n"
+#define HELD                                                                                       \
+    "0 1000000 0 PROCESS 77 0 0 0 0\n0 1000000 1000 ALLOC 0x10000 8192 0\n"                        \
+    "0 1000000 0 TEXT 1 aten.mm\n0 1000000 0 TEXT 2 train.py:7\n0 1000000 0 TEXT 3 train.py:9\n"   \
+    "0 1000000 0 WHERE 2\n" TENSOR(                                                                \
+        "1100000", "0x10000",                                                                      \
+        "1024") "0 1150000 0 TENSORS_ARE 0 0x10010\n" TENSOR("1200000", "0x10400",                 \
+                                                             "512") "0 1250000 0 TENSORS_ARE 3 "   \
+                                                                    "0x10400\n"                    \
+                                                                    "0 1300000 100 RECORD 0x700 "  \
+                                                                    "0x100 0\n0 1310000 0 "        \
+                                                                    "TENSOR_END 0x10400\n"         \
+                                                                    "0 1320000 0 WHERE "           \
+                                                                    "3\n" TENSOR("1400000",        \
+                                                                                 "0x10600", "256")
+    import_one(HELD);
+    has("memory:\n- {rank: 0, peak: 1792B, reserved: 4KiB, device: 8KiB, parameters: 1KiB, "
+        "workspace: 256B, held: 512B, at: 'train.py:9 aten.mm'}",
+        "a tensor that is gone holds its memory until its event is done");
+    import_one(HELD "0 1500000 100 QUERY_EVENT 1 0x700\n" TENSOR("1600000", "0x10700", "128"));
+    has("peak: 1792B", "which a query has told");
+    import_one(HELD "0 1500000 100 QUERY_EVENT 0 0x700\n" TENSOR("1600000", "0x10700", "128"));
+    has("peak: 1920B", "or has not");
+    import_one(HELD "0 1500000 0 TENSORS_ARE 1 0x10610\n0 1510000 0 TENSORS_ARE 4 0x10610\n");
+    has("gradients: 256B", "what a tensor is kept for counts, not which operator made it");
+    import_one(HELD "0 1500000 0 TENSOR_REFUSED 1073741824 0\n");
+    has("refused: 1GiB, at: 'train.py:9'", "an allocation that fails has its line");
+    import_one("0 1000000 0 PROCESS 71 1 1 0 0\n0 1000000 1 COMM 0x900 1 2 0 1\n" TENSOR(
+        "1100000", "0x10000",
+        "1024") "0 1150000 0 TENSORS_ARE 0 0x20000\n"
+                "0 1200000 4000 COLLECTIVE 0x900 0x100 0 0x10000 0x10000 64 7 0 0\n");
+    has("communication: 1KiB", "memory of collectives is theirs, unless it is known for more");
+}
+
 int main(void)
 {
     diag_init(&diag);
+    test_tensors();
     test_times();
     test_drift();
     test_missing();

@@ -55,6 +55,27 @@ def loader(waits, records=True):
     torch.cuda.synchronize()
 
 
+# What the allocator of PyTorch itself says of its peaks: t_dry.py holds the plan against it.
+def memory():
+    net, side = model(3, 512).cuda(), torch.cuda.Stream()
+    adam = torch.optim.Adam(net.parameters())
+    for _ in range(3):
+        batch = torch.randn(4096, 512, device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            batch.mul_(2)
+        torch.cuda.current_stream().wait_stream(side)
+        batch.record_stream(side)
+        net(batch).sum().backward()
+        del batch
+        adam.step()
+        adam.zero_grad()
+    torch.cuda.synchronize()
+    told = torch.cuda.memory_stats()
+    print("peak", told["active_bytes.all.peak"], "reserved", told["reserved_bytes.all.peak"],
+          "parameters", sum(p.numel() * 4 for p in net.parameters()))
+
+
 # What the forward pass computes goes to the host on a stream of its own.
 def offload(waits):
     side, kept = torch.cuda.Stream(), []
@@ -354,6 +375,7 @@ def pipeline():
 
 
 {
+    "memory": memory,
     "loader": lambda: loader(True),
     "loader_unwaited": lambda: loader(False),
     "loader_unrecorded": lambda: loader(True, records=False),

@@ -18,6 +18,7 @@ for number, line in enumerate(program.read_text().splitlines(), 1):
     if found:
         lines[found.group(1)] = f"dry_program.py:{number}"
 os.environ["OMP_NUM_THREADS"] = "1"
+run_text = {}
 only = sys.argv[1:]  # cases; none: all
 
 
@@ -33,6 +34,7 @@ def record(case, ranks=0, options=(), imports=()):
     told = f"status {run.returncode}\n{run.stdout[-2000:]}\n{run.stderr[-4000:]}"
     if not check(f"{case}: runs", run.returncode == 0 and run.stdout.count("done") == max(ranks, 1), told):
         return None
+    run_text[case] = run.stdout
     made = swsim("import", "-q", *imports, "-o", plan, recording)
     if not check(f"{case}: is imported", made.returncode == 0, made.stderr):
         return None
@@ -56,6 +58,31 @@ def wrong(case, words, *places, ranks=0, **options):
         check(f"{case}: at the line of {place}", lines[place] in head, f"{lines[place]}\n{head}")
 
 
+def memory():
+    """The plan's memory is what the allocator says of itself; each tensor is of at least 512 bytes."""
+    verdict = record("memory")
+    if not verdict:
+        return
+    check("memory: is proved", verdict.returncode == 0, verdict.stdout[:3000])
+    plan = (folder / "memory.yaml").read_text()
+    told = dict(re.findall(r"(peak|reserved|parameters) (\d+)", run_text["memory"]))
+    found = re.search(r"^memory:\n- \{(.*)\}$", plan, re.M)
+    line = found.group(1) if found else ""
+    sizes = {key: round(float(number) * {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[unit])
+             for key, number, unit in re.findall(r"(\w+): ([\d.]+)([KMG]?i?B)", line)}
+    for key in ("peak", "reserved", "parameters"):
+        check(f"memory: {key} as the allocator says", sizes.get(key) == int(told[key]), f"{told}\n{line}")
+    all_parameters = int(told["parameters"])
+    check("memory: optimizer", 2 * all_parameters <= sizes.get("optimizer", 0) <= 2 * all_parameters + 512 * 7, line)
+    check("memory: some gradients are there", 0 < sizes.get("gradients", 0) <= all_parameters, line)
+    check("memory: a batch is held for the other stream", sizes.get("held", 0) >= 4096 * 512 * 4, line)
+    uses = sum(size for key, size in sizes.items() if key not in ("peak", "reserved", "device"))
+    check("memory: all of the peak is for something", uses == sizes["peak"], line)
+    fits = swsim("predict", "-q", "--hardware=h100-sxm", folder / "memory.yaml")
+    check("memory: it fits", fits.returncode == 0 and "rank 0: fits on h100-sxm" in fits.stdout, fits.stdout)
+
+
+memory()
 right("loader")
 wrong("loader_unwaited", "race", "loader: copy", "loader: use")
 wrong("loader_unrecorded", "race")

@@ -23,6 +23,7 @@ observe()
     faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
     expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
     predict) "$SWSIM" predict --json $(sed -n 's/^schedule:.*/-n 20/p' "$2") "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
+    fits) "$SWSIM" predict -q --hardware=h100-sxm "$2" | grep -A 9 '^memory' ;;
     exit) "$SWSIM" predict -q "$2" >/dev/null; echo $? ;;
     held) "$SWSIM" predict --json "$2" | grep -oE '"most_bytes":[0-9]+' ;;
     moved) # longer than a small copy takes, the shortest of three runs
@@ -556,6 +557,22 @@ threads: {r0.main: [{launch: z, stream: z, time: 1ms, sm: 1, shares: {sm: 0.6, l
 op() { row "$1" "$2" "$threads" "$3" "$4"; }
 row sections.queues verdict '@
 threads: {r0.main: [{put: q}, {put: q}]}' 'queues: {q: 1}' 'queues: {q: 2}'
+# What a recording says of memory.
+held='threads: {r0.main: [{launch: k}], r1.main: [{launch: k}]}
+memory: [{rank: 0, peak: 70GiB, device: 100GiB, reserved: 100GiB@}]'
+row sections.memory fits 'threads: {r0.main: [{launch: k}]}
+memory: [{rank: 0, peak: @}]' 1GiB 2GiB
+row memory.rank fits "$(printf '%s' "$held" | sed 's/rank: 0/rank: @/; s/GiB@/GiB/')" 0 1
+row memory.peak fits 'threads: {r0.main: [{launch: k}]}
+memory: [{rank: 0, peak: @}]' 1GiB 80GiB
+row memory.device fits "$(printf '%s' "$held" | sed 's/device: 100GiB/device: @/; s/GiB@/GiB/')" 70GiB 100GiB
+row memory.reserved fits "$(printf '%s' "$held" | sed 's/reserved: 100GiB@/reserved: @/')" 100GiB 50GiB
+for key in parameters gradients optimizer activations backward communication workspace held other; do
+    row memory.$key fits "$held" '' ", $key: 1GiB"
+done
+row memory.refused fits "$held" '' ', refused: 1GiB'
+row memory.at fits "$held" '' ", at: 'train.py:7'"
+refuses 'found "2", expected a whole number from 0 to 1' "$(printf '%s' "$held" | sed 's/rank: 0/rank: 2/; s/@//')"
 row sections.graphs lower '@
 threads: {r0.main: [{launch: g, graph: true}]}' 'graphs: {g: [{launch: k}]}' 'graphs: {g: [{launch: k}, {launch: k}]}'
 row sections.threads lower 'threads: @' '{r0.main: [{host: 1ms}]}' '{r0.main: [{host: 2ms}]}'
@@ -860,6 +877,7 @@ refuses 'found stages up to 2 but none of the ranks names stage 1' 'programs: [[
 keys()
 {
     for file in "$srcdir"/plan/text/*.c; do
+        case $file in */keys_hardware.c) continue ;; esac # no plan has these keys: tests/cmd/t_hardware.sh
         $CC -E -P -I"$srcdir" "$file" | tr '\n' ' ' | sed 's/static const struct /\n&/g' |
             sed -nE 's/^static const struct (field|[a-z_]*section \{.*\}) ([A-Za-z0-9_]+)\[\] = \{([^;]*)\};.*/\2 \3/p'
         echo

@@ -426,7 +426,7 @@ bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct r
 
 /* ---- kernels and host functions --------------------------------------------------------------- */
 
-static const char *recorded_calls_find_text(const struct recorded_process *process, uint64_t number)
+const char *recorded_calls_find_text(const struct recorded_process *process, uint64_t number)
 {
     for (size_t i = process->text_count; i-- > 0;)
         if (process->texts[i].number == number)
@@ -871,6 +871,10 @@ static bool take_item(const struct walk *walk)
     case RECORDING_RESET: return walk_take_reset(walk);
     case RECORDING_WHERE: return take_where(walk);
     case RECORDING_OPERATOR: return take_operator(walk);
+    case RECORDING_TENSOR:
+    case RECORDING_TENSOR_END:
+    case RECORDING_TENSOR_REFUSED:
+    case RECORDING_TENSORS_ARE: return true;
     case RECORDING_KINDS: break;
     }
     return true;
@@ -882,6 +886,8 @@ static bool is_idle(const struct walk *walk)
     return walk->item->kind == RECORDING_QUERY_EVENT ||
            walk->item->kind == RECORDING_QUERY_STREAM || walk->item->kind == RECORDING_LOCK ||
            walk->item->kind == RECORDING_UNLOCK || walk->item->kind == RECORDING_SIGNAL ||
+           walk->item->kind == RECORDING_TENSOR || walk->item->kind == RECORDING_TENSOR_END ||
+           walk->item->kind == RECORDING_TENSORS_ARE ||
            (walk->item->kind == RECORDING_AFTER &&
             (walk->item->word[2] == RECORDING_LOCKED || walk->item->word[2] == RECORDING_POLLED));
 }
@@ -921,7 +927,7 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
         if (job->options->order == RECORDED_SEEN && walk.item->kind > RECORDING_DEVICE &&
             !add_seen(&walk))
             return diag_no_memory(job->diag);
-        if (!take_item(&walk))
+        if (!walk_take_tensors(&walk) || !take_item(&walk))
             return diag_no_memory(job->diag);
         if (walk.item->kind != RECORDING_PUSH)
             walk.thread->push = 0;

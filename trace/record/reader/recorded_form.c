@@ -799,6 +799,8 @@ bool recorded_write(struct recorded_job *job)
     bool good = bodies != NULL;
     for (size_t i = 0; good && i < job->process_count; i++)
         good = prepare_process(job, &job->processes[i], &bodies[i]);
+    for (size_t i = 0; good && i < job->process_count; i++)
+        good = recorded_tensors_write(job, &job->processes[i]);
     good = good && write_graphs(job);
     for (size_t i = 0; good && i < job->process_count; i++)
         good = write_threads(job, &job->processes[i], &bodies[i]);

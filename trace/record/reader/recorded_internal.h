@@ -3,7 +3,7 @@
  * recorded_internal.h - the walk over the items of a recording, in the order of their ends, and what it finds.
  *
  * recorded_calls.c walks. It takes the items of CUDA itself; recorded_copies.c takes those about the content of memory,
- * recorded_memory.c those of allocations, recorded_comms.c those of NCCL, recorded_queries.c queries, recorded_values.c values
+ * recorded_memory.c those of allocations, recorded_tensors.c those of tensors, recorded_comms.c those of NCCL, recorded_queries.c queries, recorded_values.c values
  * in memory. recorded_order.c says what happens before what, recorded_clock.c when it happened, recorded_locks.c which locks
  * matter, and recorded_form.c makes threads of the operations. All of it lives in the plan's arena; false or NULL: no memory.
  */
@@ -111,8 +111,10 @@ struct recorded_thread {
     struct recorded_observation *observations;
     size_t observation_count, observation_cap;
     size_t *observations_merged; /* by thread: how many of its observations this thread has */
-    int home;                    /* its rank in the plan */
-    const char *name;            /* in the plan; NULL: it is not in the plan */
+    uint64_t just_recorded[RECORDED_HELD]; /* events, by its last calls (recorded_tensors.c) */
+    size_t just_recorded_count;
+    int home;         /* its rank in the plan */
+    const char *name; /* in the plan; NULL: it is not in the plan */
 };
 
 /* From this place on the thread comes after the first `count` items of another one. */
@@ -318,6 +320,7 @@ struct recorded_process {
     bool ended;     /* by itself; else it may have had more to call */
     bool is_rank;   /* it is in the plan */
     struct recorded_times times;
+    struct recorded_tensors *tensors; /* recorded_tensors.c */
 };
 
 struct recorded_comm {
@@ -518,6 +521,8 @@ struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle);
 bool walk_join(const struct walk *walk, struct recorded_stream *stream,
                struct recorded_stream *before);
 bool walk_use_device(struct recorded_process *process, int device);
+/* A text by its number; never NULL. */
+const char *recorded_calls_find_text(const struct recorded_process *process, uint64_t number);
 
 /* A push to a stream, on its device. */
 bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op);
@@ -623,6 +628,13 @@ bool walk_take_physical_kept(const struct walk *walk);
 bool walk_take_physical_end(const struct walk *walk);
 bool walk_take_map(const struct walk *walk);
 bool walk_take_unmap(const struct walk *walk);
+
+/* ---- recorded_tensors.c ----------------------------------------------------------------------- */
+
+/* The walk's item, of any kind, before what else it means. */
+bool walk_take_tensors(const struct walk *walk);
+/* What a rank's memory is for when it is most: plan->memory. */
+bool recorded_tensors_write(struct recorded_job *job, const struct recorded_process *process);
 
 /* ---- recorded_values.c: the walk's item, of this kind ------------------------------------------- */
 

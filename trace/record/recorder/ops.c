@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "real.h"
 #include "swsim_ops.h"
 #include "tape.h"
 #include "threads.h"
@@ -163,6 +164,61 @@ size_t swsim_op_end(const struct swsim_access *accesses, size_t count)
         ops_flush();
     return bracket->launches;
 }
+
+/* ---- tensors ------------------------------------------------------------------------------------------- */
+
+void swsim_tensors(unsigned what, const uint64_t *addresses, size_t count)
+{
+    enum { MOST = RECORDING_MAX_WORDS - 1 };
+    uint64_t words[RECORDING_MAX_WORDS] = {what};
+    for (size_t at = 0, piece; tape_on() && what < RECORDING_TENSORS && at < count; at += piece) {
+        piece = count - at < MOST ? count - at : MOST;
+        memcpy(words + 1, addresses + at, piece * sizeof *addresses);
+        tape_put(RECORDING_TENSORS_ARE, 1 + piece, words);
+    }
+}
+
+/* c10::Device. */
+struct ops_device {
+    int8_t type, index;
+};
+enum { OPS_DEVICE_CUDA = 1 };
+
+/* PyTorch's allocators tell its profiler of each tensor's memory, through functions that the program's libraries get from
+   here; `bytes` is negative where the tensor is gone. */
+typedef void ops_told(void *address, int64_t bytes, size_t allocated, size_t reserved,
+                      struct ops_device device);
+typedef void ops_refused(int64_t bytes, size_t allocated, size_t reserved,
+                         struct ops_device device);
+#define OPS_TOLD    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
+#define OPS_REFUSED "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE"
+ops_told ops_tell_tensor __asm__(OPS_TOLD);
+ops_refused ops_tell_refused __asm__(OPS_REFUSED);
+
+void ops_tell_tensor(void *address, int64_t bytes, size_t allocated, size_t reserved,
+                     struct ops_device device)
+{
+    static ops_told *real;
+    if (tape_on() && device.type == OPS_DEVICE_CUDA && bytes > 0)
+        tape_put_call(RECORDING_TENSOR,
+                      WORDS(WORD_OF(address), (uint64_t)bytes, (uint64_t)device.index, reserved,
+                            bracket && bracket->depth > 0 ? ops_word(bracket->what) : 0));
+    else if (tape_on() && device.type == OPS_DEVICE_CUDA)
+        tape_put_call(RECORDING_TENSOR_END, WORDS(WORD_OF(address)));
+    if (real_find_in(&real, OPS_TOLD, "libc10.so") && real != ops_tell_tensor)
+        real(address, bytes, allocated, reserved, device);
+}
+
+void ops_tell_refused(int64_t bytes, size_t allocated, size_t reserved, struct ops_device device)
+{
+    static ops_refused *real;
+    if (tape_on() && device.type == OPS_DEVICE_CUDA)
+        tape_put_call(RECORDING_TENSOR_REFUSED, WORDS((uint64_t)bytes, (uint64_t)device.index));
+    if (real_find_in(&real, OPS_REFUSED, "libc10.so") && real != ops_tell_refused)
+        real(bytes, allocated, reserved, device);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------- */
 
 /* Kernels on another stream than the first are told one stream after the other. */
 bool ops_take_launch(uint64_t stream)

@@ -95,9 +95,9 @@ bool real_find_in(void *function, const char *name, const char *library)
     void *_Atomic *place = function;
     struct real_quest quest = {name, library, atomic_load_explicit(place, memory_order_relaxed)};
     if (!quest.found)
-        quest.found = real_dlsym()(RTLD_DEFAULT, name);
-    if (!quest.found)
         dl_iterate_phdr(look_into, &quest);
+    if (!quest.found)
+        quest.found = real_dlsym()(RTLD_DEFAULT, name);
     atomic_store(place, quest.found);
     return quest.found != NULL;
 }

@@ -19,7 +19,7 @@
 
 #define RECORDING_CUT   ".cut" /* in the folder of the files: some calls could not be written */
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 8, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 9, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 enum { RECORDING_LOCKS = 1 << 16 }; /* the largest number of a lock */
 
 struct recording_chunk {
@@ -119,7 +119,15 @@ struct recording_item {
     X(WHERE, 1, "text: the line that the thread's calls come from, from now on; 0: not known")     \
     X(OPERATOR, 2,                                                                                 \
       "stream, text; address and bytes of each access, RECORDING_WRITE in the bytes: what an "     \
-      "operation of the program does, whose kernels are no items")
+      "operation of the program does, whose kernels are no items")                                 \
+    X(TENSOR, 5,                                                                                   \
+      "address, bytes, device, bytes that the allocator of PyTorch has of the device by now, "     \
+      "text "                                                                                      \
+      "of the operator that allocates it, 0: none does. Memory of a tensor, a part of that of "    \
+      "ALLOC")                                                                                     \
+    X(TENSOR_END, 1, "address: the program has no tensor there any more")                          \
+    X(TENSOR_REFUSED, 2, "bytes, device: the allocator has no memory for a tensor")                \
+    X(TENSORS_ARE, 1, "enum recording_tensor; addresses in tensors, which are that")
 
 enum recording_kind {
 #define X(name, ...) RECORDING_##name,
@@ -165,6 +173,17 @@ enum recording_collective {
     RECORDING_COLLECTIVE_LIST(X)
 #undef X
         RECORDING_COLLECTIVES
+};
+
+/* What a tensor is for. */
+enum recording_tensor {
+    RECORDING_TENSOR_PARAMETER,
+    RECORDING_TENSOR_GRADIENT,  /* of a parameter */
+    RECORDING_TENSOR_OPTIMIZER, /* what an optimizer keeps */
+    RECORDING_TENSOR_FORWARD,   /* an operator's result, but for the following */
+    RECORDING_TENSOR_BACKWARD,  /* the same in a backward pass */
+    RECORDING_TENSOR_STEP,      /* the same in an optimizer's step */
+    RECORDING_TENSORS
 };
 
 enum recording_touch {

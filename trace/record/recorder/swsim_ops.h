@@ -32,4 +32,7 @@ void swsim_op(const void *stream, uint32_t what, const struct swsim_access *acce
 void swsim_op_begin(uint32_t what, const struct swsim_access *accesses, size_t count);
 size_t swsim_op_end(const struct swsim_access *accesses, size_t count);
 
+/* The tensors that these addresses are in are that (enum recording_tensor of recording.h). */
+void swsim_tensors(unsigned what, const uint64_t *addresses, size_t count);
+
 #endif

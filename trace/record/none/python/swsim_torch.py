@@ -13,9 +13,12 @@ import os
 import sys
 import sysconfig
 import threading
+import weakref
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
 
 _recorder = ctypes.CDLL(None)
 _WRITE = 1 << 63
@@ -218,12 +221,74 @@ class _Mode(TorchDispatchMode):
             known = {t.untyped_storage().data_ptr() for t in reads + writes}
             made = [t for t in _tensors(out, []) if t.untyped_storage().data_ptr() not in known]
             _put(more, made, True)
+            _tell_tensors(_BACKWARD if torch._C._current_autograd_node() is not None else
+                          _STEP if getattr(_stepping, 'on', False) else _FORWARD, _addresses(made))
         finally:
             launched = _recorder.swsim_op_end(*_pass(more))
             _recorder.swsim_where(0)
         if _values and launched:
             _values.mirror(function, args, kwargs, out)
         return out
+
+
+# ---- tensors ----------------------------------------------------------------------------------------------
+
+# As enum recording_tensor.
+_PARAMETER, _GRADIENT, _OPTIMIZER, _FORWARD, _BACKWARD, _STEP = range(6)
+_parameters = weakref.WeakValueDictionary()  # all that a module has had, by id
+_stepping = threading.local()
+
+
+def _addresses(tensors):
+    """Of the memory on the device, of DTensors that of their own part."""
+    found = array.array('Q')
+    for tensor in tensors:
+        tensor = getattr(tensor, '_local_tensor', tensor)
+        if isinstance(tensor, torch.Tensor) and tensor.is_cuda and type(tensor) not in _without_memory():
+            try:
+                address = tensor.untyped_storage().data_ptr()
+            except (NotImplementedError, RuntimeError):
+                continue  # a subclass that has no memory of its own
+            if address:
+                found.append(address)
+    return found
+
+
+def _tell_tensors(what, addresses):
+    if addresses:
+        address, count = addresses.buffer_info()
+        _recorder.swsim_tensors(what, ctypes.c_void_p(address), ctypes.c_size_t(count))
+
+
+def _tell_parameters(parameters):
+    _tell_tensors(_PARAMETER, _addresses(parameters))
+    _tell_tensors(_GRADIENT, _addresses([p.grad for p in parameters if p.grad is not None]))
+
+
+def _register(register):
+    def call(module, name, parameter):
+        if parameter is not None:
+            _parameters[id(parameter)] = parameter
+        return register(module, name, parameter)
+    return functools.update_wrapper(call, register)
+
+
+def _backward(backward):
+    """Gradients are there, and no optimizer need look at them."""
+    def call(*args, **kwargs):
+        backward(*args, **kwargs)
+        _tell_parameters(list(_parameters.values()))
+    return functools.update_wrapper(call, backward)
+
+
+def _begin_step(optimizer, args, kwargs):
+    _stepping.on = True
+    _tell_parameters([p for group in optimizer.param_groups for p in group['params']])
+
+
+def _end_step(optimizer, args, kwargs):
+    _stepping.on = False
+    _tell_tensors(_OPTIMIZER, _addresses(tree_flatten(list(optimizer.state.values()))[0]))
 
 
 _values = None
@@ -254,6 +319,10 @@ def begin():
     _patch(torch.cuda.Stream, 'wait_event', 'wait_stream', 'record_event', 'synchronize', 'query')
     _patch(torch.cuda.CUDAGraph, 'replay', 'capture_begin', 'capture_end')
     _patch(torch.cuda, 'synchronize')
+    torch.nn.Module.register_parameter = _register(torch.nn.Module.register_parameter)
+    torch.autograd.backward = _backward(torch.autograd.backward)
+    register_optimizer_step_pre_hook(_begin_step)
+    register_optimizer_step_post_hook(_end_step)
     torch.compile = _tell_of_compiler(torch.compile)
     _patch(torch.Tensor, 'record_stream')
     if torch.distributed.is_available():

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keys_hardware.c - the keys of a file that describes hardware. See plan/hardware.h. */
+#include "text_internal.h"
+
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "parse.h"
+#include "plan/hardware.h"
+
+static bool field_given_flops(struct parser *parser, const struct node *value, void *member,
+                              const struct field *field)
+{
+    const char *what;
+    struct amount *amount = member;
+    amount->given = value->kind == NODE_SCALAR &&
+                    units_parse_flops(value->text, &amount->value, &what) && amount->value > 0;
+    return amount->given || parse_mismatch(parser, value, "operations a second such as 150TFLOPS");
+}
+
+static const struct field_kind kind_given_flops = {.parse = field_given_flops};
+
+#define HARDWARE_FIELD(name, kind, about, ...)                                                     \
+    FIELD(#name, struct hardware, name, kind, about, ##__VA_ARGS__)
+static const struct field hardware_fields[] = {
+    FIELD("base", struct hardware, name, name, "The hardware that has what is not given here."),
+    FIELD("name", struct hardware, name, name, "How reports call it."),
+    HARDWARE_FIELD(memory, given_bytes, "Of the device."),
+    HARDWARE_FIELD(outside, given_bytes, "Of the memory what CUDA's context and NCCL take."),
+    HARDWARE_FIELD(bandwidth, given_rate, "Of the memory."),
+#define X(rate, key)                                                                               \
+    FIELD(key, struct hardware, flops[RATE_##rate], given_flops, "Operations with such numbers."),
+    RATE_LIST(X)
+#undef X
+        HARDWARE_FIELD(nvlink, given_rate, "Of NCCL over NVLink, in one direction."),
+    HARDWARE_FIELD(domain, given_int, "How many GPUs NVLink joins.", .min = 1,
+                   .max = PLAN_MAX_RANKS),
+    HARDWARE_FIELD(network, given_rate, "Of a GPU to those outside its domain."),
+    HARDWARE_FIELD(copy, given_rate, "To and from the host."),
+    HARDWARE_FIELD(launch, given_time, "Of the host, for a call that pushes."),
+    HARDWARE_FIELD(kernel, given_time, "The shortest kernel."),
+    HARDWARE_FIELD(reached, share, "Of rates and bandwidth, what large kernels reach."),
+};
+static const struct keys hardware_keys =
+    KEYS(hardware_fields, "a description of hardware", "{base: h100-sxm, bandwidth: 3TB/s}");
+
+/* What `base` names, which the other keys change. */
+static bool parse_base(struct parser *parser, struct hardware *out)
+{
+    const struct node *base =
+        parser->root->kind == NODE_MAP ? node_find(parser->root, "base") : NULL;
+    const struct hardware *named =
+        base && base->kind == NODE_SCALAR ? hardware_named(base->text) : NULL;
+    if (base && !named)
+        return parse_error(parser, base->mark, "found %s, expected one of %s",
+                           parse_describe(parser, base), hardware_names(&parser->scratch));
+    *out = named ? *named : (struct hardware){0};
+    return true;
+}
+
+enum status hardware_read(const char *path, struct arena *arena, struct hardware *out,
+                          struct diag *diag)
+{
+    struct plan plan; /* has the texts meanwhile */
+    struct parser parser;
+    char *text = NULL;
+    size_t length = 0;
+    enum status status = parse_text_of(path, &text, &length, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (parser_start(&parser, &plan, path, text, length, diag)) {
+        parser.root = parse_yaml(&parser, false);
+        if (parser.root && parse_base(&parser, out) &&
+            keys_parse(&parser, parser.root, &hardware_keys, out)) {
+            const struct node *name = node_find(parser.root, "name");
+            out->name = arena_strdup(arena, name ? name->text : path);
+        }
+    }
+    free(text);
+    status = parser_finish(&parser);
+    if (status != STATUS_OK)
+        return status;
+    plan_fini(&plan);
+    return out->name ? STATUS_OK : diag_no_memory(diag);
+}
