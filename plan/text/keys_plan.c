@@ -351,7 +351,7 @@ static const struct field memory_fields[] = {
 static const struct keys memory_keys =
     KEYS(memory_fields, "the memory of a rank", "{rank: 0, peak: 1GiB}");
 
-static void parse_memory(struct parser *parser, const struct node *value)
+static void keys_plan_parse_memory(struct parser *parser, const struct node *value)
 {
     struct plan *plan = parser->plan;
     if (!value || !parse_want_list(parser, value, "a list of the memory of ranks"))
@@ -385,14 +385,14 @@ static bool has_memory(const struct printer *printer)
     return printer->plan->memory_count > 0;
 }
 
-static void schema_memory(struct json *json, const struct field *field)
+static void schema_tensor_memory(struct json *json, const struct field *field)
 {
     schema_begin_list(json);
     schema_keys(json, memory_fields, FIELD_COUNT(memory_fields));
     schema_end(json);
 }
 
-static const struct field_kind kind_memory = {.schema = schema_memory};
+static const struct field_kind kind_memory = {.schema = schema_tensor_memory};
 
 static void parse_staleness(struct parser *parser, const struct node *value)
 {
@@ -982,7 +982,7 @@ static const struct keys_plan_section {
          "unrecorded", unrecorded,
          "What the job of which the plan was made did and the plan does not have, and why."),
      .has = has_unrecorded, .print = keys_plan_print_unrecorded},
-    {IN_THREADS, 51, parse_memory,
+    {IN_THREADS, 51, keys_plan_parse_memory,
      .field = FIELD_OF_ALL("memory", memory,
                            "The memory of recorded ranks, when their tensors take most."),
      .has = has_memory, .print = print_memory},

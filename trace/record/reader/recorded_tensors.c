@@ -199,7 +199,7 @@ static void take_device_free(const struct walk *walk, struct recorded_tensors *t
         tensors->devices[block->device].all -= block->bytes;
 }
 
-static void note_record(const struct walk *walk)
+static void tensors_note_record(const struct walk *walk)
 {
     struct recorded_thread *thread = walk->thread;
     if (thread->just_recorded_count < RECORDED_HELD)
@@ -214,7 +214,7 @@ bool walk_take_tensors(const struct walk *walk)
     if (!good)
         return false;
     switch ((enum recording_kind)walk->item->kind) {
-    case RECORDING_RECORD: note_record(walk); return true;
+    case RECORDING_RECORD: tensors_note_record(walk); return true;
     case RECORDING_EVENT:
     case RECORDING_DEVICE:
     case RECORDING_TEXT:
