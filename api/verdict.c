@@ -457,18 +457,17 @@ static void write_maybe_always(const struct verify_report *report, struct json *
     json_end_array(json);
 }
 
-/* "use(0): on stream b, pushed by thread w, line 9" */
-static void print_places(const struct story *story, FILE *out)
+/* "use(0): on stream b, pushed by thread w, line 9". Other sentences than of a race or a lifetime say where they are. */
+static void print_places(enum property property, const struct story *story, FILE *out)
 {
-    for (size_t i = 0; i < sizeof story->places / sizeof *story->places; i++) {
+    const bool wanted = property == PROPERTY_RACE || property == PROPERTY_LIFETIME;
+    for (size_t i = 0; wanted && i < story->place_count; i++) {
         const struct story_place *place = &story->places[i];
-        if (!place->subject)
-            continue;
         fprintf(out, "    %s: on %s", place->subject, place->agent);
         if (place->pusher)
             fprintf(out, ", pushed by %s", place->pusher);
-        if (place->line > 0)
-            fprintf(out, ", line %u", place->line);
+        if (place->mark.line > 0)
+            fprintf(out, ", line %u", (unsigned)place->mark.line);
         fputc('\n', out);
     }
 }
@@ -490,7 +489,7 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     verdict_quantifier(report, (enum property)p), report->stories[p].sentence);
     if (report->verdict == VERDICT_VIOLATED && !style->quiet)
-        print_places(&report->stories[report->first], out);
+        print_places(report->first, &report->stories[report->first], out);
     if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0) {
         /* The job may have had an order that the plan lacks, so that the violation is none of the job. */
         struct verdict_listing listing = {out, ""};
@@ -530,6 +529,12 @@ static void put_number_or_null(struct json *json, const char *key, int64_t value
         json_int(json, value);
 }
 
+static void put_mark(struct json *json, struct mark mark)
+{
+    put_number_or_null(json, "line", mark.line > 0 ? (int64_t)mark.line : -1);
+    put_number_or_null(json, "column", mark.line > 0 ? (int64_t)mark.col : -1);
+}
+
 static void write_reason(void *json, const char *reason)
 {
     json_string(json, reason);
@@ -547,6 +552,7 @@ static void verdict_write_steps(const struct story *story, struct json *json)
         json_put_string(json, "action", step->action);
         json_put_string(json, "task", step->task);
         put_number_or_null(json, "iteration", step->iteration);
+        put_mark(json, step->mark);
         json_end_object(json);
     }
     json_end_array(json);
@@ -555,15 +561,13 @@ static void verdict_write_steps(const struct story *story, struct json *json)
 static void verdict_write_places(const struct story *story, struct json *json)
 {
     json_begin_array_at(json, "operations");
-    for (size_t i = 0; i < sizeof story->places / sizeof *story->places; i++) {
+    for (size_t i = 0; i < story->place_count; i++) {
         const struct story_place *place = &story->places[i];
-        if (!place->subject)
-            continue;
         json_begin_object(json);
         json_put_string(json, "operation", place->subject);
         json_put_string(json, "agent", place->agent);
         json_put_string(json, "pushed_by", place->pusher);
-        put_number_or_null(json, "line", place->line > 0 ? (int64_t)place->line : -1);
+        put_mark(json, place->mark);
         json_end_object(json);
     }
     json_end_array(json);
@@ -579,6 +583,7 @@ static void verdict_write_blocked(const struct story *story, struct json *json)
         json_put_string(json, "agent", blocked->agent);
         json_put_string(json, "waits_for", blocked->waits_for);
         json_put_bool(json, "in_cycle", blocked->in_cycle);
+        put_mark(json, blocked->place.mark);
         json_end_object(json);
     }
     json_end_array(json);

@@ -51,6 +51,12 @@ static bool is_waiting_worker(const struct program *p, const struct state *state
            machine_current_op(p, state, agent, &iteration) < 0;
 }
 
+static struct mark mark_of_op(const struct program *p, int op)
+{
+    const int task = p->ops[op].task;
+    return task >= 0 ? p->plan->pipeline.tasks[task].mark : p->ops[op].mark;
+}
+
 static bool describe_steps(const struct program *p, struct state *state,
                            const struct search_path *path, struct arena *arena, struct story *out,
                            struct effect *last)
@@ -66,6 +72,7 @@ static bool describe_steps(const struct program *p, struct state *state,
         step->closes = is_waiting_worker(p, state, path->steps[i].agent);
         step->task = explain_task_name(p, last->op);
         step->iteration = last->op >= 0 && p->tasks ? last->iteration : -1;
+        step->mark = last->op >= 0 ? mark_of_op(p, last->op) : (struct mark){0};
         step->kind = last->kind;
         step->finished_by = finisher(p, path->steps[i].agent, last);
         step->program_op = last->op;
@@ -181,12 +188,6 @@ static int find_push(const struct program *p, const struct story *story, int op,
     return -1;
 }
 
-static unsigned line_of_op(const struct program *p, int op)
-{
-    const int task = p->ops[op].task;
-    return (unsigned)(task >= 0 ? p->plan->pipeline.tasks[task].mark.line : p->ops[op].mark.line);
-}
-
 static const char *agent_name_of(const struct program *p, int agent, struct arena *arena)
 {
     char text[TEXT];
@@ -209,7 +210,7 @@ static struct story_place place_of(const struct program *p, const struct story *
     return (struct story_place){.subject = arena_strdup(arena, text),
                                 .agent = agent,
                                 .pusher = pusher && strcmp(pusher, agent) != 0 ? pusher : NULL,
-                                .line = line_of_op(p, op)};
+                                .mark = mark_of_op(p, op)};
 }
 
 /* The last step of the story that makes the buffer unfit: the push of work that may still use it, its free, or an allocation
@@ -247,6 +248,12 @@ static int find_reuse(const struct program *p, const struct story *story, int op
     return -1;
 }
 
+static void add_place(struct story *story, struct story_place place)
+{
+    if (story->places) /* else memory is exhausted, which the arena knows */
+        story->places[story->place_count++] = place;
+}
+
 /* Both operations of a race, or of a lifetime that is not kept. */
 static void place_both(const struct program *p, struct story *story, const struct effect *last,
                        struct other_access *other, struct arena *arena)
@@ -258,17 +265,51 @@ static void place_both(const struct program *p, struct story *story, const struc
     const int user = story->other_step >= 0 ? story->other_step : find_user(p, story, other);
     if (reuse >= 0)
         end = &story->steps[reuse];
+    story->places = ARENA_ARRAY(arena, 2, struct story_place);
     if (end->program_op >= 0)
-        story->places[0] = place_of(p, story, end->program_op, end->iteration, end->agent, arena);
+        add_place(story, place_of(p, story, end->program_op, end->iteration, end->agent, arena));
     if (user < 0)
         return;
     const struct story_step *step = &story->steps[user];
     other->op = step->program_op;
     other->iteration = step->iteration;
-    story->places[1] = place_of(
-        p, story, other->op, step->iteration,
-        other->agent >= 0 && !other->early ? agent_name_of(p, other->agent, arena) : step->agent,
-        arena);
+    add_place(story,
+              place_of(p, story, other->op, step->iteration,
+                       other->agent >= 0 && !other->early ? agent_name_of(p, other->agent, arena)
+                                                          : step->agent,
+                       arena));
+}
+
+/* What the agents that wait for each other are at; without a cycle: all that hang. */
+static void place_blocked(const struct program *p, const struct state *state, struct story *story,
+                          struct arena *arena)
+{
+    story->places = ARENA_ARRAY(arena, story->blocked_count, struct story_place);
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        struct story_blocked *blocked = &story->blocked[i];
+        int64_t iteration;
+        const int op = machine_current_op(p, state, blocked->agent_index, &iteration);
+        if (op < 0)
+            continue;
+        blocked->place = place_of(p, story, op, iteration, blocked->agent, arena);
+        if (story->cycle_count == 0 || blocked->in_cycle)
+            add_place(story, blocked->place);
+    }
+}
+
+/* The operation that breaks another property, and of a mismatch the one that it meets. */
+static void place_last(const struct program *p, struct story *story, const struct effect *last,
+                       struct arena *arena)
+{
+    const struct counterpart *met = &last->met;
+    story->places = ARENA_ARRAY(arena, 2, struct story_place);
+    if (last->op >= 0 && story->step_count > 0)
+        add_place(story, place_of(p, story, last->op, last->iteration,
+                                  story->steps[story->step_count - 1].agent, arena));
+    if (met->op >= 0)
+        add_place(story,
+                  place_of(p, story, met->op, met->iteration,
+                           met->agent >= 0 ? agent_name_of(p, met->agent, arena) : NULL, arena));
 }
 
 /* ---- where a story begins -------------------------------------------------------------------- */
@@ -489,6 +530,10 @@ enum status explain_path(const struct program *program, enum property property,
         out->other_step = find_user(program, out, &last.lifetime);
         place_both(program, out, &last, &last.lifetime, arena);
     }
+    if (described && out->blocked_count > 0)
+        place_blocked(program, state, out, arena);
+    else if (described && !out->places)
+        place_last(program, out, &last, arena);
     if (described)
         find_beginning(program, property, &last, out);
     if (described && out->step_count > 0)

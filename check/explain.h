@@ -28,16 +28,17 @@ struct story_step {
     enum agent_kind agent_kind; /* AGENT_FAULT: the fault happens here */
     int choice;                 /* with agent_index: the transition */
     int program_op;             /* program->ops; -1: none */
+    struct mark mark;           /* of the operation in the file; line 0: not known */
     int finished_by; /* START: the agent whose later step ends it, possibly a communicator */
     bool aside;      /* of a long story of a host program: it has no part in what goes wrong */
 };
 
-/* One of two operations that a sentence is about. */
+/* An operation that a sentence is about. */
 struct story_place {
     const char *subject; /* "use(0)"; NULL: not known */
     const char *agent;   /* where it is done: "rank 0 stream b" */
     const char *pusher;  /* who pushed it there: "rank 0 thread main"; NULL: nobody, or not known */
-    unsigned line;       /* of the file; 0: not known */
+    struct mark mark;    /* in the file; line 0: not known */
 };
 
 struct story_blocked {
@@ -48,14 +49,17 @@ struct story_blocked {
     enum agent_kind agent_kind;
     int on; /* index into blocked of the agent that must act first, -1: none of these */
     bool in_cycle;
-    bool aside; /* a thread that waits for one that is blocked; as of steps */
+    bool aside;               /* a thread that waits for one that is blocked; as of steps */
+    struct story_place place; /* the operation that it is at; subject NULL: it is at none */
 };
 
 struct story {
     const char *sentence; /* the violation in one sentence */
     int other_step;       /* of a race: the step of the other access, before the last; -1: none */
-    struct story_place
-        places[2]; /* of a race and of a lifetime: the last step's operation, and the other */
+    /* The operations at fault. Of a race and of a lifetime: the last step's, and the other. Of agents that wait for each
+       other, or hang: what they are at. Else the last step's, and the one that it meets. */
+    struct story_place *places;
+    size_t place_count;
     size_t
         well; /* so many steps at the beginning were none that what goes wrong needs, as far as is known */
     struct story_step *steps;

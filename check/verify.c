@@ -948,9 +948,9 @@ bool verify_as_expected(const struct plan *plan, const struct verify_report *rep
         if (same)
             continue;
         agree = false;
-        diag_note(diag, "%s, driver %s: %s is %s, the plan expects %s", plan->file,
-                  driver_key(report->driver), property_key((enum property)p), outcome_key(got),
-                  wanted);
+        diag_error_at(diag, plan->file, plan->text, expect->mark,
+                      "driver %s: %s is %s, the plan expects %s", driver_key(report->driver),
+                      property_key((enum property)p), outcome_key(got), wanted);
     }
     return agree;
 }

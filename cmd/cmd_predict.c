@@ -51,6 +51,8 @@ struct predict_request {
     uint64_t digest;                 /* of all arguments */
     bool opaque;                     /* also a plan whose job was idle for unknown reasons */
     int64_t critical_iteration;      /* of --critical-path */
+    int64_t most_ns;                 /* --max-iteration; 0: no bound */
+    bool expect;                     /* judge by the plan's `expect:` */
 };
 
 /* ---- options with a grammar of their own ----------------------------------------------------- */
@@ -219,7 +221,7 @@ static enum status cmd_predict_show_json(struct app *app, const struct predictio
 
 static enum status cmd_predict_show(struct app *app, const struct predict_request *request,
                                     const struct prediction *prediction, int64_t value,
-                                    const struct prediction *base)
+                                    const struct prediction *base, const bool *within)
 {
     if (app->silent)
         return STATUS_OK; /* rank 0 has the figures */
@@ -229,7 +231,8 @@ static enum status cmd_predict_show(struct app *app, const struct predict_reques
             &(struct report_row){.swept = request->swept ? request->swept->name : NULL,
                                  .value = value,
                                  .base = base,
-                                 .warnings = &request->warnings});
+                                 .warnings = &request->warnings,
+                                 .within = within});
     if (!request->swept) {
         enum status status =
             report_print(prediction, app->quiet, app_color(app, stdout), stdout, &app->diag);
@@ -275,10 +278,14 @@ static enum status predict_one(struct app *app, const struct predict_request *re
                              : simulate_watched(app, &changed, options, &prediction);
     if (status != STATUS_OK)
         return status;
-    status = cmd_predict_show(app, request, &prediction, value, base);
+    bool asked = false, within = true;
+    if (!app->silent) /* rank 0 has the figures */
+        within = prediction_keeps_bounds(&prediction, request->expect, request->most_ns, &asked,
+                                         &app->diag);
+    status = cmd_predict_show(app, request, &prediction, value, base, asked ? &within : NULL);
     if (request->swept)
         warn_of_violations(app, &prediction);
-    if (status == STATUS_OK && (prediction.violated || prediction.overrun.limit_ns > 0))
+    if (status == STATUS_OK && (prediction.violated || prediction.overrun.limit_ns > 0 || !within))
         status = STATUS_VIOLATED;
     if (interrupts_seen()) {
         prediction_fini(&prediction); /* after some replications: no other prediction begins */
@@ -485,7 +492,7 @@ static uint64_t digest_of(int argc, char **argv)
 struct predict_line {
     const struct arguments *arguments;
     struct text_list jitters, changes;
-    const char *sweep, *profile, *times, *critical, *path, *hardware;
+    const char *sweep, *profile, *times, *critical, *most, *path, *hardware;
     int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
     bool exposed, no_mpi, werror;
 };
@@ -503,13 +510,20 @@ static enum status parse_texts(struct app *app, const struct predict_line *line,
     }
     if (status == STATUS_OK && line->sweep)
         status = parse_sweep(app, line->sweep, request);
+    const char *what;
+    if (status == STATUS_OK && line->most &&
+        (!units_parse_time(line->most, &request->most_ns, &what) || request->most_ns <= 0))
+        status =
+            diag_error(&app->diag, STATUS_USAGE,
+                       "--max-iteration: found '%s', expected a time such as 11ms", line->most);
     return status;
 }
 
 /* The table of --p2p=all has figures of one kind only. */
 static enum status refuse_beside_channels(struct app *app, const struct arguments *arguments)
 {
-    static const char *const without_effect[] = {"sweep", "db", "critical-path", "exposed"};
+    static const char *const without_effect[] = {
+        "sweep", "db", "critical-path", "exposed", "max-iteration", "expect"};
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         if (options_given(arguments, without_effect[i]))
             return diag_error(&app->diag, STATUS_USAGE, "found --p2p=all together with --%s",
@@ -692,6 +706,10 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
          OPTION_INTEGER, .value = &line->threads, .min = 1, .max = PREDICT_MAX_THREADS},
         {"no-mpi", 0, NULL, "under mpirun: each process works by itself, as if started alone",
          OPTION_FLAG, .value = &line->no_mpi},
+        {"max-iteration", 0, "T", "exit with 1 if an iteration takes longer than T, such as 11ms",
+         OPTION_TEXT, .value = &line->most, .excludes = "sweep what-if"},
+        {"expect", 0, NULL, "exit with 1 if it takes longer than the plan's `expect:` says",
+         OPTION_FLAG, .value = &request->expect, .excludes = "sweep what-if"},
         {"werror", 0, NULL, "exit with 1 where there are warnings about the plan", OPTION_FLAG,
          .value = &line->werror},
         {"opaque", 0, NULL, "predict an import also where more than 5% of its time is unexplained",
@@ -724,7 +742,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     cmd_predict_keep_memory();
     starter_find(&starter);
     app->silent = starter.rank > 0;
-    struct predict_line line = {.iterations = 1000,
+    struct predict_line line = {.iterations = PREDICT_ITERATIONS,
                                 .replications = 1,
                                 .seed = 1,
                                 .threads =

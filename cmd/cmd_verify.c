@@ -9,6 +9,7 @@
 
 #include "improve/found.h"
 #include "api/finding.h"
+#include "api/unexplained.h"
 #include "base/input.h"
 #include "base/output.h"
 #include "base/system_words.h"
@@ -16,6 +17,7 @@
 #include "check/certify.h"
 #include "base/stopwatch.h"
 #include "check/verify.h"
+#include "sim/predict/predict.h"
 
 #include "app.h"
 #include "options.h"
@@ -261,6 +263,35 @@ static enum status judge_coverage(struct app *app, const struct verify_request *
     return coverage_tell_undeclared(plan, &finding->coverage, &app->diag);
 }
 
+/* Under --expect, where the plan has a bound for the time of an iteration. */
+static enum status judge_time(struct app *app, const struct verify_request *request,
+                              const struct plan *plan, enum driver driver)
+{
+    const struct expectation *expect =
+        driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
+    struct prediction prediction;
+    bool asked;
+    if (!request->expect || expect->below_ns == 0)
+        return STATUS_OK;
+    enum status status = refuse_unexplained(plan, false, &app->diag);
+    struct predict_options options = {.program = request->verify.program,
+                                      .seed = 1,
+                                      .replications = 1,
+                                      .threads = 1,
+                                      .exposed = EXPOSED_NEVER,
+                                      .interrupted = request->verify.interrupted};
+    options.program.driver = driver;
+    options.program.iterations = PREDICT_ITERATIONS;
+    if (status == STATUS_OK)
+        status = predict(plan, &options, &prediction, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = prediction_keeps_bounds(&prediction, true, 0, &asked, &app->diag) ? STATUS_OK
+                                                                               : STATUS_VIOLATED;
+    prediction_fini(&prediction);
+    return status;
+}
+
 static enum status cmd_verify_judge(struct app *app, const struct verify_request *request,
                                     const struct plan *plan, const struct verify_report *report)
 {
@@ -307,14 +338,14 @@ static void show_repair_progress(void *arg, const struct repair_progress *repair
                   repair->candidates, repair->states, repair->seconds);
 }
 
-/* --expect and --quiet leave out the repair, unless --fix asks for it. A bitstate search cannot prove a
-   repair, and an interrupt ends all work. */
+/* For people --expect and --quiet leave out the repair, unless --fix asks for it: a file for programs has it. A bitstate
+   search cannot prove a repair, and an interrupt ends all work. */
 static bool wants_repair(const struct app *app, const struct verify_request *request)
 {
     if (request->bitstate || interrupts_seen())
         return false;
-    return request->fix || (!request->no_fix && (request->format != FORMAT_TEXT ||
-                                                 (!request->expect && (!app->quiet || app->json))));
+    return request->fix || (!request->no_fix && (request->format != FORMAT_TEXT || app->json ||
+                                                 (!request->expect && !app->quiet)));
 }
 
 static enum status find_repair(struct app *app, const struct verify_request *request,
@@ -497,6 +528,8 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
         request->as_expected = request->expect && judged == STATUS_OK;
         status = app_worse(status, cmd_verify_show(app, request, finding, d));
         status = app_worse(status, judged);
+        if (!interrupts_seen())
+            status = app_worse(status, judge_time(app, request, finding->plan, report->driver));
         if (report->no_memory)
             status = app_worse(status, STATUS_SYSTEM);
     }
@@ -555,9 +588,10 @@ static enum status verify_all(struct app *app, struct verify_request *request,
     else if (plans->count > 1 && !app->json && !app->quiet)
         verdict_print_head(stdout);
     for (int i = 0; i < plans->count && !interrupts_seen(); i++) {
-        status = app_worse(status, app_with_written(app, plans->items[i], verify_one, request));
+        const enum status one = app_with_written(app, plans->items[i], verify_one, request);
+        status = app_worse(status, one);
         if (request->format != FORMAT_TEXT)
-            formats_errors(&request->formats, plans->items[i], &app->diag);
+            formats_errors(&request->formats, plans->items[i], one, &app->diag);
         app_report(app);
     }
     return request->format == FORMAT_TEXT

@@ -18,7 +18,8 @@ struct format_item {
     const char *rule;  /* "race", "plan": a text that has no special characters */
     const char *plan;  /* "train, clock driver" */
     const char *text, *file;
-    unsigned line; /* 0: not known */
+    struct mark mark;           /* line 0: not known */
+    const struct story *others; /* its places but the first are those that it meets; NULL: none */
 };
 
 static void put_escaped(const char *text, bool in_property, FILE *out)
@@ -44,13 +45,35 @@ static void put_github(const struct format_item *item, FILE *out)
 {
     fprintf(out, "::%s file=", item->level);
     put_escaped(item->file, true, out);
-    if (item->line > 0)
-        fprintf(out, ",line=%u", item->line);
+    if (item->mark.line > 0)
+        fprintf(out, ",line=%u,col=%u", (unsigned)item->mark.line, (unsigned)item->mark.col);
     fprintf(out, ",title=swsim %s::", item->rule);
     put_escaped(item->plan, false, out);
     fputs(": ", out);
     put_escaped(item->text, false, out);
     fputc('\n', out);
+}
+
+/* An element of `locations`; `subject` NULL: it has no message. */
+static void put_location(const char *file, struct mark mark, const char *subject, struct json *json)
+{
+    json_begin_object(json);
+    json_begin_object_at(json, "physicalLocation");
+    json_begin_object_at(json, "artifactLocation");
+    json_put_string(json, "uri", file);
+    json_end_object(json);
+    json_begin_object_at(json, "region");
+    json_put_int(json, "startLine", mark.line > 0 ? mark.line : 1);
+    if (mark.line > 0)
+        json_put_int(json, "startColumn", mark.col);
+    json_end_object(json);
+    json_end_object(json);
+    if (subject) {
+        json_begin_object_at(json, "message");
+        json_put_string(json, "text", subject);
+        json_end_object(json);
+    }
+    json_end_object(json);
 }
 
 static void put_sarif(const struct format_item *item, struct json *json)
@@ -62,17 +85,16 @@ static void put_sarif(const struct format_item *item, struct json *json)
     json_put_string(json, "text", item->text);
     json_end_object(json);
     json_begin_array_at(json, "locations");
-    json_begin_object(json);
-    json_begin_object_at(json, "physicalLocation");
-    json_begin_object_at(json, "artifactLocation");
-    json_put_string(json, "uri", item->file);
-    json_end_object(json);
-    json_begin_object_at(json, "region");
-    json_put_int(json, "startLine", item->line > 0 ? item->line : 1);
-    json_end_object(json);
-    json_end_object(json);
-    json_end_object(json);
+    put_location(item->file, item->mark, NULL, json);
     json_end_array(json);
+    if (item->others && item->others->place_count > 1) {
+        json_begin_array_at(json, "relatedLocations");
+        for (size_t i = 1; i < item->others->place_count; i++)
+            if (item->others->places[i].mark.line > 0)
+                put_location(item->file, item->others->places[i].mark,
+                             item->others->places[i].subject, json);
+        json_end_array(json);
+    }
     json_end_object(json);
 }
 
@@ -104,8 +126,8 @@ static void put_junit(const char *plan, double seconds, const struct format_item
     put_xml(item->text, out);
     fputs("\">", out);
     put_xml(item->file, out);
-    if (item->line > 0)
-        fprintf(out, ":%u", item->line);
+    if (item->mark.line > 0)
+        fprintf(out, ":%u:%u", (unsigned)item->mark.line, (unsigned)item->mark.col);
     fprintf(out, "</%s>\n  </testcase>\n", strcmp(item->rule, "plan") == 0 ? "error" : "failure");
 }
 
@@ -145,15 +167,32 @@ void formats_begin(struct formats *formats, enum verdict_format format, FILE *ou
     json_begin_array_at(json, "results");
 }
 
+/* Of agents that wait for each other the first ones: ": thread a is at x, waits for ...; thread b ...". NULL: no memory. */
+static const char *tell_cycle(const struct story *story, struct arena *arena)
+{
+    enum { MOST = 4 };
+    const char *text = "";
+    for (size_t i = 0; i < story->cycle_count && i < MOST && text; i++) {
+        const struct story_blocked *blocked = &story->blocked[story->cycle[i]];
+        text = arena_printf(arena, "%s%s %s %s", text, *text ? ";" : ":", blocked->agent,
+                            blocked->waits_for);
+    }
+    return text && story->cycle_count > MOST
+               ? arena_printf(arena, "%s; and %zu more", text, story->cycle_count - MOST)
+               : text;
+}
+
 /* "race: A accesses ... Fix (proved): ..."; NULL: no memory. */
 static const char *violation_text(const struct verdict_view *view, struct arena *arena)
 {
     const struct verify_report *report = view->report;
+    const struct story *story = &report->stories[report->first];
     const struct repair *repair = view->repair;
     const bool fixed = repair && repair->found && !repair->of_machine;
-    return arena_printf(arena, "%s: %s%s%s", property_key(report->first),
-                        report->stories[report->first].sentence, fixed ? ". Fix (proved): " : "",
-                        fixed ? repair->change : "");
+    const char *cycle = tell_cycle(story, arena);
+    return cycle ? arena_printf(arena, "%s: %s%s%s%s", property_key(report->first), story->sentence,
+                                cycle, fixed ? ". Fix (proved): " : "", fixed ? repair->change : "")
+                 : NULL;
 }
 
 enum status formats_verdict(struct formats *formats, const struct verdict_view *view, bool expected,
@@ -175,29 +214,32 @@ enum status formats_verdict(struct formats *formats, const struct verdict_view *
             put_junit(plan, report->seconds, NULL, formats->out);
         return STATUS_OK;
     }
-    const struct format_item item = {
-        .level = violated ? "error" : "warning",
-        .rule = violated ? property_key(report->first) : "undecided",
-        .plan = plan,
-        .text = text,
-        .file = report->file,
-        .line = violated ? report->stories[report->first].places[0].line : 0};
+    const struct story *story = violated ? &report->stories[report->first] : NULL;
+    const struct format_item item = {.level = violated ? "error" : "warning",
+                                     .rule = violated ? property_key(report->first) : "undecided",
+                                     .plan = plan,
+                                     .text = text,
+                                     .file = report->file,
+                                     .mark = story && story->place_count > 0 ? story->places[0].mark
+                                                                             : (struct mark){0},
+                                     .others = story};
     put_item(formats, report->seconds, &item);
     return STATUS_OK;
 }
 
-void formats_errors(struct formats *formats, const char *plan, const struct diag *diag)
+void formats_errors(struct formats *formats, const char *plan, enum status status,
+                    const struct diag *diag)
 {
     for (size_t i = 0; i < diag->count; i++) {
         const struct diag_message *message = &diag->messages[i];
         if (message->severity != SEVERITY_ERROR)
             continue;
         const struct format_item item = {.level = "error",
-                                         .rule = "plan",
+                                         .rule = status == STATUS_VIOLATED ? "expect" : "plan",
                                          .plan = plan,
                                          .text = message->text,
                                          .file = message->file ? message->file : plan,
-                                         .line = message->mark.line};
+                                         .mark = message->mark};
         put_item(formats, 0, &item);
     }
 }

@@ -23,8 +23,10 @@ void formats_begin(struct formats *formats, enum verdict_format format, FILE *ou
 /* `expected`: the plan expects this verdict, which is then no error. Texts are made in `arena`; STATUS_SYSTEM: no memory. */
 enum status formats_verdict(struct formats *formats, const struct verdict_view *view, bool expected,
                             struct arena *arena, struct diag *diag);
-/* The errors among the messages, which are still printed for people. */
-void formats_errors(struct formats *formats, const char *plan, const struct diag *diag);
+/* The errors among the messages, which are still printed for people: of a bad plan (STATUS_INPUT), or of one that is not as
+   its `expect:` says. */
+void formats_errors(struct formats *formats, const char *plan, enum status status,
+                    const struct diag *diag);
 /* STATUS_SYSTEM where the output took no more. */
 enum status formats_end(struct formats *formats, struct diag *diag);
 

@@ -392,11 +392,13 @@ static bool add_spares(struct tune *tune)
     return true;
 }
 
-/* Expectations about the given plan do not hold for another one, which expects no violation. */
+/* Violations that are expected of the given plan are none of another one; the rest is. */
 void tune_expect_no_violation(struct expectation *expect)
 {
     if (expect->given)
         *expect = (struct expectation){.given = true,
+                                       .covers_all = expect->covers_all,
+                                       .below_ns = expect->below_ns,
                                        .named[PROPERTY_FAULTS] = expect->named[PROPERTY_FAULTS],
                                        .outcome[PROPERTY_FAULTS] = expect->named[PROPERTY_FAULTS]
                                                                        ? OUTCOME_PROVED

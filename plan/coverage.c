@@ -174,8 +174,9 @@ static void coverage_tell_one(const struct plan *plan, struct mark mark, const c
                               const char *name, int64_t *told, struct diag *diag)
 {
     if ((*told)++ < TOLD_MOST)
-        diag_note(diag, "%s:%u: %s%s%s declares neither reads nor writes", plan->file, mark.line,
-                  kind, name ? " " : "", name ? name : "");
+        diag_error_at(diag, plan->file, plan->text, mark,
+                      "%s%s%s declares neither reads nor writes", kind, name ? " " : "",
+                      name ? name : "");
 }
 
 /* All iterations of a repeat stand at one place. */

@@ -133,8 +133,9 @@ struct expectation {
     enum outcome
         outcome[PROPERTY_COUNT];        /* for `race: order`: OUTCOME_SOME, any violation matches */
     bool any_violation[PROPERTY_COUNT]; /* named without always/some: either matches */
-    bool covers_all; /* True if `coverage: all`: all work declares what it accesses. */
-    struct mark mark;
+    bool covers_all;  /* True if `coverage: all`: all work declares what it accesses. */
+    int64_t below_ns; /* `iteration: "<T"`: a predicted iteration takes less; 0: nothing is said */
+    struct mark mark, below_mark;
 };
 
 /* A table of names; the rest of the plan refers to names by index. Small tables are searched one by

@@ -26,7 +26,7 @@ for tool in cc ar ranlib; do
     printf '#!/bin/sh\nexec %s -m ziglang %s %s "$@"\n' "$work/tools/bin/python" $tool "$target" >zig-$tool
     chmod +x zig-$tool
 done
-export CC=$work/zig-cc AR=$work/zig-ar RANLIB=$work/zig-ranlib CFLAGS="-O2 -g0 -ffunction-sections -fdata-sections -w"
+export CC=$work/zig-cc AR=$work/zig-ar RANLIB=$work/zig-ranlib CFLAGS="-O2 -g0 -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -w"
 
 # ---- static libraries ----------------------------------------------------------------------------
 
@@ -89,5 +89,5 @@ export LDFLAGS="-Wl,--gc-sections" swsim_cv_gvc_soname=libgvc.so.6
 export SWSIM_CONFIGURE="--host=$machine-linux-gnu ${SWSIM_CONFIGURE-}" _PYTHON_HOST_PLATFORM=linux-$machine
 rm -rf raw "$here/build/native" "$here/build/lib"
 tools/bin/pip wheel -q --no-build-isolation --no-deps -w raw "$here"
-PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
+PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair -z 9 --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
 ls -l "$output"

@@ -24,6 +24,7 @@ Start|doc/coming-from.md
 Start|doc/examples/dlrm/README.md
 Start|plans/README.md
 Use|doc/python.md
+Use|doc/json.md
 Use|doc/predict.md
 Use|doc/tuning.md
 Use|doc/pipeline-parallel.md

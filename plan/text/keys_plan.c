@@ -12,6 +12,7 @@
 #include "text_internal.h"
 #include "plan/schedules/generate.h"
 #include "base/sort.h"
+#include "base/units.h"
 
 enum { VERSION = 1 };
 
@@ -477,6 +478,16 @@ static void parse_covers(struct parser *parser, struct expectation *expect,
         parse_mismatch(parser, value, "all");
 }
 
+/* below := "<TIME" */
+static void parse_below(struct parser *parser, struct expectation *expect, const struct node *value)
+{
+    const char *what;
+    expect->below_mark = value->mark;
+    if (value->kind != NODE_SCALAR || value->text[0] != '<' ||
+        !units_parse_time(value->text + 1, &expect->below_ns, &what) || expect->below_ns <= 0)
+        parse_mismatch(parser, value, "a bound of the predicted time, as in \"<11ms\"");
+}
+
 static void parse_verdicts(struct parser *parser, struct expectation *expect,
                            const struct node *value)
 {
@@ -491,6 +502,10 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
             parse_covers(parser, expect, verdict);
             continue;
         }
+        if (strcmp(key->text, "iteration") == 0) {
+            parse_below(parser, expect, verdict);
+            continue;
+        }
         while (property < PROPERTY_COUNT &&
                strcmp(key->text, property_key((enum property)property)) != 0)
             nearest_try(&nearest, property_key((enum property)property++));
@@ -499,7 +514,8 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
         else
             parse_error(parser, key->mark,
                         "found unknown property \"%s\", expected message, deadlock, mismatch, "
-                        "race, lifetime, value, serial, slot, bound, drain, faults or coverage%s",
+                        "race, lifetime, value, serial, slot, bound, drain, faults, coverage or "
+                        "iteration%s",
                         key->text, nearest_hint(&nearest, '"', &parser->scratch));
     }
 }
@@ -542,12 +558,18 @@ static void put_verdicts(struct printer *printer, const struct expectation *expe
         put_word(printer, "coverage");
         put_word(printer, "all");
     }
+    if (expect->below_ns > 0) {
+        char text[UNITS_TEXT + 1] = "<";
+        units_print_time(expect->below_ns, text + 1);
+        put_word(printer, "iteration");
+        put_text(printer, text);
+    }
     close_map(printer);
 }
 
 static bool same_verdicts(const struct expectation *a, const struct expectation *b)
 {
-    if (a->given != b->given || a->covers_all != b->covers_all)
+    if (a->given != b->given || a->covers_all != b->covers_all || a->below_ns != b->below_ns)
         return false;
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (a->named[p] != b->named[p] || a->outcome[p] != b->outcome[p] ||
@@ -608,6 +630,10 @@ static void schema_verdicts(struct json *json, bool drivers)
     json_begin_array_at(json, "enum");
     json_string(json, "all");
     json_end_array(json);
+    json_end_object(json);
+    json_begin_object_at(json, "iteration");
+    json_put_string(json, "description", "A bound of the predicted time of an iteration.");
+    schema_refer(json, "below");
     json_end_object(json);
     static const char *const keys[] = {"clock", "dataflow"};
     for (size_t i = 0; drivers && i < FIELD_COUNT(keys); i++) {

@@ -11,7 +11,8 @@
 
 #include "text_internal.h"
 
-#define NUMBER "^([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?"
+#define DECIMAL "([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?"
+#define NUMBER  "^" DECIMAL
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
@@ -140,6 +141,7 @@ static void write_definitions(struct json *json)
     json_begin_object_at(json, "definitions");
     write_amount(json, "time", "A number and ns, us, ms or s, such as 0.2ms.",
                  NUMBER "(ns|us|ms|s)$");
+    write_amount(json, "below", "A bound of a time, such as <11ms.", "^<" DECIMAL "(ns|us|ms|s)$");
     write_amount(json, "size",
                  "A number and B, KiB, MiB, GiB, TiB, kB, MB, GB or TB, such as 64MiB.",
                  NUMBER "([KMGT]iB|[kMGT]?B)$");

@@ -47,14 +47,15 @@ def _read(path: str) -> Optional[str]:
 
 def verify(plan: PlanLike, *, driver: Optional[str] = None, faults: bool = False,
            properties: Optional[Iterable[str]] = None, progress: Optional[Progress] = None, **options: Option) -> Verdict:
-    """Prove the plan or refute it: no deadlock, no race, collectives in one order, in every interleaving."""
+    """Prove the plan or refute it: no deadlock, no race, collectives in one order, in every interleaving. With
+    expect=True it is compared with the plan's `expect:`, and `problems` has what differs."""
     words, text = plan_words(plan)
     with tempfile.TemporaryDirectory() as folder:
         repaired = os.path.join(folder, "repaired.yaml")
         fix = None if options.get("no_fix") else repaired
         answer = ask(["verify", words, *arguments({"driver": driver, "faults": faults, "property": properties, "fix": fix,
                                                    **options})], text, progress)
-        return Verdict(answer.documents, _read(repaired), answer.messages)
+        return Verdict(answer.documents, _read(repaired), answer.messages, answer.problems)
 
 
 def predict(plan: PlanLike, *, driver: Optional[str] = None, iterations: Optional[int] = None,

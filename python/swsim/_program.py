@@ -82,6 +82,10 @@ def _finish(process: "subprocess.Popen[bytes]", reader: threading.Thread) -> byt
     return output
 
 
+def _has_errors(document: Any) -> bool:
+    return bool(str(document.get("schema", "")).startswith("swsim.errors/"))
+
+
 class Answer:
     """What a command printed: its output, its messages, and its exit code."""
 
@@ -89,16 +93,25 @@ class Answer:
         self.code, self.output, self.messages = code, output, messages
 
     @property
-    def documents(self) -> list[Any]:
-        """The JSON objects of the output, one for each line."""
+    def _objects(self) -> list[Any]:
         lines = self.output.decode(errors="replace").splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
+    @property
+    def documents(self) -> list[Any]:
+        """The JSON objects of the output, one for each line, but for the errors."""
+        return [one for one in self._objects if not _has_errors(one)]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The errors in the output. Also a question that is answered can have some: a verdict that the plan does not
+        expect."""
+        return [Problem(error["text"], error["file"], error["line"], error["column"])
+                for one in self._objects if _has_errors(one) for error in one["errors"]]
+
     def fail(self) -> NoReturn:
         """Raise the exception that the exit code stands for."""
-        problems = [Problem(error["text"], error["file"], error["line"], error["column"])
-                    for document in self.documents if document.get("schema", "").startswith("swsim.errors/")
-                    for error in document["errors"]]
+        problems = self.problems
         text = "\n".join(str(problem) for problem in problems) or self.messages.strip() or f"exit code {self.code}"
         kind = {_INPUT: PlanError, _LIMIT: LimitError}.get(self.code, UsageError)
         raise kind(text, problems)

@@ -9,7 +9,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 from . import _program
-from .errors import UsageError
+from .errors import Problem, UsageError
 from .plan import PlanLike, plan_words
 
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ class Verdict:
     """What `swsim verify` found out. `documents` has one object for each driver; the other attributes are about the
     driver whose verdict is worst. True in a condition if the plan is proved."""
 
-    def __init__(self, documents: Sequence["VerdictDocument"], repaired: Optional[str], messages: str):
+    def __init__(self, documents: Sequence["VerdictDocument"], repaired: Optional[str], messages: str,
+                 problems: Sequence[Problem] = ()):
         self.documents, self.messages = tuple(documents), messages
+        self.problems = tuple(problems)  # with expect=True: what is not as the plan expects, with its place
         self.document = min(self.documents, key=lambda document: _WORST.index(document["verdict"]))
         self.repair = repaired  # the repaired plan as text; None: no repair was found, or none is needed
 
@@ -155,6 +157,11 @@ class Prediction:
     def streams(self) -> Any:
         """For each stream how long it is busy, and why it is idle."""
         return self.document["streams"]
+
+    @property
+    def within(self) -> Optional[bool]:
+        """True if it keeps the bounds of max_iteration="11ms" and expect=True; None if neither was given."""
+        return self.document.get("within")
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each stream: its share of busy time, and of idle time by cause."""

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/units.h"
 #include "machine/memory.h"
 #include "plan/order.h"
 
@@ -207,6 +208,50 @@ static bool sum_iterations(struct prediction *sum, const struct replication_job 
 bool prediction_has_iterations(const struct prediction *prediction)
 {
     return !isnan(prediction->iteration.mean);
+}
+
+/* Why there is no time to compare; NULL: there is. */
+static const char *why_no_time(const struct prediction *prediction, double time_ns)
+{
+    if (prediction->blocked_count > 0 || isnan(time_ns))
+        return "the predicted run does not come to its end";
+    return time_ns > 0 ? NULL : "no work of the plan has a time";
+}
+
+bool prediction_keeps_bounds(const struct prediction *prediction, bool expect, int64_t most_ns,
+                             bool *asked, struct diag *diag)
+{
+    const struct program *p = prediction->program;
+    const struct plan *plan = p->plan;
+    const struct expectation *expectation =
+        p->driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
+    const int64_t below_ns = expect ? expectation->below_ns : 0;
+    const bool iterations = prediction_has_iterations(prediction);
+    const double time_ns = iterations ? prediction->iteration.mean : prediction->makespan_ns;
+    const char *driver = p->driver == DRIVER_NONE ? "" : driver_key(p->driver),
+               *what = iterations ? "an iteration" : "the run",
+               *why_not = why_no_time(prediction, time_ns);
+    char takes[UNITS_TEXT], wanted[UNITS_TEXT], told[2 * UNITS_TEXT + 64];
+    *asked = below_ns > 0 || most_ns > 0;
+    units_show_time(time_ns, takes);
+    if (why_not)
+        snprintf(told, sizeof told, "%s", why_not);
+    else
+        snprintf(told, sizeof told, "%s takes %s", what, takes);
+    const bool long_for_plan = below_ns > 0 && (why_not || !(time_ns < (double)below_ns)),
+               long_for_option = most_ns > 0 && (why_not || time_ns > (double)most_ns);
+    if (long_for_plan) {
+        units_print_time(below_ns, wanted);
+        diag_error_at(diag, plan->file, plan->text, expectation->below_mark,
+                      "%s%s%s, expected less than %s", driver, *driver ? " driver: " : "", told,
+                      wanted);
+    }
+    if (long_for_option) {
+        units_print_time(most_ns, wanted);
+        diag_error(diag, STATUS_VIOLATED, "%s%s%s: %s, --max-iteration is %s", plan->file,
+                   *driver ? ", driver " : "", driver, told, wanted);
+    }
+    return !long_for_plan && !long_for_option;
 }
 
 double prediction_difference(const struct prediction *a, const struct prediction *b,

@@ -20,6 +20,7 @@
 enum {
     PREDICT_MAX_REPLICATIONS = 100000,
     PREDICT_MAX_THREADS = 256,
+    PREDICT_ITERATIONS = 1000, /* of a replication, where nobody says */
     /* Exposed times are found without being asked for up to so many tasks and ranks. */
     PREDICT_EXPOSED_TASKS = 32,
     PREDICT_EXPOSED_RANKS = 16
@@ -101,6 +102,11 @@ void prediction_fini(struct prediction *prediction);
 
 /* Host programs without steps have none: their figure is the makespan. */
 bool prediction_has_iterations(const struct prediction *prediction);
+
+/* True if the prediction keeps the bounds that the plan's `expect:` (if `expect`) and `most_ns` (0: none) have for the time
+   of an iteration (without any: of the whole); else an error says what is wrong. *asked: false if there are no bounds. */
+bool prediction_keeps_bounds(const struct prediction *prediction, bool expect, int64_t most_ns,
+                             bool *asked, struct diag *diag);
 
 /* By how much an iteration (without any: the whole) is longer in b than in a, with the same random numbers, and surely
    between what. NAN where they cannot be compared part by part. */

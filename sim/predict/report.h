@@ -29,6 +29,7 @@ struct report_row {
     const char *what_if;             /* what was changed, as the user said it; NULL: nothing */
     const struct prediction *base;   /* what it was before; NULL: nothing to compare with */
     const struct warnings *warnings; /* about the plan; NULL: none were looked for */
+    const bool *within;              /* prediction_keeps_bounds; NULL: there are no bounds */
 };
 
 /* One JSON object. Fails only when memory is exhausted, then having written nothing. */

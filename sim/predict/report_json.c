@@ -430,6 +430,8 @@ enum status report_write(const struct prediction *prediction, const struct repor
         json_end_object(json);
     }
     write_change(prediction, row, json);
+    if (row->within)
+        json_put_bool(json, "within", *row->within);
     report_json_write_body(prediction, rows, count, json);
     if (row->warnings)
         warnings_write(row->warnings, prediction->program->plan->file, json);

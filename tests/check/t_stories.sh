@@ -134,7 +134,7 @@ check "a race names the copy by what it copies" says 'race, always: copy of buf 
     "$SWSIM" verify --no-fix "$dir/two.yaml"
 check "its stream, who pushed it, and the line" said '    copy of buf to x(0): on stream b, pushed by thread w, line 9'
 check "and the other's" said '    fill(1): on stream a, pushed by thread w, line 6'
-check "in JSON" prints 1 '"operations":\[{"operation":"copy of buf to x(0)","agent":"stream b","pushed_by":"thread w","line":9},{"operation":"fill(1)"' \
+check "in JSON" prints 1 '"operations":\[{"operation":"copy of buf to x(0)","agent":"stream b","pushed_by":"thread w","line":9,"column":11},{"operation":"fill(1)"' \
     "$SWSIM" verify --no-fix --json "$dir/two.yaml"
 check "no operation is a copy of its name" sh -c "'$SWSIM' verify --no-fix '$dir/two.yaml' | grep -c 'copy copy' | grep -qx 0"
 check "a lifetime names both" says '    alloc of next_logits: on stream compute, pushed by thread train, line 15' \

@@ -87,6 +87,7 @@ objects "a sweep" 0 prediction "$SWSIM" predict --json -n 50 --driver=dataflow -
 objects "a sweep of cores" 0 prediction "$SWSIM" predict --json -n 50 --driver=clock --sweep=cores=1..2 "$hello"
 objects "a sweep of ranks" 0 prediction "$SWSIM" predict --json -n 50 --sweep=ranks=1..2 "$plans/torchrec/sparse_dist.yaml"
 objects "what if" 0 prediction "$SWSIM" predict --json -n 50 --what-if=Compute=0.5x "$hello"
+objects "a bound that is not kept" 1 "errors prediction" "$SWSIM" predict --json -n 50 --max-iteration=1ms "$hello"
 objects "a deadlock" 1 prediction "$SWSIM" predict --json "$plans/bugs/nccl_opposite_order_broken.yaml"
 objects "tuned" 0 tuning "$SWSIM" tune --json --driver=clock --budget=20 "$hello"
 objects "the frontier" 0 frontier "$SWSIM" tune --json -q --schedule=1f1b,zb_h1 "$dir/ranks.yaml"

@@ -212,7 +212,7 @@ check "the coverage in JSON" said '"coverage":{"unit":"tasks","all":2,"with_acce
 check "partly declared" prints 0 'proved but for race: 2 of 3 tasks declare accesses  any number of iterations, any number of ranks' "$SWSIM" verify "$dir/part.yaml"
 check "in yellow" prints 0 '33mproved but for race: 2 of 3 tasks' "$SWSIM" verify --color=always "$dir/part.yaml"
 check "in JSON" prints 0 '"but_for":\["race: 2 of 3 tasks declare accesses"\]' "$SWSIM" verify --json "$dir/part.yaml"
-check "--require=accesses: partly declared" complains 1 'part.yaml:2: task G declares neither reads nor writes' "$SWSIM" verify --require=accesses "$dir/part.yaml"
+check "--require=accesses: partly declared" complains 1 'part.yaml:2:[0-9]*: error: task G declares neither reads nor writes' "$SWSIM" verify --require=accesses "$dir/part.yaml"
 check "--require=accesses: nothing declared" complains 1 '0 of 2 tasks declare what they access' "$SWSIM" verify --require=accesses "$dir/none.yaml"
 check "--require=accesses: all declared" exits 0 "$SWSIM" verify --require=accesses "$plans/examples/hello.yaml"
 check "coverage is not required" exits 0 "$SWSIM" verify --expect "$dir/part.yaml"
@@ -226,7 +226,7 @@ threads:
         - {launch: l, stream: s}
         - {launch: m, stream: s, body: [{compute: c, reads: [x]}]}
 PLAN
-check "expect: {coverage: all} is expected" complains 1 'covered.yaml:8: launch l declares neither' "$SWSIM" verify --expect "$dir/covered.yaml"
+check "expect: {coverage: all} is expected" complains 1 'covered.yaml:8:[0-9]*: error: launch l declares neither' "$SWSIM" verify --expect "$dir/covered.yaml"
 check "once for all iterations" test "$(grep -c 'launch l declares' "$dir/err")" -eq 1
 check "a kernel with steps is not counted beside them" said '6 of 9 operations declare'
 check "else not" exits 0 "$SWSIM" verify "$dir/covered.yaml"

@@ -87,6 +87,12 @@ def questions():
     check("the timeline is a page, too", "<html" in prediction.timeline("html").lower())
     plain, faster = swsim.what_if(HELLO, {"Compute": "0.5x"}, driver="clock", iterations=100)
     check("what if: half the time", plain.iteration_ns["mean"] == 2 * faster.iteration_ns["mean"])
+    check("a bound of the time is kept, or not",
+          [swsim.predict(HELLO, driver="clock", max_iteration=time)[0].within for time in ("5ms", "3ms")] == [True, False])
+    wanted = swsim.verify(race | {"expect": {}}, driver="clock", expect=True)
+    check("what is not as the plan expects has a place",
+          wanted.problems and wanted.problems[0].line and "expects no violation" in wanted.problems[0].text, wanted.problems)
+    check("... and a plan that is as it expects has none", not swsim.verify(HELLO, expect=True).problems)
     tuning = swsim.tune(little(), budget=50)
     check("a tuned plan is proved", swsim.verify(tuning.plan, driver="clock"), tuning.plan)
     path = swsim.render(HELLO, FOLDER / "hello.dot")
