@@ -2,7 +2,7 @@
 /*
  * draw.c - see draw.h.
  *
- * The graph is built with attributes only; libgvc turns it into SVG or PNG in memory, and one
+ * A placed drawing that becomes SVG is written by svg.c, with `graph` NULL. Else the graph is built with attributes only; libgvc turns it into SVG or PNG in memory, and one
  * function writes the result to the file, so that a full disk is an ordinary error. Boxes
  * are nodes, drawn in the order they were made (outputorder=nodesfirst), arrows are edges with
  * their spline given. draw_node and draw_cluster are Agnode_t and Agraph_t under another name.
@@ -24,6 +24,7 @@
 
 #include "apart.h"
 #include "graphviz.h"
+#include "svg.h"
 #include "whole.h"
 #include "base/columns.h"
 #include "base/printable.h"
@@ -32,9 +33,15 @@ enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
 
 static const char png_dpi[] = "144";
 
+/* Where nothing else is said: of borders, of arrows and their heads. */
+#define THIN_PT    0.5
+#define ARROW_PT   0.7
+#define ARROW_HEAD 0.4
+
 struct drawing {
     struct graphviz gv;
-    Agraph_t *graph;
+    Agraph_t *graph; /* NULL: `svg` is drawn */
+    struct svg svg;
     double height_pt; /* of a placed drawing */
     enum draw_format format;
     struct look look;
@@ -124,6 +131,13 @@ static void set_default(struct drawing *drawing, int kind, const char *name, con
         drawing->failed = true;
 }
 
+static void set_default_number(struct drawing *drawing, int kind, const char *name, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%g", value);
+    set_default(drawing, kind, name, text);
+}
+
 /* The ground of a picture that is not white, and of fonts the size. */
 static void set_ground(struct drawing *drawing)
 {
@@ -144,6 +158,17 @@ static void set_font(struct drawing *drawing, int kind, double font_pt, const ch
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
+static struct drawing *new_drawing(const struct draw_target *target)
+{
+    struct drawing *drawing = calloc(1, sizeof *drawing);
+    if (!drawing)
+        return NULL;
+    drawing->format = target->format;
+    drawing->look = target->look;
+    drawing->scale = target->look.scale > 0 ? target->look.scale : 1;
+    return drawing;
+}
+
 static enum status open_graph(const struct draw_target *target, const char *engine,
                               struct drawing **out, struct diag *diag)
 {
@@ -151,14 +176,11 @@ static enum status open_graph(const struct draw_target *target, const char *engi
     enum status status = graphviz_load(&gv, diag);
     if (status != STATUS_OK)
         return status;
-    struct drawing *drawing = calloc(1, sizeof *drawing);
+    struct drawing *drawing = new_drawing(target);
     if (!drawing)
         return diag_no_memory(diag);
     drawing->gv = gv;
     drawing->engine = engine;
-    drawing->format = target->format;
-    drawing->look = target->look;
-    drawing->scale = target->look.scale > 0 ? target->look.scale : 1;
     drawing->graph = gv.agopen(unconst("swsim"), *gv.Agdirected, NULL);
     if (!drawing->graph) {
         free(drawing);
@@ -170,8 +192,20 @@ static enum status open_graph(const struct draw_target *target, const char *engi
     set_default(drawing, AGNODE, "fontname", "Helvetica");
     set_default(drawing, AGNODE, "shape", "box");
     set_default(drawing, AGEDGE, "fontname", "Helvetica");
-    set_default(drawing, AGEDGE, "arrowsize", "0.4");
-    set_default(drawing, AGEDGE, "penwidth", "0.7");
+    set_default_number(drawing, AGEDGE, "arrowsize", ARROW_HEAD);
+    set_default_number(drawing, AGEDGE, "penwidth", ARROW_PT);
+    *out = drawing;
+    return STATUS_OK;
+}
+
+static enum status open_svg(const struct draw_target *target, double width_pt, double height_pt,
+                            struct drawing **out, struct diag *diag)
+{
+    struct drawing *drawing = new_drawing(target);
+    if (!drawing)
+        return diag_no_memory(diag);
+    drawing->height_pt = height_pt;
+    svg_open(&drawing->svg, ceil(drawing->scale * width_pt), ceil(drawing->scale * height_pt));
     *out = drawing;
     return STATUS_OK;
 }
@@ -180,6 +214,8 @@ static enum status open_placed(const struct draw_target *target, double width_pt
                                const char *sheet, struct drawing **out, struct diag *diag)
 {
     struct drawing *drawing = NULL;
+    if (target->format == DRAW_SVG)
+        return open_svg(target, width_pt, height_pt, out, diag);
     enum status status = open_graph(target, "nop2", &drawing, diag);
     if (status != STATUS_OK)
         return status;
@@ -188,7 +224,7 @@ static enum status open_placed(const struct draw_target *target, double width_pt
     set_default(drawing, AGRAPH, "pad", "0");
     set_default(drawing, AGNODE, "fixedsize", "shape");
     set_default(drawing, AGNODE, "margin", "0");
-    set_default(drawing, AGNODE, "penwidth", "0.5");
+    set_default_number(drawing, AGNODE, "penwidth", THIN_PT);
     set_ground(drawing);
     set_default(drawing, AGNODE, "label", "\\N"); /* an empty default would not be written */
     /* The picture is as large as its contents: a sheet keeps the margins. */
@@ -243,8 +279,86 @@ void draw_close(struct drawing *drawing)
         return;
     if (drawing->under.out)
         text_close(&drawing->under, false, NULL);
-    (void)drawing->gv.agclose(drawing->graph); /* frees it; nothing to report */
+    if (drawing->graph)
+        (void)drawing->gv.agclose(drawing->graph); /* frees it; nothing to report */
+    else
+        free(svg_close(&drawing->svg, NULL, NULL));
     free(drawing);
+}
+
+/* ---- placed, as SVG -------------------------------------------------------------------------- */
+
+static void draw_svg_text(struct drawing *drawing, const struct draw_text *text)
+{
+    struct arena arena;
+    char color[LOOK_COLOR];
+    const double scale = drawing->scale;
+    arena_init(&arena, 0);
+    const char *shown = printable_text(&arena, text->text, true);
+    if (!shown)
+        drawing->failed = true;
+    else
+        svg_text(
+            &drawing->svg,
+            &(struct svg_text){.x = scale * text->x_pt,
+                               .y = scale * text->y_pt,
+                               .align = (int)text->align,
+                               .text = shown,
+                               .color = look_color(&drawing->look, LOOK_INK,
+                                                   text->color ? text->color : "#000000", color),
+                               .font = scale * text->font_pt,
+                               .bold = text->bold});
+    arena_fini(&arena);
+}
+
+/* The box from `left` to `right` and `top` to `bottom`, in whole points. */
+static void draw_svg_box(struct drawing *drawing, const struct draw_box *box, double left,
+                         double top, double right, double bottom)
+{
+    struct arena arena;
+    char fill[LOOK_COLOR], border[LOOK_COLOR];
+    const double scale = drawing->scale;
+    const struct svg_pen pen = {
+        .color = box->border ? look_color(&drawing->look, LOOK_INK, box->border, border) : NULL,
+        .width = box->pen_pt > 0 ? box->pen_pt : THIN_PT};
+    arena_init(&arena, 0);
+    const char *words = box->tooltip ? printable_text(&arena, box->tooltip, true) : NULL;
+    if (box->tooltip && !words)
+        drawing->failed = true;
+    svg_begin_box(&drawing->svg, words);
+    svg_box(&drawing->svg, scale * left, scale * top, scale * right, scale * bottom,
+            box->fill ? look_color(&drawing->look, LOOK_AREA, box->fill, fill) : NULL, &pen);
+    if (box->label)
+        draw_svg_text(drawing, &(struct draw_text){.x_pt = (left + right) / 2,
+                                                   .y_pt = (top + bottom) / 2,
+                                                   .align = DRAW_CENTER,
+                                                   .text = box->label,
+                                                   .color = box->text_color,
+                                                   .font_pt = box->font_pt});
+    svg_end_box(&drawing->svg, words);
+    arena_fini(&arena);
+}
+
+static void draw_svg_under(struct drawing *drawing, const struct draw_under *under)
+{
+    char color[LOOK_COLOR];
+    const double scale = drawing->scale;
+    const struct svg_pen pen = {
+        .color =
+            look_color(&drawing->look, under->filled ? LOOK_AREA : LOOK_INK, under->color, color),
+        .width = under->filled ? 0.1 : under->pen_pt,
+        .dashed = under->dashed};
+    double *points = malloc((under->count + 1) * 2 * sizeof *points);
+    if (!points) {
+        drawing->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < under->count; i++) {
+        points[2 * i] = scale * under->points[i].x_pt;
+        points[2 * i + 1] = scale * under->points[i].y_pt;
+    }
+    svg_points(&drawing->svg, points, under->count, under->filled, &pen);
+    free(points);
 }
 
 /* ---- placed ---------------------------------------------------------------------------------- */
@@ -274,6 +388,10 @@ struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
 {
     double left = round(box->x_pt), right = round(box->x_pt + box->width_pt);
     double top = round(box->y_pt), bottom = round(box->y_pt + box->height_pt);
+    if (!drawing->graph) {
+        draw_svg_box(drawing, box, left, top, fmax(right, left + 1), fmax(bottom, top + 1));
+        return (struct draw_node *)drawing; /* an arrow says where it begins */
+    }
     Agnode_t *node = draw_new_node(drawing, drawing->graph);
     draw_place(drawing, node, left, top, fmax(right - left, 1), fmax(bottom - top, 1));
     if (box->pen_pt > 0)
@@ -295,6 +413,10 @@ struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
 void draw_text(struct drawing *drawing, const struct draw_text *text)
 {
     static const char *const line_ends[] = {"\\l", NULL, "\\r"};
+    if (!drawing->graph) {
+        draw_svg_text(drawing, text);
+        return;
+    }
     double bold = text->bold ? 1.15 : 1;
     double width = ceil(bold * draw_text_width(text->text, text->font_pt)) + 8,
            height = text->font_pt + 4;
@@ -331,6 +453,10 @@ void draw_under(struct drawing *drawing, const struct draw_under *under)
     const char *color =
         look_color(&drawing->look, under->filled ? LOOK_AREA : LOOK_INK, under->color, shown);
     double scale = drawing->scale;
+    if (!drawing->graph) {
+        draw_svg_under(drawing, under);
+        return;
+    }
     if (!drawing->under.out && !text_open(&drawing->under)) {
         drawing->failed = true;
         return;
@@ -362,6 +488,57 @@ static void set_under(struct drawing *drawing)
     free(text);
 }
 
+/* A curve with a head, y upwards: its begin, two controls, the neck of the head, its tip. */
+struct draw_curve {
+    double x[5], y[5];
+    double pen_pt; /* 0: thin */
+    double head;   /* Graphviz's arrowsize */
+    const char *color;
+    bool dashed;
+};
+
+static void draw_svg_curve(struct drawing *drawing, const struct draw_curve *curve)
+{
+    enum { HALF_HEAD_PT = 3 }; /* of arrowsize 1 */
+    char color[LOOK_COLOR];
+    const double sheet = drawing->scale * drawing->height_pt;
+    const struct svg_pen pen = {.color = look_color(&drawing->look, LOOK_INK, curve->color, color),
+                                .width = curve->pen_pt > 0 ? curve->pen_pt : ARROW_PT,
+                                .dashed = curve->dashed};
+    double points[10];
+    for (int i = 0; i < 5; i++) {
+        points[2 * i] = curve->x[i];
+        points[2 * i + 1] = sheet - curve->y[i];
+    }
+    svg_arrow(&drawing->svg, points, points + 8, HALF_HEAD_PT * curve->head, &pen);
+}
+
+static void draw_head_curve(struct drawing *drawing, struct draw_node *from, struct draw_node *to,
+                            const struct draw_curve *curve)
+{
+    if (!drawing->graph) {
+        draw_svg_curve(drawing, curve);
+        return;
+    }
+    Agedge_t *edge =
+        from && to ? drawing->gv.agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1)
+                   : NULL;
+    if (!edge) {
+        drawing->failed = true;
+        return;
+    }
+    const double *x = curve->x, *y = curve->y;
+    setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x[4], y[4],
+         x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]);
+    if (curve->pen_pt > 0) {
+        setf(drawing, edge, "penwidth", "%g", curve->pen_pt);
+        setf(drawing, edge, "arrowsize", "%g", curve->head);
+    }
+    draw_set(drawing, edge, "color", curve->color);
+    if (curve->dashed)
+        draw_set(drawing, edge, "style", "dashed");
+}
+
 void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
 {
     enum { HEAD_PT = 4 };
@@ -369,19 +546,12 @@ void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
     double x0 = scale * arrow->from_x_pt, y0 = scale * (drawing->height_pt - arrow->from_y_pt);
     double x1 = scale * arrow->to_x_pt, y1 = scale * (drawing->height_pt - arrow->to_y_pt);
     double neck = y1 + (y0 > y1 ? HEAD_PT : -HEAD_PT), bend = (neck - y0) / 2;
-    Agedge_t *edge = arrow->from && arrow->to
-                         ? drawing->gv.agedge(drawing->graph, (Agnode_t *)arrow->from,
-                                              (Agnode_t *)arrow->to, NULL, 1)
-                         : NULL;
-    if (!edge) {
-        drawing->failed = true;
-        return;
-    }
-    setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x1, y1, x0,
-         y0, x0, y0 + bend, x1, neck - bend, x1, neck);
-    draw_set(drawing, edge, "color", arrow->color);
-    if (arrow->dashed)
-        draw_set(drawing, edge, "style", "dashed");
+    draw_head_curve(drawing, arrow->from, arrow->to,
+                    &(struct draw_curve){.x = {x0, x0, x1, x1, x1},
+                                         .y = {y0, y0 + bend, neck - bend, neck, y1},
+                                         .head = ARROW_HEAD,
+                                         .color = arrow->color,
+                                         .dashed = arrow->dashed});
 }
 
 void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
@@ -391,21 +561,13 @@ void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
     double y0 = scale * (drawing->height_pt - arc->from_y_pt);
     double y1 = scale * (drawing->height_pt - arc->to_y_pt);
     double reach = x + scale * arc->bulge_pt * 4 / 3; /* where the curve itself gets to bulge_pt */
-    Agedge_t *edge = arc->from && arc->to
-                         ? drawing->gv.agedge(drawing->graph, (Agnode_t *)arc->from,
-                                              (Agnode_t *)arc->to, NULL, 1)
-                         : NULL;
-    if (!edge) {
-        drawing->failed = true;
-        return;
-    }
-    setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x, y1, x, y0,
-         reach, y0, reach, y1, x + HEAD_PT, y1);
-    setf(drawing, edge, "penwidth", "%g", arc->pen_pt);
-    draw_set(drawing, edge, "arrowsize", "0.5");
-    draw_set(drawing, edge, "color", arc->color);
-    if (arc->dashed)
-        draw_set(drawing, edge, "style", "dashed");
+    draw_head_curve(drawing, arc->from, arc->to,
+                    &(struct draw_curve){.x = {x, reach, reach, x + HEAD_PT, x},
+                                         .y = {y0, y0, y1, y1, y1},
+                                         .pen_pt = arc->pen_pt,
+                                         .head = 0.5,
+                                         .color = arc->color,
+                                         .dashed = arc->dashed});
 }
 
 static double em_of(unsigned code)
@@ -545,6 +707,12 @@ enum status draw_finish(struct drawing *drawing, char **data, size_t *bytes, str
     set_under(drawing);
     if (drawing->failed)
         return diag_no_memory(diag);
+    if (!drawing->graph) {
+        char color[LOOK_COLOR];
+        *data = svg_close(&drawing->svg, look_color(&drawing->look, LOOK_AREA, "#ffffff", color),
+                          bytes);
+        return *data ? STATUS_OK : diag_no_memory(diag);
+    }
     switch (drawing->format) {
     case DRAW_BY_NAME: /* draw_picture has found it */
     case DRAW_DOT: return write_dot(drawing, data, bytes, diag);

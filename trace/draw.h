@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * draw.h - pictures through libcgraph and libgvc: one Agraph, written as DOT, SVG or PNG.
+ * draw.h - pictures through libcgraph and libgvc: one Agraph, written as DOT, SVG or PNG. A placed drawing as SVG needs
+ * neither (svg.h).
  *
  * Two kinds of drawing. A *placed* one is a sheet of points, x to the right and y down from its top
  * left corner, on which boxes, texts and arrows stand where they are put; its DOT text carries

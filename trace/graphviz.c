@@ -29,7 +29,8 @@ enum status graphviz_load(struct graphviz *out, struct diag *diag)
     void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return diag_error(diag, STATUS_SYSTEM,
-                          "pictures need Graphviz's libraries, which cannot be loaded: %s",
+                          "PNG, PDF and graphs of plans need Graphviz's libraries (SVG of runs and "
+                          "schedules, HTML and JSON need none), which cannot be loaded: %s",
                           system_loader_words());
     struct graphviz found;
     const char *missing = NULL;

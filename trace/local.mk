@@ -23,6 +23,7 @@ libtrace_a_SOURCES += \
     trace/store_sql.c trace/store_sql.h \
     trace/store_steps.c \
     trace/storyboard.c trace/storyboard.h \
+    trace/svg.c trace/svg.h \
     trace/timeline.c trace/timeline.h \
     trace/timeline_boxes.c \
     trace/timeline_view.h \

@@ -263,8 +263,10 @@ check "render a plan" exits 0 "$SWSIM" render "$good" -o "$dir/plan.svg"
 check "is a picture" holds '</svg>' "$dir/plan.svg"
 library=$(grep -ao 'libgvc\.so[.0-9]*' "$SWSIM" | head -n 1)
 mkdir "$dir/no_graphviz" && : >"$dir/no_graphviz/$library"
-check "a picture where Graphviz cannot be loaded" says 2 "pictures need Graphviz" \
+check "a picture where Graphviz cannot be loaded" says 2 "PNG, PDF and graphs of plans need Graphviz" \
     env LD_LIBRARY_PATH="$dir/no_graphviz" "$SWSIM" render "$good" -o "$dir/x.svg"
+check "a run as SVG needs none" exits 0 env LD_LIBRARY_PATH="$dir/no_graphviz" "$SWSIM" render "$dir/runs.db" -o "$dir/none.svg"
+check "... and is the same picture" cmp "$dir/run.svg" "$dir/none.svg"
 check "all else works there" exits 0 env LD_LIBRARY_PATH="$dir/no_graphviz" "$SWSIM" verify "$good"
 check "render without --output" says 2 "--output" "$SWSIM" render "$good"
 

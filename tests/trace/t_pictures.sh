@@ -20,7 +20,7 @@ holds()
 import re, sys, xml.dom.minidom
 svg = xml.dom.minidom.parseString(open(sys.argv[1]).read())
 text = [t.firstChild.data for t in svg.getElementsByTagName("text") if t.firstChild]
-width = float(svg.documentElement.getAttribute("width").rstrip("pt"))
+width, height = (float(svg.documentElement.getAttribute(side).rstrip("pt")) for side in ("width", "height"))
 boxes = []
 for a in svg.getElementsByTagName("a"):
     polygon = a.getElementsByTagName("polygon")[0]
@@ -72,7 +72,7 @@ check "the shorter one's axis is as long" sh -c "'$SWSIM' render --all -o '$dir/
 "$SWSIM" generate zb_h1 -p4 -m8 >"$dir/b.yaml"
 check "two schedules" drawn "$dir/a.yaml" "$dir/b.yaml"
 check "on one axis, the shorter one shorter" holds '"1f1b-p4-m8" in text and "zb_h1-p4-m8" in text and
-    max(b[3] for b in boxes if b[4] > -300) < max(b[3] for b in boxes) - 20'
+    max(b[3] for b in boxes if b[4] > height - 300) < max(b[3] for b in boxes) - 20'
 "$SWSIM" render -o "$dir/p.svg" "$srcdir/plans/bugs/nccl_send_send_broken.yaml"
 check "rank 0 is on top of a graph of host programs" holds \
     '(lambda tops: tops["r0.train"] < tops["r1.train"])({t.firstChild.data: float(t.getAttribute("y")) for t in svg.getElementsByTagName("text")})'
