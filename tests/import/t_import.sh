@@ -59,6 +59,14 @@ reports()
     [ "$(field "$key" <"$dir/report")" = "$value" ]
 }
 
+# refuses FILE PATTERN: one sentence, exit 3, and nothing is written.
+refuses()
+{
+    rm -f "$dir/none.yaml"
+    complains 3 "$2" "$SWSIM" import -o "$dir/none.yaml" "$1" || return
+    [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -e "$dir/none.yaml" ]
+}
+
 check "a trace is proved, and takes as long as the job" takes 1000000 1000 "$dir/two.json"
 check "compressed, too" takes 1000000 1000 "$dir/two.json.gz"
 check "a bare array of events, too" sh -c "sed -n '/^{.ph/,/^\]/p' '$dir/two.json' | sed '1s/^/[/; s/^\]}/]/' >'$dir/array.json'"
@@ -546,6 +554,55 @@ else
     skip "no files of real jobs in $files"
 fi
 
+# HIP begins work up to 50 us after the end of its launch.
+{
+    call hipLaunchKernel 1 1000 5 1
+    work kernel first 0 1010 50 1
+    call hipLaunchKernel 1 1100 5 2
+    work kernel second 0 1141 50 2
+} | trace 0 >"$dir/latency.json"
+check "a launch that takes 36 us is a launch" reports unexplained 0 "$dir/latency.json"
+
+# ---- devices that are not read ----------------------------------------------------------------------
+
+# other CATEGORY PROCESS: a process on the CPU, and work of another device in this category and process.
+other()
+{
+    range forward 1 1000 500
+    echo ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":9,\"tid\":0,\"args\":{\"name\":\"$2\"}}"
+    echo ",{\"ph\":\"X\",\"cat\":\"$1\",\"name\":\"op\",\"pid\":9,\"tid\":1,\"ts\":1100,\"dur\":50,\"args\":{}}"
+}
+while read -r category process name; do
+    other "$category" "$process" | trace 0 >"$dir/other.json"
+    check "$category of $process is refused by its name" refuses "$dir/other.json" "a trace of $name, whose work is not read"
+done <<'END'
+none Ascend an Ascend NPU
+mtia_ccp_events python MTIA
+xpu_runtime python an Intel XPU
+hpu_op python a Gaudi HPU
+none /device:TPU:0 a TPU
+END
+other none python | trace 0 >"$dir/other.json"
+check "a process on CPUs alone is proved but for a device" sh -c \
+    "'$SWSIM' import '$dir/other.json' 2>/dev/null | '$SWSIM' verify - | grep 'but for.*work of a device: the trace has CPU time alone'"
+{ range forward 1 1000 500; range nccl:all_reduce 1 1100 50; } | trace 0 >"$dir/other.json"
+check "ranks of NCCL without work of a GPU" refuses "$dir/other.json" "ranks meet over nccl.*ProfilerActivity.CUDA"
+{ range forward 1 1000 500; range mpi:all_reduce 1 1100 50; } | trace 0 >"$dir/other.json"
+check "ranks of MPI" refuses "$dir/other.json" "ranks meet over mpi, whose operations are not read"
+
+# ---- files that are no traces, with the command that helps ------------------------------------------------
+
+echo x >"$dir/report.nsys-rep"
+check "a report of Nsight Systems" refuses "$dir/report.nsys-rep" "nsys export --type sqlite"
+tar -C "$dir" -cf "$dir/traces.tar" two.json
+gzip -c "$dir/traces.tar" >"$dir/traces.tar.gz"
+check "an archive" refuses "$dir/traces.tar" "'tar xf FILE'"
+check "... compressed" refuses "$dir/traces.tar.gz" "'tar xf FILE'"
+printf 'PK\003\004' >"$dir/traces.zip"
+check "... of zip" refuses "$dir/traces.zip" "'unzip FILE'"
+echo '{"schema": "1.1", "nodes": []}' >"$dir/et.json"
+check "an execution trace" refuses "$dir/et.json" "import the trace of torch.profiler of the same run"
+
 # Events that a file has twice count once.
 { two_streams; two_streams; } | trace 0 >"$dir/twice.json"
 check "what stands in a file twice counts once" takes 1000000 0 "$dir/twice.json"
@@ -568,13 +625,6 @@ check "leftovers of the time before the trace" takes 680000 3000 "$dir/leftovers
 
 # ---- bad input ------------------------------------------------------------------------------------
 
-# refuses FILE PATTERN: one sentence, exit 3, and nothing is written.
-refuses()
-{
-    rm -f "$dir/none.yaml"
-    complains 3 "$2" "$SWSIM" import -o "$dir/none.yaml" "$1" || return
-    [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -e "$dir/none.yaml" ]
-}
 head -c 300 "$dir/two.json.gz" >"$dir/cut.json.gz"
 head -c 700 "$dir/two.json" >"$dir/cut.json"
 call cudaLaunchKernel 1 1000 5 1 | trace 0 >"$dir/cpu.json"

@@ -263,11 +263,11 @@ static int ended_before(const struct evidence_search *search, int work, int64_t 
     return -1;
 }
 
-/* How long after the beginning of its call a work may begin and still be explained by it. */
-static int64_t launch_window(const struct job_rank *rank, const struct job_work *work)
+/* True if a work begins so soon after its call that it is explained by it. */
+static bool follows_launch(const struct job_rank *rank, const struct job_work *work,
+                           int64_t within_ns)
 {
-    const struct job_call *call = &rank->calls[work->call];
-    return call->end_ns - call->start_ns + EXPLAINED_NS;
+    return work->start_ns - rank->calls[work->call].end_ns <= within_ns;
 }
 
 static void later(struct reason *reason, int64_t ready_ns, enum idle cause, int source)
@@ -417,10 +417,13 @@ static bool explain(struct evidence_search *search, int work, int64_t previous_e
     out->early += w->start_ns + SLACK_NS < launched;
     out->backwards += w->end_ns + BACKWARDS_NS < launched;
     if (w->start_ns - reason->ready_ns > EXPLAINED_NS) {
-        reason->cause =
-            w->start_ns - launched <= launch_window(rank, w) ? IDLE_LAUNCH : unknown_cause(work);
+        reason->cause = follows_launch(rank, w, EXPLAINED_NS) ? IDLE_LAUNCH : unknown_cause(work);
         if (reason->cause == IDLE_NOTHING && !explain_by_time(search, work, reason))
             return false;
+        /* Launches of HIP take longer, to a stream that is idle. */
+        if (reason->cause == IDLE_NOTHING && launched >= previous_end_ns &&
+            follows_launch(rank, w, LAUNCHED_NS))
+            reason->cause = IDLE_LAUNCH;
     }
     assert(reason->ready_ns >= previous_end_ns);
     evidence_enter(search, work);

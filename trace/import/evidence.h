@@ -22,6 +22,7 @@
 
 enum {
     EXPLAINED_NS = 15 * 1000,
+    LAUNCHED_NS = 50 * 1000, /* from the end of a launch to a work that nothing else delays */
     SLACK_NS = 2 * 1000,
     BACKWARDS_NS = 50 * 1000 /* no two clocks of a trace differ by so much */
 };

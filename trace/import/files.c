@@ -25,8 +25,11 @@ static enum format format_of_key(const struct json_reader *reader)
 {
     if (json_text_is(reader, "traceEvents"))
         return FORMAT_KINETO;
-    return json_text_is(reader, "entries") || json_text_is(reader, "pg_config") ? FORMAT_DUMP
-                                                                                : FORMAT_JSON;
+    if (json_text_is(reader, "entries") || json_text_is(reader, "pg_config"))
+        return FORMAT_DUMP;
+    return json_text_is(reader, "nodes")                  ? FORMAT_EXECUTION
+           : json_text_is(reader, "rocprofiler-sdk-tool") ? FORMAT_ROCPROF
+                                                          : FORMAT_JSON;
 }
 
 /* An object with `traceEvents` is a trace, one with `entries` or `pg_config` a dump, an array a trace. */
@@ -71,9 +74,35 @@ static enum format recognise_head(const char *head, size_t length)
     return begins_json(head, length) ? FORMAT_JSON : FORMAT_OTHER;
 }
 
+static bool files_begins_with(const char *head, size_t length, const char *bytes, size_t count)
+{
+    return length >= count && memcmp(head, bytes, count) == 0;
+}
+
+/* What a file that cannot be read is, by its bytes and by its name. */
+static enum format recognise_other(const char *path, const char *head, size_t length)
+{
+    enum { TAR_AT = 257 };
+    const char *dot = strrchr(path, '.');
+    if (length > TAR_AT && files_begins_with(head + TAR_AT, length - TAR_AT, "ustar", 5))
+        return FORMAT_TAR;
+    if (files_begins_with(head, length, "PK\3\4", 4))
+        return FORMAT_ZIP;
+    if (files_begins_with(head, length, "\x28\xb5\x2f\xfd", 4))
+        return FORMAT_ZSTD;
+    if (files_begins_with(head, length,
+                          "\xfd"
+                          "7zXZ",
+                          5))
+        return FORMAT_XZ;
+    if (dot && (strcmp(dot, ".nsys-rep") == 0 || strcmp(dot, ".qdrep") == 0))
+        return FORMAT_REPORT;
+    return dot && strcmp(dot, ".pb") == 0 ? FORMAT_XPLANE : FORMAT_OTHER;
+}
+
 enum status format_recognise(const char *path, enum format *out, struct diag *diag)
 {
-    char head[64];
+    char head[512];
     size_t got = 0;
     struct bytes *bytes;
     enum status status = bytes_open(path, &bytes, diag);
@@ -84,6 +113,8 @@ enum status format_recognise(const char *path, enum format *out, struct diag *di
     if (status != STATUS_OK)
         return status;
     *out = recognise_head(head, got);
+    if (*out == FORMAT_OTHER)
+        *out = recognise_other(path, head, got);
     if (*out != FORMAT_JSON)
         return STATUS_OK;
     status = bytes_open(path, &bytes, diag);
@@ -94,13 +125,40 @@ enum status format_recognise(const char *path, enum format *out, struct diag *di
     return status;
 }
 
+/* What it is, and the one command that helps. */
+static const char *refusal_words(enum format format)
+{
+    switch (format) {
+    case FORMAT_EMPTY: return "the file is empty";
+    case FORMAT_JSON: return "it has no \"traceEvents\": no trace";
+    case FORMAT_EXECUTION:
+        return "an execution trace (Chakra), which has no times of a device: import the trace of "
+               "torch.profiler of the same run";
+    case FORMAT_ROCPROF:
+        return "a trace of rocprofv3 in its own JSON, which is not read: profile with "
+               "torch.profiler";
+    case FORMAT_REPORT:
+        return "a report of Nsight Systems in its own format: 'nsys export --type sqlite FILE' "
+               "writes what is read";
+    case FORMAT_XPLANE: return "a profile of XLA, which is not read";
+    case FORMAT_TAR: return "an archive: unpack it with 'tar xf FILE', and import its folder";
+    case FORMAT_ZIP: return "an archive: unpack it with 'unzip FILE', and import its folder";
+    case FORMAT_ZSTD: return "compressed with zstd: 'unzstd FILE' writes what is read (or gzip)";
+    case FORMAT_XZ: return "compressed with xz: 'unxz FILE' writes what is read (or gzip)";
+    case FORMAT_NSYS:
+    case FORMAT_KINETO:
+    case FORMAT_DUMP:
+    case FORMAT_DUMP_PICKLE:
+    case FORMAT_RECORDING:
+    case FORMAT_OTHER: break;
+    }
+    return "not a trace: the file is neither JSON, SQLite, a pickle nor a recording of swsim "
+           "record";
+}
+
 enum status format_refuse(const char *path, enum format format, struct diag *diag)
 {
-    return diag_error(diag, STATUS_INPUT, "%s: %s", path,
-                      format == FORMAT_EMPTY ? "the file is empty"
-                      : format == FORMAT_JSON
-                          ? "it has no \"traceEvents\": no trace"
-                          : "neither JSON nor SQLite nor pickle nor a recording: no trace");
+    return diag_error(diag, STATUS_INPUT, "%s: %s", path, refusal_words(format));
 }
 
 struct files_listing {

@@ -20,8 +20,16 @@ enum format {
     FORMAT_DUMP_PICKLE, /* the same as pickle */
     FORMAT_RECORDING,   /* of swsim record */
     FORMAT_JSON,        /* JSON of something else */
-    FORMAT_OTHER,       /* none of these */
-    FORMAT_EMPTY        /* a file without a byte */
+    FORMAT_EXECUTION,   /* an execution trace of PyTorch or Chakra, JSON */
+    FORMAT_ROCPROF,     /* of rocprofv3, JSON */
+    FORMAT_REPORT,      /* of Nsight Systems itself */
+    FORMAT_XPLANE,      /* of XLA's profiler */
+    FORMAT_TAR,
+    FORMAT_ZIP,
+    FORMAT_ZSTD,
+    FORMAT_XZ,
+    FORMAT_OTHER, /* none of these */
+    FORMAT_EMPTY  /* a file without a byte */
 };
 
 static inline bool format_is_trace(enum format format)

@@ -204,8 +204,9 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
 /* Gaps in every verdict about the plan: ranks without a trace, operations that were left out. */
 static bool mark_unrecorded(const struct job *job, struct plan *plan)
 {
-    size_t unasked = 0, assumed = 0;
+    size_t unasked = 0, assumed = 0, alone = 0;
     for (size_t r = 0; r < job->rank_count; r++) {
+        alone += job->ranks[r].is_host && job->ranks[r].work_count == 0;
         unasked += job->ranks[r].unasked_count;
         assumed += job->ranks[r].assumed_count;
     }
@@ -219,6 +220,8 @@ static bool mark_unrecorded(const struct job *job, struct plan *plan)
             plan, arena_printf(&plan->arena, "%" PRId64 " of %" PRId64 " ranks", missing, world),
             "no trace of them");
     return ok &&
+           (alone == 0 ||
+            plan_add_unrecorded(plan, "work of a device", "the trace has CPU time alone")) &&
            (unasked == 0 ||
             plan_add_unrecorded(plan, arena_printf(&plan->arena, "%zu operations of gloo", unasked),
                                 "no operator of the trace asks for them")) &&

@@ -71,6 +71,8 @@ struct kineto {
     int64_t base_ns; /* baseTimeNanoseconds */
     uint32_t place;  /* of the event */
     bool has_events;
+    const char *device;  /* a kind whose work is not read; NULL: none is seen */
+    const char *backend; /* over which ranks meet, where it is not gloo; NULL */
     struct job_reversed reversed;
     struct text worked_tid; /* of the operator that was kept last, and its end */
     int64_t worked_end_ns;
@@ -183,6 +185,41 @@ static bool kineto_begins(const char *text, const char *word)
     return strncmp(text, word, strlen(word)) == 0;
 }
 
+/* How the categories of events, or the names of processes, of a device begin that is not read. */
+static const struct other_device {
+    const char *begins, *name;
+} other_devices[] = {
+    {"mtia", "MTIA"},          {"MTIA", "MTIA"},
+    {"xpu", "an Intel XPU"},   {"XPU", "an Intel XPU"},
+    {"hpu", "a Gaudi HPU"},    {"HPU", "a Gaudi HPU"},
+    {"npu", "an Ascend NPU"},  {"Ascend", "an Ascend NPU"},
+    {"NPU", "an Ascend NPU"},  {"/device:TPU", "a TPU"},
+    {"TPU", "a TPU"},          {"tpu", "a TPU"},
+    {"neuron", "AWS Neuron"},  {"Neuron", "AWS Neuron"},
+    {"/device:XPU", "an XPU"}, {"AIU", "an IBM AIU"},
+};
+
+static void kineto_note_device(struct kineto *kineto, const char *name)
+{
+    for (size_t i = 0; !kineto->device && i < sizeof other_devices / sizeof *other_devices; i++)
+        if (kineto_begins(name, other_devices[i].begins))
+            kineto->device = other_devices[i].name;
+}
+
+static bool names_process(const struct kineto_event *event)
+{
+    return event->phase == PHASE_OTHER && strcmp(event->name.bytes, "process_name") == 0;
+}
+
+/* Annotations of ProcessGroups: "nccl:all_reduce". */
+static void kineto_note_backend(struct kineto *kineto, const char *name)
+{
+    static const char *const backends[] = {"nccl", "rccl", "hccl", "xccl", "mpi", "ucc"};
+    for (size_t i = 0; !kineto->backend && i < sizeof backends / sizeof *backends; i++)
+        if (kineto_begins(name, backends[i]) && name[strlen(backends[i])] == ':')
+            kineto->backend = backends[i];
+}
+
 /* True if it is an operator of torch.distributed. */
 static bool kineto_is_distributed(const struct kineto_event *event)
 {
@@ -192,7 +229,7 @@ static bool kineto_is_distributed(const struct kineto_event *event)
 static bool has_useful_args(const struct kineto_event *event)
 {
     const enum category category = event->category;
-    return kineto_is_distributed(event) ||
+    return kineto_is_distributed(event) || names_process(event) ||
            (category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
             category != CATEGORY_MARK && category != CATEGORY_OPERATOR &&
             category != CATEGORY_PYTHON);
@@ -269,6 +306,8 @@ static bool read_args(struct kineto *kineto, struct kineto_event *event)
             kineto_read_number(kineto, 0, numbers[i].value, &found);
         else if (json_text_is(reader, "Concrete Inputs") && kineto_is_distributed(event))
             read_inputs(kineto, event);
+        else if (json_text_is(reader, "name") && names_process(event))
+            kineto_read_text(kineto, &event->group);
         else if (json_text_is(reader, "Process Group Name"))
             kineto_read_text(kineto, &event->group);
         else if (json_text_is(reader, "Process Group Ranks"))
@@ -309,9 +348,15 @@ static bool read_member(struct kineto *kineto, struct kineto_event *event)
     if (!cat && !json_text_is(reader, "ph"))
         return json_skip(reader);
     enum json_token token = json_next(reader);
-    if (token == JSON_STRING && cat)
+    if (token == JSON_STRING && cat) {
+        struct text word;
         event->category = category_of(reader);
-    else if (token == JSON_STRING)
+        if (event->category == CATEGORY_OTHER) {
+            kineto_copy_text(reader, &word);
+            kineto_note_device(kineto, word.bytes);
+        }
+    }
+    if (token == JSON_STRING && !cat)
         event->phase = phase_of(reader);
     return json_skip_rest(reader, token);
 }
@@ -503,6 +548,7 @@ static bool keep_operator(struct kineto *kineto, const struct kineto_event *even
 
 static bool keep_annotation(struct kineto *kineto, const struct kineto_event *event)
 {
+    kineto_note_backend(kineto, event->name.bytes);
     return (!kineto_begins(event->name.bytes, "gloo:") || keep_gloo(kineto, event, GLOO_DONE)) &&
            keep_range(kineto, event);
 }
@@ -592,6 +638,8 @@ static enum status take_phase(struct kineto *kineto, struct open_events *open,
                               const struct kineto_event *event)
 {
     struct kineto_event whole;
+    if (names_process(event))
+        kineto_note_device(kineto, event->group.bytes);
     if (event->phase == PHASE_BEGIN)
         return open_events_begin(open, event, kineto->rank->file, kineto->diag);
     if (event->phase != PHASE_END)
@@ -798,6 +846,24 @@ static bool name_messages(struct job *job, struct job_rank *rank)
     return true;
 }
 
+/* A device whose work is not read, or ranks on CPUs that meet over another backend than gloo: nothing could be proved. */
+static enum status check_readable(const struct kineto *kineto, const struct job_rank *rank)
+{
+    if (kineto->device)
+        return diag_error(kineto->diag, STATUS_INPUT,
+                          "%s: it is a trace of %s, whose work is not read: expected work of GPUs "
+                          "of NVIDIA or AMD, or of CPUs",
+                          rank->file, kineto->device);
+    if (!kineto->backend || !host_work_is_all(rank))
+        return STATUS_OK;
+    const bool gpu = strcmp(kineto->backend, "nccl") == 0 || strcmp(kineto->backend, "rccl") == 0;
+    return diag_error(kineto->diag, STATUS_INPUT, "%s: its ranks meet over %s%s", rank->file,
+                      kineto->backend,
+                      gpu ? ", and no work of a GPU is recorded in it: profile with "
+                            "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
+                          : ", whose operations are not read: expected gloo or NCCL");
+}
+
 enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
 {
     struct kineto kineto = {.job = job, .diag = diag};
@@ -817,8 +883,10 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
         status = diag_no_memory(diag);
     if (status == STATUS_OK)
         status = processes_split(job, job->rank_count - 1, diag);
-    for (size_t r = first; status == STATUS_OK && r < job->rank_count; r++)
-        if (host_work_is_all(&job->ranks[r]))
+    for (size_t r = first; status == STATUS_OK && r < job->rank_count; r++) {
+        status = check_readable(&kineto, &job->ranks[r]);
+        if (status == STATUS_OK && host_work_is_all(&job->ranks[r]))
             status = host_work_make(job, &job->ranks[r], diag);
+    }
     return status;
 }
