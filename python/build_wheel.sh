@@ -26,7 +26,8 @@ for tool in cc ar ranlib; do
     printf '#!/bin/sh\nexec %s -m ziglang %s %s "$@"\n' "$work/tools/bin/python" $tool "$target" >zig-$tool
     chmod +x zig-$tool
 done
-export CC=$work/zig-cc AR=$work/zig-ar RANLIB=$work/zig-ranlib CFLAGS="-O2 -g0 -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -w"
+# Less inlining, and no tables for unwinding, which C does not need: the wheel has less than 5 MB.
+export CC=$work/zig-cc AR=$work/zig-ar RANLIB=$work/zig-ranlib CFLAGS="-O2 -g0 -ffunction-sections -fdata-sections -fno-unwind-tables -fno-asynchronous-unwind-tables -mllvm -inline-threshold=60 -w"
 
 # ---- static libraries ----------------------------------------------------------------------------
 

@@ -28,8 +28,8 @@ from .plan import Plan, PlanLike, canonical, plan_text, plan_words
 from .results import Imported, PathLike, Prediction, Run, Tuning, Verdict, render
 
 __all__ = ["Error", "Imported", "LimitError", "Pipeline", "Plan", "PlanError", "Prediction", "Problem", "Run", "TaskError",
-           "Tuning", "UsageError", "Verdict", "canonical", "from_schedule", "from_staged", "from_torchrec", "import_dump",
-           "import_trace", "predict", "program", "record", "render", "runs", "schema", "tune", "verify", "version", "what_if"]
+           "Tuning", "UsageError", "Verdict", "canonical", "from_megatron", "from_schedule", "from_staged", "from_torchrec", "import_dump",
+           "import_trace", "predict", "program", "record", "render", "runs", "schema", "schema_names", "tune", "verify", "version", "what_if"]
 
 
 def version() -> str:
@@ -50,12 +50,12 @@ def verify(plan: PlanLike, *, driver: Optional[str] = None, faults: bool = False
     """Prove the plan or refute it: no deadlock, no race, collectives in one order, in every interleaving. With
     expect=True it is compared with the plan's `expect:`, and `problems` has what differs."""
     words, text = plan_words(plan)
-    with tempfile.TemporaryDirectory() as folder:
-        repaired = os.path.join(folder, "repaired.yaml")
-        fix = None if options.get("no_fix") else repaired
-        answer = ask(["verify", words, *arguments({"driver": driver, "faults": faults, "property": properties, "fix": fix,
-                                                   **options})], text, progress)
-        return Verdict(answer.documents, _read(repaired), answer.messages, answer.problems)
+    folder = tempfile.TemporaryDirectory(prefix="swsim.")  # pylint: disable=consider-using-with
+    repaired, witness = os.path.join(folder.name, "repaired.yaml"), os.path.join(folder.name, "witness.db")
+    fix = None if options.get("no_fix") else repaired
+    answer = ask(["verify", words, *arguments({"driver": driver, "faults": faults, "property": properties, "fix": fix,
+                                               "witness": witness, **options})], text, progress)
+    return Verdict(answer.documents, _read(repaired), answer.messages, answer.problems, folder)
 
 
 def predict(plan: PlanLike, *, driver: Optional[str] = None, iterations: Optional[int] = None,
@@ -134,5 +134,10 @@ def schema(name: str) -> list[Any]:
         return [json.loads(answer.output)]
 
 
-from .adapters import from_schedule, from_staged, from_torchrec  # noqa: E402  pylint: disable=wrong-import-position
+def schema_names() -> list[str]:
+    """The names that `schema` takes, of JSON Schemas."""
+    return [str(one["name"]) for one in ask(["schema"]).documents[0]["documents"] if one["name"] != "store"]
+
+
+from .adapters import from_megatron, from_schedule, from_staged, from_torchrec  # noqa: E402  pylint: disable=wrong-import-position
 from .pipeline import Pipeline  # noqa: E402  pylint: disable=wrong-import-position

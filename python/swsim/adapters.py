@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans from the objects of TorchRec and PyTorch. Nothing is imported here: only attributes of the objects are read."""
+"""Plans from the objects of TorchRec, PyTorch and Megatron. Nothing is imported here: only attributes of the objects are read."""
 from __future__ import annotations
 
 import os
 import pathlib
+import sys
 import tempfile
-from typing import Any
+from typing import Any, Optional
 
 from .errors import UsageError
 from .plan import Plan, canonical
@@ -32,13 +33,55 @@ def _plans() -> pathlib.Path:
     return own if own.is_dir() else pathlib.Path(__file__).parents[2] / "plans"
 
 
+# The streams of a pipeline: the attribute of the object, the name in the plan.
+_STREAMS = {"_memcpy_stream": "memcpy", "_data_dist_stream": "data_dist", "_prefetch_stream": "prefetch"}
+
+
+def _is_current(pipeline: Any, stream: Any) -> bool:
+    """True if the stream is the current one of the pipeline's device."""
+    torch: Any = sys.modules.get("torch")  # it is there, if the pipeline is one of TorchRec's
+    if torch is None or not hasattr(torch, "get_device_module"):
+        return False
+    return bool(torch.get_device_module(getattr(pipeline, "_device", None)).current_stream() == stream)
+
+
+def _variant(pipeline: Any, name: str) -> str:
+    """The plan of the pipeline with the options that it was made with."""
+    if name == "sparse_dist" and getattr(pipeline, "_enqueue_batch_after_forward", False):
+        return "sparse_dist.after_forward"
+    if name == "eval_fused_sparse_dist" and getattr(pipeline, "_enable_embedding_lookup_prefetch", False):
+        return "eval_fused_sparse_dist.prefetch"
+    if name != "fused_sparse_dist":
+        return name
+    lookup = getattr(pipeline, "_emb_lookup_stream", None)
+    if lookup is not None and lookup is not getattr(pipeline, "_data_dist_stream", None):
+        return "fused_sparse_dist.current" if _is_current(pipeline, lookup) else "fused_sparse_dist.new"
+    after = getattr(pipeline, "_embedding_lookup_after_data_dist", False)
+    return "fused_sparse_dist.after_data_dist" if after else name
+
+
+def _merge_streams(pipeline: Any, plan: dict[str, Any]) -> None:
+    """One stream under two attributes of the object is one stream in the plan."""
+    names: dict[int, str] = {}
+    for attribute, name in _STREAMS.items():
+        stream = getattr(pipeline, attribute, None)
+        if stream is None:  # no GPU
+            continue
+        first = names.setdefault(id(stream), name)
+        for task in plan["schedule"].values():
+            if task.get("stream") == name:
+                task["stream"] = first
+
+
 def from_torchrec(pipeline: Any) -> dict[str, Any]:
-    """The plan of a pipeline of TorchRec, by the class that the object has or is derived from. The times in it are
-    examples; verify looks at none. What an own subclass does otherwise is not in it."""
+    """The plan of a pipeline of TorchRec: that of the class that the object has or is derived from, with the order of the
+    options that it was made with, and its streams. The times in it are examples; verify looks at none. What an own
+    subclass does otherwise is not in it."""
     for base in type(pipeline).__mro__:
         if base.__name__ in _TORCHREC:
-            plan = canonical(_plans() / "torchrec" / f"{_TORCHREC[base.__name__]}.yaml")
+            plan = canonical(_plans() / "torchrec" / f"{_variant(pipeline, _TORCHREC[base.__name__])}.yaml")
             plan["name"] = type(pipeline).__name__
+            _merge_streams(pipeline, plan)
             return plan
     raise UsageError(f"{type(pipeline).__name__} is no pipeline of TorchRec that has a plan: {', '.join(_TORCHREC)}")
 
@@ -76,3 +119,27 @@ def from_schedule(schedule: Any) -> dict[str, Any]:
         path = os.path.join(folder, f"{type(schedule).__name__}.csv")
         pathlib.Path(path).write_text("\n".join(rows) + "\n", encoding="utf-8")
         return canonical(path)
+
+
+def from_megatron(parallel_state: Any, microbatches: int, *, messages: Optional[str] = "batch",
+                  grad_reduce: str = "end") -> dict[str, Any]:
+    """The plan of a step of Megatron-LM: its schedule, its messages, and the groups of all ranks. `parallel_state` is
+    megatron.core.parallel_state after initialize_model_parallel. `messages`: batch, odd_even, overlap_p2p or
+    overlap_p2p_flush, as the options of Megatron are; None: one by one. `grad_reduce`: none, end, stage or overlap."""
+
+    def size(name: str) -> int:
+        ask = getattr(parallel_state, f"get_{name}_world_size", None)
+        if ask is None:
+            raise UsageError(f"{parallel_state!r} has no get_{name}_world_size, as megatron.core.parallel_state has")
+        return int(ask() or 1)
+
+    ranks, chunks = size("pipeline_model_parallel"), size("virtual_pipeline_model_parallel")
+    generate: dict[str, Any] = {"schedule": "interleaved_1f1b" if chunks > 1 else "1f1b", "ranks": ranks,
+                                "microbatches": microbatches}
+    generate.update({"chunks": chunks} if chunks > 1 else {})
+    generate.update({"megatron": messages} if messages is not None else {})
+    replicas, experts = size("data_parallel"), size("expert_model_parallel")
+    parallel = {"tp": size("tensor_model_parallel"), "cp": size("context_parallel"), "ep": experts,
+                "dp": replicas, "pp": ranks, "order": "tp-cp-ep-dp-pp", "grad_reduce": grad_reduce}
+    return canonical({"swplan": 1, "name": "megatron", "generate": generate,
+                      "parallel": {key: value for key, value in parallel.items() if value != 1}})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional
 
 import swsim
 
@@ -36,6 +36,42 @@ def _what_if(given: Mapping[str, Any]) -> Any:
     return {"documents": [prediction.document for prediction in predictions]}
 
 
+def _why(given: Mapping[str, Any]) -> Any:
+    """The parts of a prediction that say what limits an iteration."""
+    keys = ("plan", "driver", "iteration_ns", "makespan_ns", "steady_exact_ns", "critical_cycle", "critical_path",
+            "exposed_ns", "slack_ns", "streams")
+    predictions = swsim.predict(given["plan"], driver=given.get("driver"), iterations=given.get("iterations"),
+                                critical_path=True, exposed=True)
+    return {"documents": [{key: prediction.document[key] for key in keys if key in prediction.document}  # type: ignore[literal-required]
+                          for prediction in predictions]}
+
+
+def _meanings(schema: Any, word: str, where: str) -> Iterator[dict[str, str]]:
+    """The descriptions of a key, or of the word of a list, anywhere in a schema."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _meanings(part, word, where)
+    if not isinstance(schema, dict):
+        return
+    for key, part in schema.items():
+        named = isinstance(part, dict) and key == word and "description" in part
+        if named:
+            yield {"where": where, "meaning": part["description"]}
+        if isinstance(part, dict) and word in part.get("enum", []) and "description" in part:
+            yield {"where": f"{where}, a value of {key}", "meaning": part["description"]}
+        yield from _meanings(part, word, where if key in ("properties", "$defs", "definitions") else f"{where}.{key}")
+
+
+def _explain(given: Mapping[str, Any]) -> Any:
+    word, found = given["word"], []
+    for name in swsim.schema_names():
+        for schema in swsim.schema(name):
+            found += [meaning for meaning in _meanings(schema, word, name) if meaning not in found]
+    if not found:
+        raise swsim.UsageError(f"neither a key of plans nor of answers is called {word!r}")
+    return {"word": word, "meanings": found}
+
+
 def _import(given: Mapping[str, Any]) -> Any:
     job = swsim.import_trace(given["files"])
     return {"plan": job.plan, "documents": [job.document], "messages": job.messages}
@@ -59,6 +95,11 @@ _TOOLS: dict[str, tuple[str, dict[str, Any], list[str], Callable[[Mapping[str, A
                  "changes": {"type": "object", "additionalProperties": {"type": "string"},
                              "description": "task: factor or time, as {\"Forward\": \"0.8x\", \"H2D\": \"2ms\"}"}},
                 ["plan", "changes"], _what_if),
+    "why": ("Say what limits an iteration of a plan: the chain of work that determines its time, how much shorter it would be "
+            "without each task, how much longer a task could take, and what streams wait for.",
+            {"plan": _PLAN, "driver": _DRIVER, "iterations": {"type": "integer", "minimum": 1}}, ["plan"], _why),
+    "explain": ("Say what a key of plans or of answers means: globally_ordered, retire, exposed_ns, ...",
+                {"word": {"type": "string"}}, ["word"], _explain),
     "import_trace": ("Make a plan of the traces of a job (PyTorch's profiler, Nsight Systems) or of the dumps of a hang.",
                      {"files": {"type": "array", "items": {"type": "string"}, "description": "files or folders"}},
                      ["files"], _import),

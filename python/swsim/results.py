@@ -2,6 +2,7 @@
 """Answers: verdicts, predictions, searches, imports and stored runs, with a view for notebooks."""
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import pathlib
@@ -27,6 +28,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
             + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>")
 
 
+def _picture(svg: str) -> str:
+    """A picture as an element of a page, as wide as the page at most."""
+    return ("<div style='overflow-x:auto;background:#fff'>" + svg[svg.index("<svg"):].replace("<svg ", "<svg style='max-width:100%;height:auto' ", 1)
+            + "</div>")
+
+
 def render(what: PlanLike, output: Optional[PathLike] = None, format: Optional[str] = None, run: Optional[int] = None,
            **options: _program.Option) -> str:
     """Draw a plan, or a run of a trace store. Without `output` the picture is returned as text: `format` is svg (the
@@ -46,9 +53,10 @@ class Verdict:
     driver whose verdict is worst. True in a condition if the plan is proved."""
 
     def __init__(self, documents: Sequence["VerdictDocument"], repaired: Optional[str], messages: str,
-                 problems: Sequence[Problem] = ()):
+                 problems: Sequence[Problem] = (), folder: Optional["tempfile.TemporaryDirectory[str]"] = None):
         self.documents, self.messages = tuple(documents), messages
         self.problems = tuple(problems)  # with expect=True: what is not as the plan expects, with its place
+        self._folder = folder  # has the counterexamples in witness.db, and goes with this object
         self.document = min(self.documents, key=lambda document: _WORST.index(document["verdict"]))
         self.repair = repaired  # the repaired plan as text; None: no repair was found, or none is needed
 
@@ -95,6 +103,22 @@ class Verdict:
         """Who is blocked in the end, and on what."""
         return self.document["blocked"] or []
 
+    def render(self, output: Optional[PathLike] = None, format: Optional[str] = None, **options: _program.Option) -> str:
+        """The counterexample as a storyboard, as swsim.render draws it. UsageError: there is none."""
+        store = os.path.join(self._folder.name, "witness.db") if self._folder is not None else ""
+        if not os.path.exists(store):
+            raise UsageError(f"{self!r} has no counterexample to draw")
+        drivers = [document["driver"] for document in self.documents if document["verdict"] == "violated"]
+        return render(store, output, format, run=1 + drivers.index(self.document["driver"]), **options)
+
+    def _places(self) -> list[str]:
+        """Where the operations at fault are: "A(0): on stream s, pushed by thread t, line 9"."""
+        out = []
+        for one in self.document["operations"]:
+            pushed = f", pushed by {one['pushed_by']}" if one["pushed_by"] else ""
+            out.append(f"{one['operation']}: on {one['agent']}{pushed}" + (f", line {one['line']}" if one["line"] else ""))
+        return out
+
     @property
     def _fix(self) -> Optional[dict[str, Any]]:
         fixes = [document["fix"] for document in self.documents if document["fix"]]
@@ -118,8 +142,9 @@ class Verdict:
     def __str__(self) -> str:
         lines = [f"{self.document['plan']}: {self.verdict}"]
         if self.sentence:
-            lines.append(f"{self.violation}: {self.sentence}")
-        lines += [f"  {step['step']}. rank {step['rank']}, {step['agent']} {step['action']}" for step in self.story]
+            lines += [f"{self.violation}: {self.sentence}", *("  " + where for where in self._places())]
+        lines += [f"  {step['step']}. {step['agent']} {step['action']}" for step in self.story]
+        lines += [f"  blocked: {agent['agent']} {agent['waits_for']}" for agent in self.blocked]
         if self.diff:
             lines += [f"Fix (proved): {self.change}", self.diff]
         return "\n".join(lines)
@@ -129,9 +154,17 @@ class Verdict:
                f"<b style='color:{_COLOURS[self.verdict]}'>{self.verdict}</b></p>"]
         if self.sentence:
             out.append(f"<p>{html.escape(str(self.violation))}: {html.escape(self.sentence)}</p>")
+            out += [f"<p>{html.escape(where)}</p>" for where in self._places()]
         if self.story:
-            out.append(_table(["step", "rank", "who", "does"],
-                              [[step["step"], step["rank"], step["agent"], step["action"]] for step in self.story]))
+            with contextlib.suppress(UsageError):  # too long to be drawn
+                out.append(_picture(self.render()))
+            out.append(f"<details><summary>{len(self.story)} steps</summary>"
+                       + _table(["step", "who", "does", "line"],
+                                [[step["step"], step['agent'], step["action"], step["line"] or ""] for step in self.story])
+                       + "</details>")
+        if self.blocked:
+            out.append(_table(["blocked", "because", "line"],
+                              [[agent['agent'], agent["waits_for"], agent["line"] or ""] for agent in self.blocked]))
         if self.diff:
             out.append(f"<p>Fix (proved): {html.escape(str(self.change))}</p><pre>{html.escape(self.diff)}</pre>")
         return "".join(out)
@@ -198,8 +231,8 @@ class Prediction:
         picture = ""
         if self._question is not None:
             try:
-                picture = self.timeline()
-            except UsageError as error:  # no Graphviz
+                picture = _picture(self.timeline())
+            except UsageError as error:  # nothing to draw
                 picture = f"<p>{html.escape(str(error))}</p>"
         return f"<p>{html.escape(repr(self)[1:-1])}</p>" + _table(head, rows) + picture
 
@@ -265,4 +298,4 @@ class Run:
         return f"<swsim.Run {self.number} of {self.store}: {self.document['kind']}, {self.document['plan']}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>" + self.render()
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>" + _picture(self.render())

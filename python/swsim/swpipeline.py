@@ -3,13 +3,16 @@
 
     from swsim.swpipeline import PipelineTask, TaskSchedule, PipelinePlan, SWPipeline, DataFlowPipeline, TaskProfiler
 
-What differs: every plan is proved when its pipeline is made, so a plan that must hang is refused; `device` is "host",
-where a task computes in its function, or the number of a GPU. Streams are PyTorch's, or None for the default one.
+What differs: every plan is proved when its pipeline is made, so a plan that must hang is refused. `device` is the number of
+a GPU, as there; where PyTorch sees no GPU, tasks compute on the host, and streams order nothing. device="host" asks for that.
+Streams are PyTorch's, or None for the default one.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import statistics
+import sys
 import time
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
@@ -90,16 +93,36 @@ class PipelinePlan:
         return plan, streams
 
 
+def _has_gpu() -> bool:
+    """True if PyTorch is there and sees a GPU."""
+    torch: Any = sys.modules.get("torch")  # a program with streams of PyTorch has imported it
+    return torch is not None and bool(torch.cuda.is_available())
+
+
+def _emit_nvtx(wanted: bool) -> Any:
+    """The context in which PyTorch names kernels of the backward pass for Nsight Systems."""
+    if not wanted:
+        return contextlib.nullcontext()
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        raise ValueError("emit_nvtx needs PyTorch, which the program has not imported")
+    return torch.autograd.profiler.emit_nvtx() if torch.cuda.is_available() else contextlib.nullcontext()
+
+
 class _PipelineBase:
     """What both pipelines have."""
 
     driver = "clock"
 
-    def __init__(self, plan: PipelinePlan, device: Union[int, str] = "host", max_depth: int = 0):
-        self.plan, self.device = plan, device
+    def __init__(self, plan: PipelinePlan, device: Union[int, str] = 0, max_depth: int = 0):
+        if device != "host" and (isinstance(device, bool) or not isinstance(device, int) or device < 0):
+            raise ValueError(f"found device {device!r}, expected the number of a GPU or \"host\"")
+        on_gpu = device != "host" and _has_gpu()
+        if on_gpu:
+            sys.modules["torch"].cuda.set_device(device)
+        self.plan, self.device = plan, device if on_gpu else "host"
         text, streams = plan.to_plan()
         groups = {schedule.thread_group for schedule in plan.schedule.values()}
-        on_gpu = device != "host"
         self.pipeline = Pipeline(text, {task.name: task.fn for task in plan.schedule}, driver=self.driver,
                                  device="cuda" if on_gpu else "host", max_depth=max_depth,
                                  threads="workers" if len(groups) > 1 else "caller", streams=streams if on_gpu else None)
@@ -132,17 +155,19 @@ class _PipelineBase:
         self.pipeline.drain()
         self._started = False
 
-    def run(self, data_iter: Iterable[Any], verbose: bool = False) -> float:
+    def run(self, data_iter: Iterable[Any], verbose: bool = False, emit_nvtx: bool = False) -> float:
         """Run all data through the pipeline. Returns seconds."""
         begin = time.perf_counter()
-        count = sum(1 for _ in self.pipeline.run(data_iter))
+        with _emit_nvtx(emit_nvtx):
+            count = sum(1 for _ in self.pipeline.run(data_iter))
         return self._told("pipelined", count, time.perf_counter() - begin, verbose)
 
-    def run_serial(self, data_iter: Iterable[Any], verbose: bool = False) -> float:
+    def run_serial(self, data_iter: Iterable[Any], verbose: bool = False, emit_nvtx: bool = False) -> float:
         """Run one task after another. Returns seconds."""
         begin, count = time.perf_counter(), 0
-        for count, batch in enumerate(data_iter, 1):
-            self.pipeline.run_one_serial([batch], count - 1)
+        with _emit_nvtx(emit_nvtx):
+            for count, batch in enumerate(data_iter, 1):
+                self.pipeline.run_one_serial([batch], count - 1)
         return self._told("serial", count, time.perf_counter() - begin, verbose)
 
     @staticmethod
@@ -197,7 +222,7 @@ class DataFlowPipeline(_PipelineBase):
 
     driver = "dataflow"
 
-    def __init__(self, plan: PipelinePlan, max_depth: int, device: Union[int, str] = "host"):
+    def __init__(self, plan: PipelinePlan, max_depth: int, device: Union[int, str] = 0):
         super().__init__(plan, device, max_depth)
 
 

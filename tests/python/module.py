@@ -77,10 +77,17 @@ def questions():
     check("a missing dependence is a race", not verdict and verdict.violation in ("race", "value"), verdict)
     check("with a story and a repair that holds", verdict.story and verdict.repair and swsim.verify(verdict.repair), verdict)
     check("the repair is also a diff", verdict.diff.startswith("@@") and verdict.change, verdict.diff)
-    check("a text and a view for notebooks", verdict.violation in str(verdict) and "<table>" in verdict._repr_html_())
+    check("a text and a view for notebooks: storyboard, steps, repair",
+          verdict.violation in str(verdict) and "None" not in str(verdict)
+          and all(part in verdict._repr_html_() for part in ("<svg", "<table>", "Fix (proved)")), verdict)
+    check("the storyboard is a file, too", pathlib.Path(verdict.render(FOLDER / "story.svg")).stat().st_size > 1000)
+    check("a proved plan has none", raises(swsim.UsageError, swsim.verify(HELLO).render))
     check("no repair is searched if none is wanted", swsim.verify(race, driver="clock", no_fix=True).repair is None)
     verdict = swsim.verify(BROKEN)
-    check("a deadlock has who is blocked", verdict.violation == "deadlock" and verdict.blocked, verdict)
+    check("a deadlock has who is blocked", verdict.violation == "deadlock" and verdict.blocked
+          and "blocked: " in str(verdict) and "waits for" in verdict._repr_html_(), verdict)
+    check("steps and operations have lines", verdict.document["operations"][0]["line"] == 10
+          and all(step["line"] and step["column"] for step in verdict.story), verdict.story)
     prediction = swsim.predict(HELLO, driver="clock", iterations=100)[0]
     check("a prediction has times and streams", prediction.iteration_ns["mean"] == 4e6 and "main" in prediction.streams)
     check("its view has a timeline, or says what is missing", "<table>" in prediction._repr_html_())
@@ -250,6 +257,57 @@ def reference():
         result.print_report()
     check("a profile has each task", set(result.exposed_s) == {"H2D", "Forward"} and "SUM" in out.getvalue())
     check("data-flow: the same calls", DataFlowPipeline(plan, max_depth=3).run(range(10)) > 0)
+    check("the reference's device and emit_nvtx", raises(ValueError, lambda: SWPipeline(plan, device="gpu"))
+          and "device='host'" in repr(SWPipeline(plan, device="host")))
+    quickstart()
+
+
+def quickstart():
+    """The program of the reference's pages on tensors of the CPU, where PyTorch is: nothing but the import line differs."""
+    if not importlib.util.find_spec("torch"):
+        skip("the reference's quickstart on tensors", "PyTorch is not installed")
+        return
+    import torch  # pylint: disable=import-outside-toplevel,import-error
+
+    torch.manual_seed(1)
+    weights = torch.zeros(4, requires_grad=True)
+    batches = [{"x": torch.randn(8, 4), "y": torch.randn(8)} for _ in range(12)]
+    stream = torch.cpu.Stream()
+
+    def copy_batch(ctx):
+        ctx.x = ctx.batch["x"].to("cpu", non_blocking=True)
+        ctx.y = ctx.batch["y"].to("cpu", non_blocking=True)
+
+    def forward_task(ctx):
+        ctx.loss = ((ctx.x @ weights - ctx.y) ** 2).mean()
+        del ctx.x
+
+    def backward(ctx):
+        ctx.loss.backward()
+
+    def optimize(_):
+        with torch.no_grad():
+            weights.sub_(0.1 * weights.grad)
+        weights.grad = None
+
+    tasks = [PipelineTask("H2D", copy_batch), PipelineTask("Forward", forward_task), PipelineTask("Backward", backward),
+             PipelineTask("Optim", optimize)]
+    h2d, fwd, bwd, optim = tasks
+    plan = PipelinePlan(schedule={h2d: TaskSchedule(stage=0, stream=stream, thread_group="io"),
+                                  fwd: TaskSchedule(stage=1, thread_group="compute"),
+                                  bwd: TaskSchedule(stage=1, thread_group="compute"),
+                                  optim: TaskSchedule(stage=1, thread_group="compute")},
+                        intra_iter_deps=[(fwd, h2d), (bwd, fwd), (optim, bwd)], inter_iter_deps=[(fwd, optim)], pipeline_depth=2)
+    results = []
+    pipe = SWPipeline(plan, device=0)
+    for run in (pipe.run, pipe.run_serial, DataFlowPipeline(plan, max_depth=3, device=0).run):
+        with torch.no_grad():
+            weights.zero_()
+        seconds = run(iter(batches))
+        results.append((weights.detach().clone(), seconds))
+    check("the reference's quickstart trains the same weights, pipelined, serial and by data flow",
+          results[0][0].abs().sum() > 0 and all(torch.equal(results[0][0], other) and seconds > 0 for other, seconds in results),
+          results)
 
 
 # ---- objects of others ---------------------------------------------------------------------------
@@ -272,6 +330,22 @@ class Mine(TrainPipelineSparseDist):  # pylint: disable=too-few-public-methods
 
 def adapters():
     """Plans from objects."""
+    pipeline = Mine()
+    pipeline._enqueue_batch_after_forward = True
+    check("with the order of its options", swsim.from_torchrec(pipeline)["schedule"]["H2D"]
+          == swsim.canonical(SOURCES / "plans/torchrec/sparse_dist.after_forward.yaml")["schedule"]["H2D"]
+          and swsim.from_torchrec(pipeline) != swsim.from_torchrec(Mine()))
+    pipeline._memcpy_stream = pipeline._data_dist_stream = object()
+    streams = {task.get("stream") for task in swsim.from_torchrec(pipeline)["schedule"].values()}
+    check("one stream under two names is one stream", "memcpy" in streams and "data_dist" not in streams, streams)
+    state = type("parallel_state", (), {f"get_{name}_world_size": staticmethod(lambda size=size: size) for name, size in {
+        "pipeline_model_parallel": 4, "virtual_pipeline_model_parallel": 2, "tensor_model_parallel": 2, "data_parallel": 2,
+        "context_parallel": 1, "expert_model_parallel": 0}.items()})
+    plan = swsim.from_megatron(state, 8)
+    check("Megatron's sizes become groups and a schedule with its messages",
+          plan["generate"]["schedule"] == "interleaved_1f1b" and plan["parallel"]["tp"] == 2 and swsim.verify(plan), plan)
+    check("an object without sizes", raises(swsim.UsageError, lambda: swsim.from_megatron(object(), 8)))
+    check("messages that Megatron does not have", raises(swsim.PlanError, lambda: swsim.from_megatron(state, 8, messages="x")))
     plan = swsim.from_torchrec(Mine())
     check("a class derived from TorchRec's", plan["name"] == "Mine" and swsim.verify(plan, driver="clock"))
     check("a class that has no plan", raises(swsim.UsageError, lambda: swsim.from_torchrec(object())))
@@ -299,7 +373,9 @@ def agents():
     """The server speaks the protocol."""
     calls = [("verify", {"plan": str(BROKEN)}), ("predict", {"plan": str(HELLO), "iterations": 50}),
              ("what_if", {"plan": str(HELLO), "changes": {"Compute": "0.5x"}}), ("schema", {"name": "plan"}),
-             ("verify", {"plan": "swplan: 1\nschedule: {A: {stag: 1}}\n"}), ("verify", {}), ("nothing", {})]
+             ("verify", {"plan": "swplan: 1\nschedule: {A: {stag: 1}}\n"}), ("verify", {}), ("nothing", {}),
+             ("why", {"plan": str(HELLO), "driver": "clock", "iterations": 50}), ("explain", {"word": "globally_ordered"}),
+             ("explain", {"word": "nothing_of_it"})]
     answers = converse([{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-03-26"}},
                         {"jsonrpc": "2.0", "method": "notifications/initialized"},
                         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
@@ -316,8 +392,18 @@ def agents():
           and len(results[2]["structuredContent"]["documents"]) >= 2)
     check("mcp: the schema of plans", "properties" in results[3]["structuredContent"]["documents"][0])
     check("mcp: a wrong plan is told to the agent", results[4]["isError"] and "stag" in results[4]["content"][0]["text"])
+    wrong = answers[7:9] + answers[12:]
     check("mcp: wrong calls are errors of the protocol",
-          [one.get("error", {}).get("code") for one in answers[7:]] == [-32602, -32602, -32700, -32601], answers[7:])
+          [one.get("error", {}).get("code") for one in wrong] == [-32602, -32602, -32700, -32601], wrong)
+    check("mcp: why an iteration takes its time", "Compute" in json.dumps(results[7]["structuredContent"])
+          and "critical_path" in results[7]["structuredContent"]["documents"][0], results[7])
+    check("mcp: what a key means", any("order" in one["meaning"] for one in results[8]["structuredContent"]["meanings"])
+          and results[9]["isError"], results[8:])
+    if not importlib.util.find_spec("mcp"):
+        skip("the public client of the protocol", "mcp is not installed")
+        return
+    done = subprocess.run([sys.executable, SOURCES / "tests/python/mcp_client.py", BROKEN], capture_output=True, text=True, check=False)
+    check("the public client of the protocol lists and calls tools", done.returncode == 0, done.stdout + done.stderr)
 
 
 # ---- the package itself --------------------------------------------------------------------------
