@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/order.h"
 #include "base/text_stream.h"
 
 enum { MOST_TASKS = 1024 };
@@ -153,8 +152,7 @@ void pipeline_write_path(struct pipeline_writer *w, const struct row *row, int t
     fputc('\n', w->out);
 }
 
-/* Data-flow: (from, i) is fired before (to, i + length), because each dependence of it is submitted before one of the other. */
-static bool write_firings(struct pipeline_writer *w, int from, int to, int length, int deep)
+bool pipeline_write_firings(struct pipeline_writer *w, int from, int to, int length, int deep)
 {
     const struct edge_list *firsts = &w->p->depends[from];
     if (program_ends_turn(w->p, 0, from)) {
@@ -176,7 +174,7 @@ static bool write_firings(struct pipeline_writer *w, int from, int to, int lengt
         pipeline_fill_row(w, &w->submission, first->task, true);
         if (w->submission.length[second->task] <= between)
             pipeline_write_path(w, &w->submission, second->task);
-        else if (!write_firings(w, first->task, second->task, between, deep - 1))
+        else if (!pipeline_write_firings(w, first->task, second->task, between, deep - 1))
             return false;
     }
     return true;
@@ -204,7 +202,7 @@ static bool write_gap(struct pipeline_writer *w, int from, int to, int *gap)
     *gap = hidden ? CERTIFY_FAR : row->length[to];
     if (queued < *gap && queued <= PLAN_MAX_DEPTH) {
         *gap = queued;
-        return write_firings(w, from, to, queued, GAPS_DEEP);
+        return pipeline_write_firings(w, from, to, queued, GAPS_DEEP);
     }
     if (hidden)
         fputs("none\n", w->out);
@@ -349,9 +347,8 @@ enum status certify_structure(const struct certifier *certifier, struct diag *di
     }
     if (!open_writer(&w))
         status = diag_no_memory(diag);
-    else
-        status = order_topological(p->plan, w.topological, diag);
     if (status == STATUS_OK) {
+        gaps_firing_order(p, w.list, w.topological);
         certify_structure_write_numbers(&w);
         if (!certify_structure_is_clock(&w) && !pipeline_write_calls(&w, &status, diag)) {
             certify_why_not(certifier, "threads may call collectives in different orders");

@@ -32,7 +32,7 @@ struct pipeline_writer {
     bool *done, *fed;
     struct row *rows; /* of work, when they are there */
     struct row submission, retired;
-    struct gaps gaps; /* of work, while accesses are written */
+    struct gaps gaps; /* of submission while calls are written, of work while accesses are */
     unsigned proves;
 };
 
@@ -41,6 +41,9 @@ bool pipeline_make_row(struct pipeline_writer *w, struct row *row);
 void pipeline_fill_row(const struct pipeline_writer *w, struct row *row, int from, bool seen);
 /* The path to a task, `none` if it is far. */
 void pipeline_write_path(struct pipeline_writer *w, const struct row *row, int to);
+/* Data-flow, one thread: the path from (from, i), which is fired before (to, i + length), because each dependence of it is
+   submitted before one of the other; `deep` as in gaps_of_firing. Leaves w->submission changed. False: memory is exhausted. */
+bool pipeline_write_firings(struct pipeline_writer *w, int from, int to, int length, int deep);
 
 /* Data-flow: why what threads call comes through. False: it is not known that it does, or *status says why not. */
 bool pipeline_write_calls(struct pipeline_writer *w, enum status *status, struct diag *diag);

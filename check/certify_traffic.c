@@ -33,16 +33,29 @@ struct certify_traffic_traffic {
 
 /* ---- chains ------------------------------------------------------------------------------------ */
 
+/* By how many iterations the submission of `to` must come later to be behind that of `from`, and the path that shows it. */
+static int write_submission(struct pipeline_writer *w, int from, int to)
+{
+    int queued;
+    pipeline_fill_row(w, &w->submission, from, true);
+    const int length = w->submission.length[to];
+    w->arena.failed |=
+        length > 0 && gaps_in_queue(&w->gaps, from, to, &queued, w->diag) != STATUS_OK;
+    if (w->arena.failed)
+        return CERTIFY_FAR;
+    if (length <= 0 || queued >= length || queued > PLAN_MAX_DEPTH) {
+        pipeline_write_path(w, &w->submission, to);
+        return length;
+    }
+    return pipeline_write_firings(w, from, to, queued, GAPS_DEEP) ? queued : CERTIFY_FAR;
+}
+
 /* False: they need not come in this order. */
 static bool write_chain(struct pipeline_writer *w, const int *tasks, int count)
 {
-    for (int k = 0; count > 1 && k < count; k++) {
-        int to = tasks[(k + 1) % count];
-        pipeline_fill_row(w, &w->submission, tasks[k], true);
-        if (w->submission.length[to] > (k + 1 == count))
+    for (int k = 0; count > 1 && k < count; k++)
+        if (write_submission(w, tasks[k], tasks[(k + 1) % count]) > (k + 1 == count))
             return false;
-        pipeline_write_path(w, &w->submission, to);
-    }
     return true;
 }
 
@@ -81,13 +94,9 @@ static void certify_traffic_write_stream(struct certify_traffic_traffic *traffic
     for (int y = 0; y < traffic->p->tasks; y++) {
         if (w->tasks[y].stream != stream)
             continue;
-        pipeline_fill_row(w, &w->submission, y, true);
-        for (int x = 0; x < traffic->p->tasks; x++) {
-            if (x == y || w->tasks[x].stream != stream)
-                continue;
-            pipeline_write_path(w, &w->submission, x);
-            certify_traffic_add_edge(traffic, x, y, 1 - w->submission.length[x]);
-        }
+        for (int x = 0; x < traffic->p->tasks; x++)
+            if (x != y && w->tasks[x].stream == stream)
+                certify_traffic_add_edge(traffic, x, y, 1 - write_submission(w, y, x));
     }
 }
 
@@ -305,7 +314,11 @@ bool pipeline_write_calls(struct pipeline_writer *w, enum status *status, struct
     bool all_ordered = program_fires_by_turn(p);
     for (int k = 0; k < count; k++)
         all_ordered &= p->ticket_position[callers[k]] >= 0;
-    return all_ordered || ((program_fires_by_turn(p) || write_chain(w, ordered, ordered_count)) &&
-                           (write_one_order(w, callers, count) ||
-                            certify_traffic_write_forward(w, callers, count)));
+    w->arena.failed |= !gaps_open(&w->gaps, p, w->place, GAPS_OF_SUBMISSION);
+    bool written =
+        all_ordered ||
+        ((program_fires_by_turn(p) || write_chain(w, ordered, ordered_count)) &&
+         (write_one_order(w, callers, count) || certify_traffic_write_forward(w, callers, count)));
+    gaps_close(&w->gaps);
+    return written;
 }

@@ -153,7 +153,7 @@ enum status few_ranks_find(const struct program *program, const struct search_op
 {
     struct program_options built = program->options;
     struct program *few;
-    if (program->ranks <= FEW || program->comm_count == 0 || !structure_is_for_any_ranks(program))
+    if (program->ranks <= FEW || program->comm_count == 0 || !structure_is_for_any_ranks(program->plan))
         return STATUS_OK;
     built.ranks = FEW;
     enum status status = program_build(program->plan, &built, &few, diag);

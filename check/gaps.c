@@ -25,6 +25,7 @@
 #include "gaps.h"
 #include "base/sort.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 
@@ -108,6 +109,26 @@ static void add_clock_edges(struct gaps *gaps, const struct keyed *tasks, int co
 bool gaps_fired_at_admission(const struct program *p, int task)
 {
     return p->depends[task].count == 0 && !program_ends_turn(p, 0, task);
+}
+
+void gaps_firing_order(const struct program *p, int *missing, int *out)
+{
+    int count = 0;
+    for (int t = 0; t < p->tasks; t++) {
+        missing[t] = 0;
+        for (int k = 0; k < p->depends[t].count; k++)
+            missing[t] += p->depends[t].items[k].distance == 0;
+    }
+    for (int k = 0; k < p->tasks; k++)
+        if (missing[p->order[0][k]] == 0)
+            out[count++] = p->order[0][k];
+    for (int at = 0; at < count; at++) {
+        const struct edge_list *fires = &p->fires[out[at]];
+        for (int k = 0; k < fires->count; k++)
+            if (fires->items[k].distance == 0 && --missing[fires->items[k].task] == 0)
+                out[count++] = fires->items[k].task;
+    }
+    assert(count == p->tasks);
 }
 
 /* Submission: from the tasks that an admission fires to the others of their thread. They are chained, so from the last one

@@ -28,7 +28,7 @@ struct gap_edge {
 /* Memory is the arena's; `program` and `place` must outlive it. */
 struct gaps {
     const struct program *program;
-    const int *place; /* of every task in the enqueue order; NULL: of submission */
+    const int *place; /* of every task in the enqueue order */
     enum gaps_of of;
     struct arena arena;
     /* of the first search on: */
@@ -45,12 +45,16 @@ struct gaps {
 /* Clock: the least g with key(from, i) < key(to, i + g). */
 int gaps_of_keys(const struct program *program, const int *place, int from, int to);
 
-/* false: memory is exhausted; close it all the same. Of submission: data-flow only, `place` is NULL. */
+/* false: memory is exhausted; close it all the same. Of submission: data-flow only. */
 bool gaps_open(struct gaps *gaps, const struct program *program, const int *place, enum gaps_of of);
 void gaps_close(struct gaps *gaps);
 
 /* Data-flow: has the task neither a dependence nor a turn, so that the admission of an iteration fires it? */
 bool gaps_fired_at_admission(const struct program *program, int task);
+
+/* Data-flow: the tasks of an iteration, each behind those of it that it depends on, as one worker would submit them: those that
+   the admission fires in the enqueue order, then the others as they are fired. `missing` is room for a number a task. */
+void gaps_firing_order(const struct program *program, int *missing, int *out);
 
 /* Does the driver know of the accesses of this task when it has retired its iteration? */
 bool gaps_driver_sees(const struct gaps *gaps, int task);

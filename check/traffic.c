@@ -18,8 +18,8 @@
 #include <stdlib.h>
 
 #include "gaps.h"
-#include "plan/order.h"
 #include "base/array.h"
+#include "base/sort.h"
 
 /* A stream has room for two iterations more than have a context: lower_pipeline.c. */
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };
@@ -33,8 +33,9 @@ struct traffic_traffic {
     struct search_watch *watch;
     struct gaps gaps; /* of submission */
     struct arena arena;
-    int *topological;                /* all tasks */
-    int *callers, caller_count;      /* those that communicate, in topological order */
+    int *place;                      /* of every task in the enqueue order */
+    int *topological;                /* all tasks, as one worker would submit them */
+    int *callers, caller_count;      /* those that communicate, in this order */
     int *ordered, ordered_count;     /* those that take tickets, in the order of these */
     int *list;                       /* room for some of them */
     struct traffic_wait_edge *edges; /* at last sorted by `from` */
@@ -55,10 +56,15 @@ static enum status find_gap(struct traffic_traffic *traffic, int from, int to, i
                             struct diag *diag)
 {
     const int *row = gaps_from(&traffic->gaps, from);
+    int queued;
     if (!row)
         return diag_no_memory(diag);
     *out = row[to];
-    return STATUS_OK;
+    if (*out <= 0)
+        return STATUS_OK;
+    enum status status = gaps_in_queue(&traffic->gaps, from, to, &queued, diag);
+    *out = min_int(*out, queued);
+    return status;
 }
 
 /* Are all instances of these tasks submitted in one order: that of iterations, and within one the order
@@ -313,6 +319,7 @@ static enum status open_traffic(struct traffic_traffic *traffic, struct diag *di
     const struct program *p = traffic->program;
     const size_t n = (size_t)p->tasks;
     struct arena *arena = &traffic->arena;
+    traffic->place = ARENA_ARRAY(arena, n, int);
     traffic->topological = ARENA_ARRAY(arena, n, int);
     traffic->callers = ARENA_ARRAY(arena, n, int);
     traffic->ordered = ARENA_ARRAY(arena, n, int);
@@ -321,12 +328,11 @@ static enum status open_traffic(struct traffic_traffic *traffic, struct diag *di
     traffic->visits = ARENA_ARRAY(arena, n, int);
     traffic->queue = ARENA_ARRAY(arena, n, int);
     traffic->queued = ARENA_ARRAY(arena, n, bool);
-    if (arena->failed || !gaps_open(&traffic->gaps, p, NULL, GAPS_OF_SUBMISSION))
+    if (arena->failed || !gaps_open(&traffic->gaps, p, traffic->place, GAPS_OF_SUBMISSION))
         return diag_no_memory(diag);
-    enum status status = order_topological(p->plan, traffic->topological, diag);
-    if (status != STATUS_OK)
-        return status;
+    gaps_firing_order(p, traffic->list, traffic->topological);
     for (int k = 0; k < p->tasks; k++) {
+        traffic->place[p->order[0][k]] = k;
         int task = traffic->topological[k];
         if (traffic_task_of(traffic, task)->work.kind == WORK_COLLECTIVE)
             traffic->callers[traffic->caller_count++] = task;

@@ -31,7 +31,7 @@
 
 /* How long a search for the rest goes on after the first violation, in machine steps, unless the caller
    limits the states. */
-enum { STEPS_BEHIND = 1 << 18, PROBE_STEPS = 1 << 16, AGENTS = 32 };
+enum { FEW = 2, STEPS_BEHIND = 1 << 18, PROBE_STEPS = 1 << 16, AGENTS = 32 };
 
 const char *verdict_key(enum verdict verdict)
 {
@@ -62,9 +62,12 @@ enum program_kind {
 struct verification {
     const struct plan *plan;
     const struct verify_options *options;
-    struct program *programs[PROGRAM_KINDS]; /* built when a strategy wants them; else NULL */
-    unsigned asked;                          /* bits of the properties */
-    unsigned proved;   /* of these and of what may hide them: without a search */
+    int ranks; /* 0: those that the plan names one by one */
+    struct program *programs
+        [PROGRAM_KINDS]; /* built when a strategy wants them; else NULL. The ordinary one has two ranks
+                                                where these are enough, until it is known that they are not */
+    unsigned asked;      /* bits of the properties */
+    unsigned proved;     /* of these and of what may hide them: without a search */
     unsigned searched; /* by a search */
     unsigned open;     /* asked, and no strategy was asked for them yet */
     bool done;         /* no further strategy is asked */
@@ -91,6 +94,48 @@ static enum status build_within_limits(const struct verification *v, struct prog
     work_limit_init(&limit, most_bytes ? max_size(most_bytes, least_bytes) : 0, &watch);
     built.limit = &limit;
     return program_build(v->plan, &built, out, v->diag);
+}
+
+static const struct expectation *expected(const struct plan *plan, enum driver driver)
+{
+    return driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
+}
+
+static bool asks_about_faults(const struct plan *plan, const struct verify_options *options,
+                              enum driver driver)
+{
+    return options->faults ||
+           (!options->properties && expected(plan, driver)->named[PROPERTY_FAULTS]);
+}
+
+static enum status build_kind(struct verification *v, enum program_kind kind, int ranks)
+{
+    const struct verify_options *options = v->options;
+    struct program_options built = options->program;
+    built.ranks = ranks;
+    built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
+    built.clocks = kind == WITH_CLOCKS && !built.no_knowledge;
+    built.any_size = v->plan->form == FORM_PIPELINE; /* structure makes no states */
+    return build_within_limits(v, built, &v->programs[kind]);
+}
+
+/* May a proof by structure of two ranks be one of all? What else is asked wants all ranks. */
+static bool few_ranks_may_do(const struct verification *v)
+{
+    const unsigned properties = v->options->properties;
+    return v->ranks > FEW && v->ranks <= PLAN_MAX_RANKS && !v->options->no_reduction &&
+           !asks_about_faults(v->plan, v->options, v->options->program.driver) &&
+           !(properties & BIT(FAULTS)) && structure_is_for_any_ranks(v->plan);
+}
+
+static enum status have_all_ranks(struct verification *v)
+{
+    struct program **program = &v->programs[ORDINARY];
+    if (v->ranks == 0 || (*program)->ranks == v->ranks)
+        return STATUS_OK;
+    program_close(*program);
+    *program = NULL;
+    return build_kind(v, ORDINARY, v->ranks);
 }
 
 /* True if the caller wants one violation and has it. */
@@ -177,11 +222,11 @@ static void report_program(const struct verification *v)
     report->asked = v->asked;
     report->driver = program->driver;
     report->driver_named = names_driver(v->plan, program->driver);
-    report->ranks = program->ranks;
+    report->ranks = v->ranks ? v->ranks : program->ranks;
     report->finite = program->tasks == 0;
     report->repeated = plan_repeats(v->plan);
     report->any_ranks = v->proved && !v->searched && !(v->asked & BIT(FAULTS)) &&
-                        structure_is_for_any_ranks(program);
+                        structure_is_for_any_ranks(v->plan);
     report->most_in_flight = program->most_in_flight;
     report->most_bytes = program->shared_bytes + program->most_in_flight * program->iteration_bytes;
     for (int s = 0; s < program->stream_count; s++)
@@ -580,6 +625,7 @@ static enum status prove_by_structure(struct verification *v)
         if (status != STATUS_OK)
             return status;
     }
+    const bool plain = proved != 0; /* nothing is sent */
     proved &= v->asked | hiders(v->asked & ~proved);
     if (!program_asks_bound(program)) /* nothing can violate it */
         proved |= BIT(BOUND) & v->asked;
@@ -587,7 +633,7 @@ static enum status prove_by_structure(struct verification *v)
     v->open &= ~proved;
     v->report->verdict = VERDICT_PROVED;
     set_outcomes(v->report, proved);
-    return STATUS_OK;
+    return plain && !(v->open & ~BIT(MESSAGE)) ? STATUS_OK : have_all_ranks(v);
 }
 
 /* ---- one run with clocks --------------------------------------------------------------------- */
@@ -753,11 +799,6 @@ static enum status judge_messages(struct verification *v)
 
 /* ---- failure safety -------------------------------------------------------------------------- */
 
-static const struct expectation *expected(const struct plan *plan, enum driver driver)
-{
-    return driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
-}
-
 static bool asks_faults(const struct verification *v)
 {
     const enum outcome *outcome = v->report->outcome;
@@ -851,8 +892,7 @@ static const struct strategy {
 static unsigned find_asked(const struct program *program, const struct verify_options *options)
 {
     unsigned asked = options->properties ? options->properties : EVERY & ~BIT(FAULTS);
-    if (options->faults ||
-        (!options->properties && expected(program->plan, program->driver)->named[PROPERTY_FAULTS]))
+    if (asks_about_faults(program->plan, options, program->driver))
         asked |= BIT(FAULTS);
     if (program->tasks == 0)
         asked &= ~BIT(SERIAL);
@@ -865,14 +905,11 @@ static unsigned find_asked(const struct program *program, const struct verify_op
 static enum status have_program(struct verification *v, enum program_kind kind)
 {
     const struct verify_options *options = v->options;
-    struct program_options built = options->program;
     bool first = !v->programs[ORDINARY] && !v->programs[WITH_CLOCKS];
     if (v->programs[kind])
         return STATUS_OK;
-    built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
-    built.clocks = kind == WITH_CLOCKS && !built.no_knowledge;
-    built.any_size = v->plan->form == FORM_PIPELINE; /* structure makes no states */
-    enum status status = build_within_limits(v, built, &v->programs[kind]);
+    const int ranks = kind == ORDINARY && few_ranks_may_do(v) ? FEW : v->ranks;
+    enum status status = build_kind(v, kind, ranks);
     if (status == STATUS_OK && first)
         v->open = v->asked = find_asked(v->programs[kind], options);
     return status;
@@ -911,6 +948,9 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
                         struct verify_report *out, struct diag *diag)
 {
     struct verification v = {.plan = plan, .options = options, .report = out, .diag = diag};
+    v.ranks = options->program.ranks;
+    if (v.ranks == 0 && plan->form == FORM_PIPELINE)
+        v.ranks = plan->ranks;
     *out = (struct verify_report){0};
     arena_init(&out->arena, 0);
     out->plan = arena_strdup(&out->arena, plan->name);
