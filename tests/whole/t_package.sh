@@ -141,11 +141,27 @@ pack()
     ) >"$dir/log" 2>&1 || { tail -n 20 "$dir/log"; return 1; }
 }
 
+# A release is one commit, of one version.
+if command -v git >/dev/null && [ -e "$srcdir/.git" ]; then
+    git clone -q "$srcdir" "$dir/clone" && cp "$srcdir/tools/release.sh" "$dir/clone/tools"
+    commit() { git -C "$dir/clone" -c user.name=x -c user.email=x@example.org commit -qam x; }
+    test -z "$(git -C "$dir/clone" status --porcelain)" || commit
+    echo >>"$dir/clone/NEWS"
+    check "a tree with changes is not released" complains 1 'has changes: commit them' "$dir/clone/tools/release.sh" "$dir/out1" source
+    sed -i "s/^version: .*/version: 9.9/" "$dir/clone/CITATION.cff" && commit
+    check "nor one with two versions" complains 1 'CITATION.cff does not have version' "$dir/clone/tools/release.sh" "$dir/out1" source
+    check "a part that there is not" complains 1 "found part 'rpm'" "$dir/clone/tools/release.sh" "$dir/out1" rpm
+else
+    skip "no git, or no clone"
+fi
 if [ -n "${SWSIM_LONG-}" ] && command -v git >/dev/null && [ -e "$srcdir/.git" ]; then
     srcdir=$(cd "$srcdir" && pwd)
     check "a tarball is packed" pack "$dir/a" 022
     check "in another folder under another umask" pack "$dir/other" 077
     check "the bytes are the same" cmp "$dir/a/build/swsim-$version.tar.xz" "$dir/other/build/swsim-$version.tar.xz"
+    check "a release of the same commit has them, with their sum" sh -c "
+        '$dir/a/tools/release.sh' '$dir/release' source && cmp '$dir/release/swsim-$version.tar.xz' '$dir/a/build/swsim-$version.tar.xz' &&
+        cd '$dir/release' && sha256sum --quiet -c SHA256SUMS"
 else
     skip "packed twice: only with SWSIM_LONG=1, in a clone"
 fi
