@@ -104,6 +104,7 @@ tests_in_sh = \
     tests/import/t_flight.sh \
     tests/cmd/t_from_python.sh \
     tests/python/t_module.sh \
+    tests/cmd/t_ci.sh \
     tests/cmd/t_formats.sh \
     tests/import/t_import.sh \
     tests/import/t_import_cpu.sh \
