@@ -494,6 +494,7 @@ check-long:
 
 # Beside programs of others, in the Python environment SWSIM_PARTNERS; without one it is made in partners/ here.
 partner_tests = \
+    tests/partners/t_adapters.py \
     tests/partners/t_cupti.py \
     tests/partners/t_dry.py \
     tests/partners/t_hangs.py \
