@@ -14,6 +14,11 @@ range()
 {
     echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{}}"
 }
+# act CATEGORY NAME TID TS DUR: an operator, or a function of Python.
+act()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"$1\",\"name\":\"$2\",\"pid\":7,\"tid\":$3,\"ts\":$4,\"dur\":$5,\"args\":{}}"
+}
 step()
 {
     range "ProfilerStep#$1" 1 "$2" "$3"

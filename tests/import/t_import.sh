@@ -529,6 +529,27 @@ for copy in hipMemcpyWithStream hipMemcpyAsync hipFree; do
         "'$SWSIM' predict --what-if=gemm=0.5x '$dir/plan.yaml' | grep -E 'gemm.*-(10.0|9.99) ms'"
 done
 
+# A job whose host frees memory for 2 ms before each launch: the report and what-if know it, with its operator and line.
+{
+    for i in 0 1 2; do
+        t=$((1000 + 3000 * i))
+        act python_function "train.py(41): step" 1 $t 2900
+        act python_function "/opt/lib/python3.11/site-packages/torch/nn/modules/module.py(1501): _call_impl" 1 $t 2900
+        act cpu_op aten::empty 1 $t 2100
+        call hipFree 1 $((t + 10)) 2000 $((3 * i + 1))
+        call hipLaunchKernel 1 $((t + 2100)) 5 $((3 * i + 2))
+        work kernel gemm 0 $((t + 2110)) 500 $((3 * i + 2))
+    done
+} | trace 0 >"$dir/free.json"
+check "what the host did while nothing was launched is told" prints 0 "85%  hipFree in aten::empty, train.py(41): step" \
+    "$SWSIM" import --report "$dir/free.json"
+check "... as JSON" prints 0 '"host":\[{"name":"hipFree","within":"aten::empty","line":"train.py(41): step","ns":6000000}' \
+    "$SWSIM" import --report --json "$dir/free.json"
+check "... in the ledger of the run" sh -c "'$SWSIM' import -q --db='$dir/free.db' '$dir/free.json' 2>/dev/null &&
+    '$SWSIM' runs --run=1 '$dir/free.db' | grep 'its launch by the host, which is in hipFree in aten::empty, train.py(41): step'"
+check "... and is CPU time of its name" has 'host: 2ms, name: hipFree' "$dir/free.json"
+check "... which a what-if removes" sh -c "'$SWSIM' predict --what-if=hipFree=0x '$dir/plan.yaml' | grep -E 'hipFree.*-6.00 ms'"
+
 # A graph is one launch, whatever it holds; the thread works beside it.
 {
     call cudaGraphLaunch 1 1000 100 1

@@ -11,6 +11,7 @@
 #include "meetings.h"
 #include "steps.h"
 
+#include "trace/job/call_names.h"
 #include "trace/job/job.h"
 #include "base/array.h"
 #include "base/sort.h"
@@ -458,6 +459,15 @@ static void add_followers(struct calls_writer *writer, int work)
         host_calls_add_push(writer, work);
 }
 
+/* True if a call neither pushes nor only waits, and takes so long that it is CPU time of its own name: cudaFree, cudaMalloc. */
+static bool has_own_time(const struct calls_writer *writer, const struct job_call *call)
+{
+    enum { LEAST_NS = 100 * 1000 };
+    return !writer->rank->is_host && call->work_count == 0 &&
+           call->end_ns - call->start_ns >= LEAST_NS &&
+           (call->kind == CALL_OTHER || call_waits_and_works(writer->job->names.items[call->name]));
+}
+
 static void host_calls_add_call(struct calls_writer *writer, int at)
 {
     const struct job_call *call = &writer->rank->calls[at];
@@ -473,6 +483,10 @@ static void host_calls_add_call(struct calls_writer *writer, int at)
     if (wait->stream >= 0 || wait->work >= 0) {
         add_host(writer, call->start_ns);
         host_calls_add_sync(writer, call, wait);
+    }
+    if (has_own_time(writer, call)) {
+        add_host(writer, call->start_ns);
+        add_time(writer, call->end_ns, writer->job->names.items[call->name]);
     }
     if (writer->end_flag[at] >= 0)
         add_host(writer, call->end_ns);

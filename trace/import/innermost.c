@@ -2,14 +2,20 @@
 /* innermost.c - see innermost.h: nested ranges, flattened with a stack. */
 #include "innermost.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "evidence.h"
+
 #include "trace/job/call_names.h"
+#include "base/array.h"
 #include "base/sort.h"
 
+enum nested_kind { NESTED_RANGE, NESTED_CALL, NESTED_LINE };
 struct nested {
     int thread, name;
+    enum nested_kind kind;
     int64_t start_ns, end_ns;
 };
 
@@ -45,25 +51,47 @@ static void innermost_collect(const struct job *job, const struct job_rank *rank
         const struct job_range *range = &rank->ranges[i];
         const bool of_gloo = strncmp(job->names.items[range->name], "gloo:", 5) == 0;
         if (!range_is_step(job->names.items[range->name], &number) && !(rank->is_host && of_gloo))
-            flat->items[flat->count++] =
-                (struct nested){range->thread, range->name, range->start_ns, range->end_ns};
+            flat->items[flat->count++] = (struct nested){range->thread, range->name, NESTED_RANGE,
+                                                         range->start_ns, range->end_ns};
+    }
+    for (size_t i = 0; !rank->is_host && i < rank->act_count; i++) {
+        const struct job_act *act = &rank->acts[i];
+        flat->items[flat->count++] =
+            (struct nested){act->thread, act->name, act->is_line ? NESTED_LINE : NESTED_RANGE,
+                            act->start_ns, act->end_ns};
     }
     for (size_t i = 0; i < rank->call_count; i++) {
         const struct job_call *call = &rank->calls[i];
-        if (blocks(call) && !rank->is_host)
-            flat->items[flat->count++] =
-                (struct nested){call->thread, call->name, call->start_ns, call->end_ns};
+        const bool is_long = call->end_ns - call->start_ns >= ACT_LEAST_NS;
+        if ((blocks(call) || is_long) && !rank->is_host)
+            flat->items[flat->count++] = (struct nested){call->thread, call->name, NESTED_CALL,
+                                                         call->start_ns, call->end_ns};
     }
     if (flat->count)
         SORT(flat->items, flat->count, compare_nested);
 }
 
+/* The name of the innermost of this kind that is open; -1: none is. */
+static int open_name(const struct flattener *flat, enum nested_kind kind)
+{
+    for (size_t i = flat->depth; i > 0; i--)
+        if (flat->items[flat->open[i - 1]].kind == kind)
+            return flat->items[flat->open[i - 1]].name;
+    return -1;
+}
+
 /* The innermost range goes on until `end_ns`. */
 static void write_until(struct flattener *flat, int64_t end_ns)
 {
-    if (flat->depth && end_ns > flat->now_ns)
+    if (flat->depth && end_ns > flat->now_ns) {
+        const struct nested *top = &flat->items[flat->open[flat->depth - 1]];
         flat->out->stretches[flat->written++] = (struct innermost_stretch){
-            flat->items[flat->open[flat->depth - 1]].name, flat->now_ns, end_ns};
+            .name = top->name,
+            .within = top->kind == NESTED_CALL ? open_name(flat, NESTED_RANGE) : -1,
+            .line = top->kind != NESTED_LINE ? open_name(flat, NESTED_LINE) : -1,
+            .start_ns = flat->now_ns,
+            .end_ns = end_ns};
+    }
     if (end_ns > flat->now_ns)
         flat->now_ns = end_ns;
 }
@@ -96,7 +124,7 @@ static void flatten(struct flattener *flat, int threads)
 
 bool innermost_find(const struct job *job, const struct job_rank *rank, struct innermost *out)
 {
-    const size_t most = rank->range_count + rank->call_count + 1;
+    const size_t most = rank->range_count + rank->act_count + rank->call_count + 1;
     const int threads = (int)rank->threads.count;
     struct flattener flat = {.out = out};
     *out = (struct innermost){0};
@@ -121,29 +149,140 @@ void innermost_fini(struct innermost *innermost)
     *innermost = (struct innermost){0};
 }
 
-/* The first stretch of a thread that ends after this time. */
-static int first_after(const struct innermost *innermost, int thread, int64_t time_ns)
+int innermost_after(const struct innermost *innermost, int thread, int64_t time_ns)
 {
     return SORT_FIRST(i, innermost->first[thread], innermost->first[thread + 1],
                       innermost->stretches[i].end_ns > time_ns);
 }
 
-int innermost_name(const struct innermost *innermost, int thread, int64_t start_ns, int64_t end_ns)
+static bool same_place(const struct innermost_stretch *a, const struct innermost_stretch *b)
 {
-    int best = -1;
+    return a->name == b->name && a->within == b->within && a->line == b->line;
+}
+
+/* How much of a stretch lies in this time. */
+static int64_t innermost_overlap(const struct innermost_stretch *stretch, int64_t start_ns,
+                                 int64_t end_ns)
+{
+    const int64_t from_ns = stretch->start_ns > start_ns ? stretch->start_ns : start_ns;
+    const int64_t to_ns = stretch->end_ns < end_ns ? stretch->end_ns : end_ns;
+    return to_ns - from_ns;
+}
+
+const struct innermost_stretch *innermost_place(const struct innermost *innermost, int thread,
+                                                int64_t start_ns, int64_t end_ns)
+{
+    const struct innermost_stretch *best = NULL;
     int64_t best_ns = 0, run_ns = 0;
     const int end = innermost->first[thread + 1];
-    for (int i = first_after(innermost, thread, start_ns);
+    for (int i = innermost_after(innermost, thread, start_ns);
          i < end && innermost->stretches[i].start_ns < end_ns; i++) {
         const struct innermost_stretch *stretch = &innermost->stretches[i];
-        const int64_t from_ns = stretch->start_ns > start_ns ? stretch->start_ns : start_ns;
-        const int64_t to_ns = stretch->end_ns < end_ns ? stretch->end_ns : end_ns;
-        const bool goes_on = i > 0 && run_ns > 0 && stretch[-1].name == stretch->name;
-        run_ns = (goes_on ? run_ns : 0) + to_ns - from_ns;
+        const bool goes_on = i > 0 && run_ns > 0 && same_place(stretch - 1, stretch);
+        run_ns = (goes_on ? run_ns : 0) + innermost_overlap(stretch, start_ns, end_ns);
         if (run_ns > best_ns) {
             best_ns = run_ns;
-            best = stretch->name;
+            best = stretch;
         }
     }
-    return 2 * best_ns >= end_ns - start_ns ? best : -1;
+    return 2 * best_ns >= end_ns - start_ns ? best : NULL;
+}
+
+void innermost_words(const struct job *job, const struct innermost_stretch *place, char *out,
+                     size_t cap)
+{
+    const struct names *names = &job->names;
+    snprintf(out, cap, "%s%s%s%s%s",
+             place->name >= 0 ? names->items[place->name] : "code that the trace does not name",
+             place->within >= 0 ? " in " : "",
+             place->within >= 0 ? names->items[place->within] : "", place->line >= 0 ? ", " : "",
+             place->line >= 0 ? names->items[place->line] : "");
+}
+
+/* ---- what the host did ------------------------------------------------------------------------- */
+
+static bool share_add(struct host_shares *shares, const struct innermost_stretch *place, int64_t ns)
+{
+    if (ns <= 0)
+        return true;
+    if (!ARRAY_GROW(shares->items, shares->count, shares->cap))
+        return false;
+    shares->items[shares->count++] = (struct host_share){*place, ns};
+    shares->all_ns += ns;
+    return true;
+}
+
+static bool share_add_piece(struct host_shares *shares, const struct innermost *innermost,
+                            int thread, int64_t start_ns, int64_t end_ns)
+{
+    const struct innermost_stretch nowhere = {.name = -1, .within = -1, .line = -1};
+    int64_t told_ns = 0;
+    for (int i = innermost_after(innermost, thread, start_ns);
+         i < innermost->first[thread + 1] && innermost->stretches[i].start_ns < end_ns; i++) {
+        const int64_t ns = innermost_overlap(&innermost->stretches[i], start_ns, end_ns);
+        told_ns += ns;
+        if (!share_add(shares, &innermost->stretches[i], ns))
+            return false;
+    }
+    return share_add(shares, &nowhere, end_ns - start_ns - told_ns);
+}
+
+static int share_compare(const void *left, const void *right)
+{
+    const struct innermost_stretch *a = &((const struct host_share *)left)->place,
+                                   *b = &((const struct host_share *)right)->place;
+    return compare_then(
+        compare_int(a->name, b->name),
+        compare_then(compare_int(a->within, b->within), compare_int(a->line, b->line)));
+}
+
+static int share_greatest_first(const void *left, const void *right)
+{
+    const struct host_share *a = left, *b = right;
+    return compare_then(compare_i64(b->ns, a->ns), share_compare(left, right));
+}
+
+static void share_merge(struct host_shares *shares)
+{
+    size_t kept = 0;
+    SORT(shares->items, shares->count, share_compare);
+    for (size_t i = 0; i < shares->count; i++)
+        if (kept > 0 && share_compare(&shares->items[kept - 1], &shares->items[i]) == 0)
+            shares->items[kept - 1].ns += shares->items[i].ns;
+        else
+            shares->items[kept++] = shares->items[i];
+    shares->count = kept;
+    SORT(shares->items, shares->count, share_greatest_first);
+}
+
+bool host_shares_find(const struct job *job, const struct job_rank *rank,
+                      const struct evidence *evidence, struct host_shares *out)
+{
+    struct innermost innermost = {0};
+    int64_t idle_since_ns = 0;
+    *out = (struct host_shares){0};
+    bool ok = innermost_find(job, rank, &innermost);
+    for (size_t i = 0; ok && i < rank->work_count; i++) {
+        const struct job_work *work = &rank->works[i];
+        struct idle_piece pieces[IDLE_PIECES];
+        const int count = evidence_idle(rank, evidence, (int)i, pieces);
+        for (int p = 0; ok && p < count && work->call >= 0; p++) {
+            const int64_t from_ns =
+                pieces[p].start_ns > idle_since_ns ? pieces[p].start_ns : idle_since_ns;
+            if (pieces[p].cause == IDLE_LAUNCH && pieces[p].end_ns > from_ns)
+                ok = share_add_piece(out, &innermost, rank->calls[work->call].thread, from_ns,
+                                     pieces[p].end_ns);
+        }
+        idle_since_ns = work->end_ns > idle_since_ns ? work->end_ns : idle_since_ns;
+    }
+    if (ok && out->count > 0)
+        share_merge(out);
+    innermost_fini(&innermost);
+    return ok;
+}
+
+void host_shares_fini(struct host_shares *shares)
+{
+    free(shares->items);
+    *shares = (struct host_shares){0};
 }

@@ -71,8 +71,9 @@ struct kineto {
     int64_t base_ns; /* baseTimeNanoseconds */
     uint32_t place;  /* of the event */
     bool has_events;
-    const char *device;  /* a kind whose work is not read; NULL: none is seen */
-    const char *backend; /* over which ranks meet, where it is not gloo; NULL */
+    const char *device;       /* a kind whose work is not read; NULL: none is seen */
+    const char *backend;      /* over which ranks meet, where it is not gloo; NULL */
+    struct names act_threads; /* of rank->acts, until all threads with calls are known */
     struct job_reversed reversed;
     struct text worked_tid; /* of the operator that was kept last, and its end */
     int64_t worked_end_ns;
@@ -397,12 +398,18 @@ static int kineto_intern(struct kineto *kineto, const char *name)
     return job_intern(kineto->job, name);
 }
 
-static int kineto_thread_of(struct kineto *kineto, const struct kineto_event *event)
+static int kineto_intern_thread(struct kineto *kineto, const struct kineto_event *event,
+                                struct names *threads)
 {
     char name[2 * TEXT];
     snprintf(name, sizeof name, "%.*s/%.*s", THREAD_TEXT, event->pid.bytes, THREAD_TEXT,
              event->tid.bytes);
-    return names_intern(&kineto->rank->threads, &kineto->job->arena, name);
+    return names_intern(threads, &kineto->job->arena, name);
+}
+
+static int kineto_thread_of(struct kineto *kineto, const struct kineto_event *event)
+{
+    return kineto_intern_thread(kineto, event, &kineto->rank->threads);
 }
 
 /* The row of the device that the event stands in. */
@@ -546,6 +553,41 @@ static bool keep_operator(struct kineto *kineto, const struct kineto_event *even
     return kineto->worked_thread >= 0 && job_add_gloo_event(kineto->rank, &gloo);
 }
 
+/* True if it is a function of the program: "train.py(41): step", and none of PyTorch's or Python's. */
+static bool is_program_line(const char *name)
+{
+    return strstr(name, ".py(") && !kineto_begins(name, "torch/") && !kineto_begins(name, "<") &&
+           !strstr(name, "/torch/") && !strstr(name, "site-packages") &&
+           !strstr(name, "dist-packages") && !strstr(name, "lib/python");
+}
+
+static bool keep_act(struct kineto *kineto, const struct kineto_event *event)
+{
+    const bool python = event->category == CATEGORY_PYTHON;
+    struct job_act act = {.is_line = python && is_program_line(event->name.bytes),
+                          .start_ns = event->start_ns,
+                          .end_ns = event->start_ns + event->duration_ns};
+    if (event->duration_ns < ACT_LEAST_NS || (python && !act.is_line))
+        return true;
+    act.name = kineto_intern(kineto, event->name.bytes);
+    act.thread = kineto_intern_thread(kineto, event, &kineto->act_threads);
+    return act.name >= 0 && act.thread >= 0 && job_add_act(kineto->rank, &act);
+}
+
+/* Acts of threads that do nothing else are left out. */
+static void settle_acts(struct kineto *kineto)
+{
+    struct job_rank *rank = kineto->rank;
+    size_t kept = 0;
+    for (size_t i = 0; i < rank->act_count; i++) {
+        struct job_act act = rank->acts[i];
+        act.thread = names_find(&rank->threads, kineto->act_threads.items[act.thread]);
+        if (act.thread >= 0)
+            rank->acts[kept++] = act;
+    }
+    rank->act_count = kept;
+}
+
 static bool keep_annotation(struct kineto *kineto, const struct kineto_event *event)
 {
     kineto_note_backend(kineto, event->name.bytes);
@@ -580,14 +622,15 @@ static bool keep_event(struct kineto *kineto, const struct kineto_event *event)
     case CATEGORY_ANNOTATION: return keep_annotation(kineto, event);
     case CATEGORY_MARK: return keep_mark(kineto, event);
     case CATEGORY_PYTHON:
-        return !kineto_begins(event->name.bytes, "<built-in method wait of ") ||
-               keep_gloo(kineto, event, GLOO_WAIT);
+        return keep_act(kineto, event) &&
+               (!kineto_begins(event->name.bytes, "<built-in method wait of ") ||
+                keep_gloo(kineto, event, GLOO_WAIT));
     case CATEGORY_OPERATOR:
         if (kineto_is_distributed(event))
             return keep_gloo(kineto, event, GLOO_CALLED);
         return range_is_step(event->name.bytes, &number) || strchr(event->name.bytes, '#')
                    ? keep_range(kineto, event)
-                   : keep_operator(kineto, event);
+                   : keep_act(kineto, event) && keep_operator(kineto, event);
     case CATEGORY_OTHER:
     case CATEGORY_UNKNOWN: return true;
     }
@@ -876,6 +919,7 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
         return status;
     status = kineto_read_file(&kineto);
     json_reader_close(&kineto.reader);
+    settle_acts(&kineto);
     /* It may stand behind the events. */
     if (status == STATUS_OK && kineto.base_ns > 0 && job_times_are_sane(0, kineto.base_ns))
         job_shift(kineto.rank, -kineto.base_ns);

@@ -151,6 +151,14 @@ static bool copy_host(struct splitter *splitter, int pid, struct job_rank *rank)
         if (range.thread < 0 || !job_add_range(rank, &range))
             return false;
     }
+    for (size_t i = 0; i < source->act_count; i++) {
+        struct job_act act = source->acts[i];
+        if (splitter->pid_of[act.thread] != pid)
+            continue;
+        act.thread = copy_thread(splitter, rank, act.thread);
+        if (act.thread < 0 || !job_add_act(rank, &act))
+            return false;
+    }
     return true;
 }
 

@@ -410,7 +410,7 @@ static bool record_add_threads(struct record_recorder *recorder)
 
 /* The thing that a stream waited for, as a tooltip of a picture goes on after "waits for". */
 static const char *idle_text(const struct record_recorder *recorder, int at, enum idle cause,
-                             const char *waits_for, char text[WORDS])
+                             const char *waits_for, char text[2 * WORDS])
 {
     const struct job_rank *rank = recorder->rank;
     const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
@@ -421,7 +421,7 @@ static const char *idle_text(const struct record_recorder *recorder, int at, enu
                  job_stream_name(&rank->streams[rank->works[source].stream], stream));
     switch (cause) {
     case IDLE_LAUNCH:
-        snprintf(text, WORDS, "its launch by the host%s%s", waits_for ? ", which is in " : "",
+        snprintf(text, 2 * WORDS, "its launch by the host%s%s", waits_for ? ", which is in " : "",
                  waits_for ? waits_for : "");
         break;
     case IDLE_ORDER: snprintf(text, WORDS, "its turn after the work before it"); break;
@@ -440,28 +440,31 @@ static const char *idle_text(const struct record_recorder *recorder, int at, enu
     return text;
 }
 
-/* The work that a stream waits for; of a launch the place of its thread. NULL: none is known. */
+/* The work that a stream waits for; of a launch the place of its thread, in `text`. NULL: none is known. */
 static const char *record_waited_for(const struct record_recorder *recorder, int at,
-                                     const struct idle_piece *piece)
+                                     const struct idle_piece *piece, char text[WORDS])
 {
     const struct job_rank *rank = recorder->rank;
+    const struct job *job = &recorder->imported->job;
     const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
     const int call = rank->works[at].call;
-    int name = -1;
-    if (piece->cause == IDLE_LAUNCH && call >= 0)
-        name = innermost_name(&recorder->innermost, rank->calls[call].thread, piece->start_ns,
-                              piece->end_ns);
-    else if (piece->cause != IDLE_LAUNCH && piece->cause != IDLE_ORDER && source >= 0)
-        name = rank->works[source].name;
-    return name >= 0 ? recorder->imported->job.names.items[name] : NULL;
+    if (piece->cause == IDLE_LAUNCH && call >= 0) {
+        const struct innermost_stretch *place = innermost_place(
+            &recorder->innermost, rank->calls[call].thread, piece->start_ns, piece->end_ns);
+        if (place)
+            innermost_words(job, place, text, WORDS);
+        return place ? text : NULL;
+    }
+    const bool waits = piece->cause != IDLE_LAUNCH && piece->cause != IDLE_ORDER && source >= 0;
+    return waits ? job->names.items[rank->works[source].name] : NULL;
 }
 
 /* The gaps between works are in the ledger only: pictures have no room for them. */
 static bool record_add_piece(struct record_recorder *recorder, int agent, int at,
                              const struct idle_piece *piece)
 {
-    char text[WORDS];
-    const char *waits_for = record_waited_for(recorder, at, piece);
+    char text[2 * WORDS], place[WORDS];
+    const char *waits_for = record_waited_for(recorder, at, piece, place);
     const struct trace_idle line = {.agent = agent,
                                     .cause = idle_cause(piece->cause),
                                     .word = idle_word(piece->cause),

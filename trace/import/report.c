@@ -5,6 +5,7 @@
 
 #include "flight_calls.h"
 #include "import.h"
+#include "innermost.h"
 
 #include "base/columns.h"
 #include "base/json.h"
@@ -169,6 +170,28 @@ static void print_warnings(const struct evidence *evidence, FILE *out)
 #undef X
 }
 
+/* What the host did while the device waited for its launches. */
+static void print_host_shares(const struct job *job, const struct job_rank *rank,
+                              const struct evidence *evidence, FILE *out)
+{
+    enum { SHOWN = 8, WORDS = 200 };
+    struct host_shares shares;
+    char time[UNITS_TEXT], words[WORDS];
+    if (host_shares_find(job, rank, evidence, &shares) && shares.all_ns * 20 >= rank->end_ns) {
+        units_show_time((double)shares.all_ns, time);
+        fprintf(out, "  nothing was launched for %s; meanwhile the host was in\n", time);
+        for (size_t i = 0; i < shares.count && i < SHOWN; i++) {
+            if (shares.items[i].ns * 100 < shares.all_ns)
+                break;
+            units_show_time((double)shares.items[i].ns, time);
+            innermost_words(job, &shares.items[i].place, words, sizeof words);
+            fprintf(out, "    %8s  %3.0f%%  %s\n", time,
+                    100 * (double)shares.items[i].ns / (double)shares.all_ns, words);
+        }
+    }
+    host_shares_fini(&shares);
+}
+
 static void report_print_rank(const struct imported *imported, size_t r, FILE *out)
 {
     const struct job_rank *rank = &imported->job.ranks[r];
@@ -183,6 +206,7 @@ static void report_print_rank(const struct imported *imported, size_t r, FILE *o
         report_print_line(job_stream_name(&rank->streams[s], name), &evidence->streams[s], out);
     }
     report_print_line("all", &evidence->total, out);
+    print_host_shares(&imported->job, rank, evidence, out);
     print_warnings(evidence, out);
 }
 
@@ -234,6 +258,26 @@ static void put_streams(struct json *json, const struct job_rank *rank,
     json_end_array(json);
 }
 
+static void put_host_shares(struct json *json, const struct job *job, const struct job_rank *rank,
+                            const struct evidence *evidence)
+{
+    struct host_shares shares;
+    const bool ok = host_shares_find(job, rank, evidence, &shares);
+    json_begin_array_at(json, "host");
+    for (size_t i = 0; ok && i < shares.count; i++) {
+        const struct innermost_stretch *place = &shares.items[i].place;
+        json_begin_object(json);
+        json_put_string(json, "name", place->name >= 0 ? job->names.items[place->name] : NULL);
+        json_put_string(json, "within",
+                        place->within >= 0 ? job->names.items[place->within] : NULL);
+        json_put_string(json, "line", place->line >= 0 ? job->names.items[place->line] : NULL);
+        json_put_int(json, "ns", shares.items[i].ns);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    host_shares_fini(&shares);
+}
+
 void import_report_json(const struct imported *imported, struct json *json)
 {
     if (imported->dumps.rank_count > 0) {
@@ -251,6 +295,7 @@ void import_report_json(const struct imported *imported, struct json *json)
         json_put_int(json, "calls", (int64_t)rank->call_count);
         put_ledger(json, &evidence->total, evidence_unexplained(rank, evidence, false));
         put_streams(json, rank, evidence);
+        put_host_shares(json, &imported->job, rank, evidence);
 #define X(member, words) json_put_int(json, #member, (int64_t)evidence->member);
         TRACE_WARNING_LIST(X)
 #undef X

@@ -35,15 +35,31 @@ static const char *const asking[] = {"Query",       "Get",          "Occupancy",
                                      "IsCapturing", "SetAttribute", "EventCreate", "EventDestroy",
                                      "ElapsedTime", "SetDevice",    "CaptureMode", "SetLimit"};
 
-bool call_kind_of(const char *name, enum call_kind *out)
+/* The entry of a call; NULL: it has none. */
+static const struct call_word *find_word_of(const char *name)
 {
     const char *call = without_prefix(name);
     for (size_t i = 0; i < sizeof call_words / sizeof *call_words; i++) {
         const size_t length = strlen(call_words[i].begins);
-        if (strncmp(call, call_words[i].begins, length) != 0 ||
-            (call_words[i].ends && call[length] && call[length] != '_'))
-            continue;
-        *out = call_words[i].kind;
+        if (strncmp(call, call_words[i].begins, length) == 0 &&
+            (!call_words[i].ends || !call[length] || call[length] == '_'))
+            return &call_words[i];
+    }
+    return NULL;
+}
+
+bool call_waits_and_works(const char *name)
+{
+    const struct call_word *word = find_word_of(name);
+    return word && word->ends;
+}
+
+bool call_kind_of(const char *name, enum call_kind *out)
+{
+    const char *call = without_prefix(name);
+    const struct call_word *word = find_word_of(name);
+    if (word) {
+        *out = word->kind;
         return true;
     }
     for (size_t i = 0; i < sizeof asking / sizeof *asking; i++)

@@ -14,6 +14,9 @@
    a call that only asks (cudaEventQuery): it is CPU time and no more. */
 bool call_kind_of(const char *name, enum call_kind *out);
 
+/* True if it waits for the device and then has work of its own: cudaFree. */
+bool call_waits_and_works(const char *name);
+
 /* The name of a kernel without its return type, namespaces, template arguments and parameters, at most cap - 1
    bytes; of other names as much as fits. Returns out. */
 const char *kernel_short_name(const char *name, char *out, size_t cap);

@@ -26,6 +26,7 @@ static void free_rank(struct job_rank *rank)
     free(rank->calls);
     free(rank->works);
     free(rank->ranges);
+    free(rank->acts);
     free(rank->syncs);
     free(rank->streams);
     free(rank->gloo_events);
@@ -111,6 +112,11 @@ bool job_add_work(struct job_rank *rank, const struct job_work *work)
 bool job_add_range(struct job_rank *rank, const struct job_range *range)
 {
     return ADD(rank, range, range);
+}
+
+bool job_add_act(struct job_rank *rank, const struct job_act *act)
+{
+    return ADD(rank, act, act);
 }
 
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
@@ -399,6 +405,7 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
     SHIFT(rank->calls, rank->call_count, by_ns)
     SHIFT(rank->works, rank->work_count, by_ns)
     SHIFT(rank->ranges, rank->range_count, by_ns)
+    SHIFT(rank->acts, rank->act_count, by_ns)
     SHIFT(rank->gloo_events, rank->gloo_event_count, by_ns)
     SHIFT(rank->marks, rank->mark_count, by_ns)
     rank->steps_begin_ns -= by_ns;

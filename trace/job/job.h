@@ -73,6 +73,15 @@ struct job_range {
     int64_t start_ns, end_ns;
 };
 
+/* What a thread did for at least ACT_LEAST_NS: an operator, a function of Python. A trace with a device has them to tell why
+   its host was late. */
+enum { ACT_LEAST_NS = 20 * 1000 };
+struct job_act {
+    int thread, name;
+    bool is_line; /* a function of Python that is the program's own: "train.py(41): step" */
+    int64_t start_ns, end_ns;
+};
+
 /* An annotation that names a pass, over the work of a stream (passes.h). */
 struct job_mark {
     int row, name;  /* rank->rows; job->names */
@@ -130,14 +139,15 @@ struct job_rank {
     struct job_call *calls; /* by thread, then by start */
     struct job_work *works; /* by start */
     struct job_range *ranges;
+    struct job_act *acts;
     struct job_sync *syncs; /* by correlation id */
     struct job_stream *streams;
     struct job_gloo_event *gloo_events;
     struct job_mark *marks;
     int *pushed, *by_stream;
     size_t call_count, work_count, range_count, sync_count, stream_count, gloo_event_count,
-        mark_count;
-    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, gloo_event_cap, mark_cap;
+        mark_count, act_count;
+    size_t act_cap, call_cap, work_cap, range_cap, sync_cap, stream_cap, gloo_event_cap, mark_cap;
     struct names threads; /* "PID/TID" */
     struct names groups;  /* process groups, in their order, where the file lists them */
     struct job_members
@@ -190,6 +200,7 @@ int job_intern(struct job *job, const char *name);
 bool job_add_call(struct job_rank *rank, const struct job_call *call);
 bool job_add_work(struct job_rank *rank, const struct job_work *work);
 bool job_add_range(struct job_rank *rank, const struct job_range *range);
+bool job_add_act(struct job_rank *rank, const struct job_act *act);
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync);
 bool job_add_gloo_event(struct job_rank *rank, const struct job_gloo_event *event);
 bool job_add_mark(struct job_rank *rank, const struct job_mark *mark);
