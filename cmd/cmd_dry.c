@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app.h"
@@ -22,13 +24,15 @@ struct dry_run {
     struct app *app;
     const char *recording, *plan; /* where they are left */
     const char *device;
+    const char *hardware, *max_step; /* NULL: no prediction; no limit */
     bool values, host_accesses;
     char **program;
     size_t program_count;
 };
 
 /* The verb of this program, in a process of its own; `output`: where its stdout goes, NULL: to ours. */
-static enum status dry_call(const struct dry_run *run, char **arguments, FILE *output, int *code)
+static enum status dry_call(const struct dry_run *run, char **arguments, FILE *output, int *code,
+                            struct rusage *usage)
 {
     struct app *app = run->app;
     posix_spawn_file_actions_t actions;
@@ -43,7 +47,7 @@ static enum status dry_call(const struct dry_run *run, char **arguments, FILE *o
     if (error)
         return diag_error(&app->diag, STATUS_SYSTEM, "cannot start swsim %s: %s", arguments[1],
                           system_words(error));
-    while (waitpid(child, &how, 0) < 0)
+    while (wait4(child, &how, 0, usage) < 0)
         if (errno != EINTR)
             return diag_error(&app->diag, STATUS_SYSTEM, "cannot wait for swsim %s: %s",
                               arguments[1], system_words(errno));
@@ -59,6 +63,8 @@ static enum status dry_record(const struct dry_run *run)
     char *device = arena_printf(&app->arena, "--device=%s", run->device);
     size_t count = 0;
     int code;
+    struct rusage usage = {0};
+    const time_t begin = time(NULL);
     if (!arguments || !device)
         return diag_no_memory(&app->diag);
     arguments[count++] = "swsim";
@@ -74,7 +80,10 @@ static enum status dry_record(const struct dry_run *run)
     for (size_t i = 0; i < run->program_count; i++)
         arguments[count++] = run->program[i];
     arguments[count] = NULL;
-    const enum status status = dry_call(run, arguments, NULL, &code);
+    const enum status status = dry_call(run, arguments, NULL, &code, &usage);
+    if (status == STATUS_OK)
+        diag_note(&app->diag, "the run took %lld s, its largest process %ld MiB",
+                  (long long)(time(NULL) - begin), usage.ru_maxrss >> 10);
     if (status != STATUS_OK || access(run->recording, F_OK) == 0)
         return status;
     return diag_error(&app->diag, STATUS_INPUT, "nothing was recorded");
@@ -90,7 +99,7 @@ static enum status dry_import(const struct dry_run *run)
                          (char *)(uintptr_t)run->recording,
                          NULL};
     int code;
-    const enum status status = dry_call(run, arguments, NULL, &code);
+    const enum status status = dry_call(run, arguments, NULL, &code, NULL);
     if (status != STATUS_OK || code == 0)
         return status;
     return diag_error(&run->app->diag, STATUS_INPUT, "no plan could be made of %s", run->recording);
@@ -134,10 +143,30 @@ static enum status dry_verify(const struct dry_run *run)
     int code = 0;
     if (!verdict)
         return diag_error(&app->diag, STATUS_SYSTEM, "no temporary file: %s", system_words(errno));
-    enum status status = dry_call(run, arguments, verdict, &code);
+    enum status status = dry_call(run, arguments, verdict, &code, NULL);
     if (status == STATUS_OK)
         status = dry_show(run, verdict);
     fclose(verdict);
+    return status == STATUS_OK ? dry_status(code) : status;
+}
+
+/* The step and the memory on a GPU. */
+static enum status dry_predict(const struct dry_run *run)
+{
+    struct app *app = run->app;
+    char *hardware = arena_printf(&app->arena, "--hardware=%s", run->hardware),
+         *most = arena_printf(&app->arena, "--max-step=%s", run->max_step ? run->max_step : "");
+    char *arguments[] = {"swsim",
+                         "predict",
+                         "-q",
+                         hardware,
+                         (char *)(uintptr_t)run->plan,
+                         run->max_step ? most : NULL,
+                         NULL};
+    int code;
+    if (!hardware || !most)
+        return diag_no_memory(&app->diag);
+    const enum status status = dry_call(run, arguments, NULL, &code, NULL);
     return status == STATUS_OK ? dry_status(code) : status;
 }
 
@@ -158,7 +187,7 @@ static enum status dry_place(struct dry_run *run, const char *folder)
 
 enum status cmd_dry(struct app *app, int argc, char **argv)
 {
-    const char *name = "dry", *device = "none";
+    const char *name = "dry", *device = "none", *hardware = NULL, *max_step = NULL;
     bool values = false, host_accesses = false;
     const struct option_spec options[] = {
         {"output", 'o', "NAME",
@@ -166,6 +195,11 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
          .value = &name},
         {"device", 0, "none[=MODEL[:DEVICES]]", "as of swsim record (default none)", OPTION_TEXT,
          .value = &device},
+        {"hardware", 0, "NAME|FILE",
+         "as of swsim predict: how long a step takes on this GPU, and whether it fits there",
+         OPTION_TEXT, .value = &hardware},
+        {"max-step", 0, "TIME", "with --hardware: exit with 1 where a step takes longer",
+         OPTION_TEXT, .value = &max_step},
         {"values", 0, NULL, "as of swsim record: PyTorch's operators are computed, on the CPU",
          OPTION_FLAG, .value = &values},
         {"host-accesses", 0, NULL, "as of swsim record: also what the host does to pinned memory",
@@ -179,7 +213,7 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
             "GPU, all\n"
             "its ranks, and say whether its work is ordered in every interleaving: 'swsim record\n"
             "--device=none', 'swsim import' and 'swsim verify' in one. The exit status is that of "
-            "verify.",
+            "verify, or 1 where --hardware says no.",
         .examples = "  swsim dry -- torchrun --nproc-per-node=2 train.py\n"
                     "  swsim dry --values -o job -- python train.py --steps 3",
         COMMAND_OPTIONS(options),
@@ -189,8 +223,12 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
     enum status status = STATUS_OK;
     if (!options_parse(app, &command, argc, argv, &program, &status))
         return status;
+    if (max_step && !hardware)
+        return diag_error(&app->diag, STATUS_USAGE, "found --max-step without --hardware");
     struct dry_run run = {.app = app,
                           .device = device,
+                          .hardware = hardware,
+                          .max_step = max_step,
                           .values = values,
                           .host_accesses = host_accesses,
                           .program = program.items,
@@ -200,5 +238,9 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
         status = dry_record(&run);
     if (status == STATUS_OK)
         status = dry_import(&run);
-    return status == STATUS_OK ? dry_verify(&run) : status;
+    if (status == STATUS_OK)
+        status = dry_verify(&run);
+    if (hardware && (status == STATUS_OK || status == STATUS_VIOLATED || status == STATUS_LIMIT))
+        status = app_worse(status, dry_predict(&run));
+    return status;
 }

@@ -23,6 +23,7 @@
 #include "plan/text/print.h"
 #include "base/units.h"
 #include "sim/predict/fits.h"
+#include "sim/predict/hardware_times.h"
 #include "sim/predict/record.h"
 #include "sim/predict/report.h"
 #include "base/sort.h"
@@ -53,6 +54,7 @@ struct predict_request {
     int64_t critical_iteration;      /* of --critical-path */
     int64_t most_ns;                 /* --max-iteration; 0: no bound */
     bool expect;                     /* judge by the plan's `expect:` */
+    struct hardware_steps *steps;    /* --hardware: filled; NULL: not wanted */
 };
 
 /* ---- options with a grammar of their own ----------------------------------------------------- */
@@ -160,7 +162,21 @@ static enum status parse_sweep(struct app *app, const char *text, struct predict
 struct predict_watch {
     struct progress progress;
     int64_t iterations;
+    struct hardware_steps *steps;
 };
+
+static bool cmd_predict_watch_work(void *context, const struct simulate_span *span)
+{
+    const struct predict_watch *watch = context;
+    return hardware_steps_work(watch->steps, span);
+}
+
+static enum status cmd_predict_watch_begin(void *context, const struct program *program,
+                                           struct diag *diag)
+{
+    const struct predict_watch *watch = context;
+    return hardware_steps_begin(watch->steps, program, diag);
+}
 
 /* Progress of the first replication, as its observer. */
 static bool cmd_predict_watch_progress(void *context, int64_t iterations, int64_t time_ns)
@@ -172,13 +188,16 @@ static bool cmd_predict_watch_progress(void *context, int64_t iterations, int64_
 }
 
 static enum status simulate_watched(struct app *app, const struct plan *plan,
-                                    struct predict_options options, struct prediction *out)
+                                    struct predict_options options, struct hardware_steps *steps,
+                                    struct prediction *out)
 {
-    struct predict_watch watch = {.iterations = options.program.iterations};
+    struct predict_watch watch = {.iterations = options.program.iterations, .steps = steps};
     const struct simulate_observer observer = {.context = &watch,
+                                               .work = steps ? cmd_predict_watch_work : NULL,
                                                .progress = cmd_predict_watch_progress};
     progress_init(&watch.progress, app);
     options.observer = &observer;
+    options.begin = steps ? cmd_predict_watch_begin : NULL;
     enum status status = predict(plan, &options, out, &app->diag);
     progress_clear(&watch.progress);
     return status;
@@ -273,9 +292,9 @@ static enum status predict_one(struct app *app, const struct predict_request *re
     if (options.exposed == EXPOSED_IF_CHEAP && !app->json && (app->quiet || request->swept))
         options.exposed = EXPOSED_NEVER; /* it is not shown */
     options.in_flight = app->json && !request->swept;
-    enum status status = request->db
-                             ? simulate_stored(app, request->db, &changed, options, &prediction)
-                             : simulate_watched(app, &changed, options, &prediction);
+    enum status status =
+        request->db ? simulate_stored(app, request->db, &changed, options, &prediction)
+                    : simulate_watched(app, &changed, options, request->steps, &prediction);
     if (status != STATUS_OK)
         return status;
     bool asked = false, within = true;
@@ -310,7 +329,7 @@ static enum status predict_change(struct app *app, const struct predict_request 
     options.exposed = EXPOSED_NEVER;
     options.times = request->rules + first;
     options.time_count = count;
-    enum status status = simulate_watched(app, plan, options, out);
+    enum status status = simulate_watched(app, plan, options, NULL, out);
     if (status != STATUS_OK)
         return status;
     if (app->json && !app->silent)
@@ -492,12 +511,20 @@ static uint64_t digest_of(int argc, char **argv)
 struct predict_line {
     const struct arguments *arguments;
     struct text_list jitters, changes;
-    const char *sweep, *profile, *times, *critical, *most, *path, *hardware;
+    const char *sweep, *profile, *times, *critical, *most, *path, *hardware, *max_step;
+    int64_t max_step_ns;
     int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
     bool exposed, no_mpi, werror;
 };
 
-static enum status parse_texts(struct app *app, const struct predict_line *line,
+/* --hardware, and what it says of the plan. */
+struct predict_hardware {
+    struct hardware hardware;
+    struct hardware_times times;
+    struct hardware_steps steps;
+};
+
+static enum status parse_texts(struct app *app, struct predict_line *line,
                                struct predict_request *request)
 {
     enum status status = parse_jitters(app, &line->jitters, &request->predict);
@@ -508,9 +535,15 @@ static enum status parse_texts(struct app *app, const struct predict_line *line,
                                  &request->critical_iteration);
         request->predict.critical_path = &request->critical_iteration;
     }
+    const char *what;
+    if (status == STATUS_OK && line->max_step &&
+        (!units_parse_time(line->max_step, &line->max_step_ns, &what) || line->max_step_ns <= 0))
+        status = diag_error(&app->diag, STATUS_USAGE, "--max-step: found '%s', expected a time",
+                            line->max_step);
+    if (status == STATUS_OK && line->max_step && !line->hardware)
+        status = diag_error(&app->diag, STATUS_USAGE, "found --max-step without --hardware");
     if (status == STATUS_OK && line->sweep)
         status = parse_sweep(app, line->sweep, request);
-    const char *what;
     if (status == STATUS_OK && line->most &&
         (!units_parse_time(line->most, &request->most_ns, &what) || request->most_ns <= 0))
         status =
@@ -531,28 +564,57 @@ static enum status refuse_beside_channels(struct app *app, const struct argument
     return STATUS_OK;
 }
 
-/* Does the plan's recorded memory fit? */
-static enum status predict_memory(struct app *app, const struct predict_line *line,
-                                  const struct plan *plan, const struct hardware *hardware)
+/* What the plan's recorded memory and steps are on the hardware. A plan without a memory may have times, and the other way
+   round. */
+static enum status predict_hardware_report(struct app *app, const struct predict_line *line,
+                                           const struct plan *plan,
+                                           const struct predict_hardware *on)
 {
-    if (!line->hardware)
-        return STATUS_OK;
+    FILE *out = app->json || app->silent ? NULL : stdout;
+    if (out && plan->form == FORM_THREADS) {
+        hardware_steps_report(&on->steps, out);
+        hardware_times_report(&on->times, &on->hardware, out);
+    }
     if (plan->memory_count == 0)
         diag_note(&app->diag,
                   "%s: no memory was recorded, so whether it fits on %s is not known; 'swsim "
                   "record --device=none' records that of PyTorch",
-                  plan->file, hardware->name);
-    return fits_report(plan, hardware, app->json || app->silent ? NULL : stdout, &app->diag);
+                  plan->file, on->hardware.name);
+    enum status status = fits_report(plan, &on->hardware, out, &app->diag);
+    const int64_t step_ns = hardware_steps_median(&on->steps);
+    if (status == STATUS_OK && line->max_step_ns > 0 && step_ns < 0)
+        return diag_error(&app->diag, STATUS_INPUT,
+                          "%s: found --max-step, but the recording has less than two steps of an "
+                          "optimizer",
+                          plan->file);
+    if (status == STATUS_OK && line->max_step_ns > 0 && step_ns > line->max_step_ns) {
+        diag_warn(&app->diag, "%s: a step is predicted to take longer than --max-step=%s",
+                  plan->file, line->max_step);
+        status = STATUS_VIOLATED;
+    }
+    return status;
+}
+
+/* Times for a plan without; ranks that stand for more are those of the plan from here on. */
+static enum status predict_hardware_set(struct app *app, struct predict_request *request,
+                                        struct plan *plan, struct predict_hardware *on)
+{
+    if (plan->form != FORM_THREADS)
+        return STATUS_OK;
+    const int ranks = request->predict.program.ranks;
+    request->predict.program.ranks = 0;
+    request->steps = &on->steps;
+    return hardware_times_set(plan, &on->hardware, ranks, &on->times, &app->diag);
 }
 
 static enum status predict_file(struct app *app, struct predict_request *request,
-                                const struct predict_line *line)
+                                struct predict_line *line)
 {
     struct plan plan;
-    struct hardware hardware;
+    struct predict_hardware on = {0};
     enum status status = parse_texts(app, line, request);
     if (status == STATUS_OK && line->hardware)
-        status = hardware_find(line->hardware, &app->arena, &hardware, &app->diag);
+        status = hardware_find(line->hardware, &app->arena, &on.hardware, &app->diag);
     if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
         status = refuse_beside_channels(app, line->arguments);
     if (status == STATUS_OK && request->workers && strcmp(line->path, "-") == 0)
@@ -564,7 +626,10 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = plan_read(line->path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = options_check_plan(app, line->arguments, &plan, request->driver, BOTH_DRIVERS);
+    if (line->hardware)
+        status = predict_hardware_set(app, request, &plan, &on);
+    if (status == STATUS_OK && !(line->hardware && plan.form == FORM_THREADS))
+        status = options_check_plan(app, line->arguments, &plan, request->driver, BOTH_DRIVERS);
     if (line->cores > 0 || sweeps(request, SWEPT_CORES))
         plan.machine.cores = (int)(line->cores > 0 ? line->cores : request->from);
     if (status == STATUS_OK)
@@ -582,8 +647,9 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = cmd_predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)
         status = cmd_predict_plan(app, request, &plan);
-    if (status == STATUS_OK)
-        status = predict_memory(app, line, &plan, &hardware);
+    if (line->hardware && (status == STATUS_OK || status == STATUS_VIOLATED))
+        status = app_worse(status, predict_hardware_report(app, line, &plan, &on));
+    hardware_steps_fini(&on.steps);
     if (line->werror && request->warnings.count)
         status = app_worse(status, STATUS_VIOLATED);
     plan_fini(&plan);
@@ -592,7 +658,7 @@ static enum status predict_file(struct app *app, struct predict_request *request
 
 /* Together with the other processes of mpirun or srun; rank 0 prints and stores. */
 static enum status predict_together(struct app *app, struct predict_request *request,
-                                    const struct starter *starter, const struct predict_line *line)
+                                    const struct starter *starter, struct predict_line *line)
 {
     enum status status = starter->rank > 0 ? app_silence(app) : STATUS_OK;
     if (status != STATUS_OK || !mpi_workers_open(app, starter, &request->workers))
@@ -687,8 +753,10 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &line->times},
         {"hardware", 0, "NAME|FILE",
-         "recordings: does the memory of each rank fit on this GPU (h100-sxm, a100-80, ...)?",
+         "recordings: times of this GPU (h100-sxm, a100-80, ...), and does the memory fit there?",
          OPTION_TEXT, .value = &line->hardware},
+        {"max-step", 0, "TIME", "with --hardware: exit with 1 where a step takes longer",
+         OPTION_TEXT, .value = &line->max_step},
         {"p2p", 0, CHANNELS_CHOICE,
          "rank programs: channels of messages (default: the plan's); all: a table", OPTION_CHOICE,
          .value = &request->p2p, .excludes = "profile what-if"},

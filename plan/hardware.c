@@ -124,7 +124,7 @@ enum status hardware_need(const struct hardware *hardware, const struct amount *
     if (amount->given)
         return STATUS_OK;
     return diag_error(diag, STATUS_INPUT,
-                      "hardware %s: its figure '%s' is not known; a file with 'base: %s' and "
-                      "'%s: ...' gives it",
-                      hardware->name, key, hardware->name, key);
+                      "hardware %s: its figure '%s' is not known; a file that has '%s: ...' "
+                      "gives it",
+                      hardware->name, key, key);
 }

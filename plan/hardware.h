@@ -10,15 +10,6 @@
 
 #include "plan.h"
 
-/* Types of numbers that GPUs compute at different rates. */
-#define RATE_LIST(X) X(F64, "f64") X(F32, "f32") X(TF32, "tf32") X(F16, "f16") X(F8, "f8")
-enum rate {
-#define X(name, key) RATE_##name,
-    RATE_LIST(X)
-#undef X
-        RATES
-};
-
 struct hardware {
     const char *name;
     struct amount memory;  /* bytes, as cudaMemGetInfo says */

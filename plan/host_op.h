@@ -75,8 +75,27 @@ struct host_accesses {
     struct index_list reads, writes; /* plan->buffers */
 };
 
+/* Types of numbers that GPUs compute at different rates. */
+#define RATE_LIST(X) X(F64, "f64") X(F32, "f32") X(TF32, "tf32") X(F16, "f16") X(F8, "f8")
+enum rate {
+#define X(name, key) RATE_##name,
+    RATE_LIST(X)
+#undef X
+        RATES
+};
+
+/* Of a kernel: the bytes that it moves and the operations with numbers that it does. */
+struct op_cost {
+    int64_t bytes, flops;
+    enum rate rate;
+};
+
+/* The label of CPU work that marks the end of a step. */
+#define PLAN_STEP "step"
+
 /* What few operations say: of work. */
 struct host_details {
+    struct op_cost cost; /* LAUNCH: of which predict --hardware makes a time */
     struct time_list *times,
         *host_times; /* that time_ns and host_time_ns are from; NULL: given as one time */
     struct dist jitter;

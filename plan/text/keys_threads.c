@@ -545,6 +545,19 @@ static const struct field_part part_accesses = {make_op_accesses, find_op_access
         OP_DETAIL("shares", shares, shares, "The shares of the device that it takes."),            \
         OP_ACCESSES
 
+static const char *const keywords_rate[] = {
+#define X(name, key) key,
+    RATE_LIST(X)
+#undef X
+        NULL};
+static const struct field op_cost_fields[] = {
+    FIELD("bytes", struct op_cost, bytes, bytes, "That it reads and writes."),
+    FIELD("flops", struct op_cost, flops, int64, "Operations with numbers.", .max = INT64_MAX),
+    FIELD("numbers", struct op_cost, rate, word, "The type of the numbers. The default is f64.",
+          .words = keywords_rate),
+};
+static const struct keys op_cost_keys = KEYS(op_cost_fields, "a cost", "{bytes: 1MiB}");
+
 static const struct field HOST_fields[] = {
     FIELD_OF_ALL("host", op_time, "CPU work of this time.", .always = true),
     OP_NAME,
@@ -567,6 +580,8 @@ static const struct field LAUNCH_fields[] = {
     OP_FIELD("greedy", greedy, boolean,
              "Whether it starts with the slots that are free, up to sm, and takes more as they "
              "become free."),
+    OP_DETAIL("cost", cost, map, "What a kernel does, of which predict --hardware makes a time.",
+              .keys = &op_cost_keys),
     OP_DETAIL("work", work, work, "What a real run does."),
     FIELD_OF_ALL("body", body, "The steps of a kernel that synchronises on the device."),
 };

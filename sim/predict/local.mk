@@ -8,6 +8,7 @@ libsim_a_SOURCES += \
     sim/predict/difference.c sim/predict/difference.h \
     sim/predict/explained.c sim/predict/explained.h \
     sim/predict/fits.c sim/predict/fits.h \
+    sim/predict/hardware_times.c sim/predict/hardware_times.h \
     sim/predict/foretold.c sim/predict/foretold.h \
     sim/predict/measured_program.c sim/predict/measured_program.h \
     sim/predict/pass_chart.c sim/predict/pass_chart.h \

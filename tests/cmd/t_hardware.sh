@@ -49,7 +49,7 @@ outside: 10GiB'
 check "... and a name" says 0 'fits on big' "$dir/gpu.yaml"
 file 'bandwidth: 1TB/s
 name: odd'
-check "a figure that is missing has its name" says 3 "hardware odd: its figure 'memory' is not known" "$dir/gpu.yaml"
+check "a figure that is missing has its name" says 3 "hardware odd: its figure 'kernel' is not known" "$dir/gpu.yaml"
 file 'base: h300'
 check "an unknown base has its place" says 3 'gpu.yaml:1:7: error: found "h300", expected one of v100-sxm2-16 ' "$dir/gpu.yaml"
 file 'base: h100-sxm
@@ -62,5 +62,99 @@ check "an unknown name" says 3 "found no hardware 'h100-sxn'; did you mean 'h100
 printf 'swplan: 1\nthreads: {r0.main: [{launch: k}]}\n' >"$dir/plan.yaml"
 "$SWSIM" predict --hardware=h100-sxm "$dir/plan.yaml" >"$dir/out" 2>&1
 check "no memory was recorded" grep -F 'no memory was recorded' "$dir/out"
+
+# ---- times ------------------------------------------------------------------------------------------
+
+# GPUs of round figures: 1 TB/s, 100 Tflop/s, NVLink of two with 100 GB/s, 10 GB/s between them.
+round='name: round
+bandwidth: 1TB/s
+f16: 100TFLOPS
+nvlink: 100GB/s
+domain: 2
+network: 10GB/s
+copy: 20GB/s
+launch: 1us
+kernel: 2us'
+# takes TIME OPERATIONS [SED]: a plan of rank 0 with these takes so long on the hardware, changed by SED.
+takes()
+{
+    printf 'swplan: 1\ncomms: {two: [0, 1], %s}\nthreads: {%s}\n' "$others" "$2" >"$dir/plan.yaml"
+    printf '%s\n' "$round" | sed "${3:-}" >"$dir/gpu.yaml"
+    "$SWSIM" predict --hardware="$dir/gpu.yaml" ${4:-} "$dir/plan.yaml" >"$dir/out" 2>"$dir/err"
+    cat "$dir/out" "$dir/err"
+    grep -qE "^  total +$1 *( |\$)" "$dir/out"
+}
+others='all: [0, 1, 2, 3]'
+# each RANKS OPERATION: threads that do it.
+each()
+{
+    separator=
+    for rank in $1; do
+        printf '%s r%d.main: [%s]' "$separator" $rank "$2"
+        separator=,
+    done
+}
+moves='r0.main: [{launch: k, cost: {bytes: 100MB}}]'
+check "a kernel takes what its bytes take, behind its launch" takes '101 us' "$moves"
+check "... at another bandwidth" takes '201 us' "$moves" 's/^bandwidth.*/bandwidth: 500GB\/s/'
+check "... and at a share of it" takes '201 us' "$moves" '$a\reached: 0.5'
+check "... and behind a slower launch" takes '110 us' "$moves" 's/^launch.*/launch: 10us/'
+check "or what its numbers take" takes '1.00 ms' 'r0.main: [{launch: k, cost: {bytes: 100MB, flops: 100000000000, numbers: f16}}]'
+check "... at another rate" takes '501 us' 'r0.main: [{launch: k, cost: {flops: 100000000000, numbers: f16}}]' 's/100TF/200TF/'
+check "or is the shortest" takes '3.00 us' 'r0.main: [{launch: k, cost: {bytes: 1KiB}}]'
+check "... that there is" takes '8.00 us' 'r0.main: [{launch: k}]' 's/^kernel.*/kernel: 7us/'
+check "a time that the plan has stays" takes '31.0 us' 'r0.main: [{launch: k, time: 30us, cost: {bytes: 100MB}}]'
+check "a copy goes by its rate" takes '1.00 ms' 'r0.main: [{copy: h2d, bytes: 20MB}]'
+check "... another one" takes '2.00 ms' 'r0.main: [{copy: h2d, bytes: 20MB}]' 's/^copy.*/copy: 10GB\/s/'
+check "... and within the device reads and writes" takes '201 us' 'r0.main: [{copy: d2d, bytes: 100MB}]'
+reduce='{collective: x, comm: two, bytes: 100MB}'
+# 8.4 + 2 * 3.4 us and 2 * 100 MB / 2 by 100 GB/s, behind 1 us
+check "an all-reduce of two is a ring over NVLink" takes '1.02 ms' "$(each '0 1' "$reduce")"
+check "... of another rate" takes '2.02 ms' "$(each '0 1' "$reduce")" 's/^nvlink.*/nvlink: 50GB\/s/'
+# 8.4 + 2 * 9.6 us and 100 MB by 10 GB/s
+check "... or over the network, where NVLink joins none" takes '10.0 ms' "$(each '0 1' "$reduce")" 's/^domain.*/domain: 1/'
+# 8.4 + 4 * 3.4 + 2 * 9.6 us and 2 * 3 / 4 * 100 MB by 2 ports of 10 GB/s
+check "four in two domains share their ports" takes '7.54 ms' "$(each '0 1 2 3' '{collective: x, comm: all, bytes: 100MB}')"
+check "... of another rate" takes '3.79 ms' "$(each '0 1 2 3' '{collective: x, comm: all, bytes: 100MB}')" 's/^network.*/network: 20GB\/s/'
+# 3.6 + 2 * .47 us, behind 1 us
+check "a small one takes its latencies" takes '5.54 us' "$(each '0 1' '{collective: x, comm: two, bytes: 4B}')"
+check "an all-gather gets what each gives" takes '1.01 ms' "$(each '0 1' '{collective: x, op: all_gather, comm: two, bytes: 100MB}')"
+# what all have stays 200 MB: 8.4 + 2 * 3.4 + 1 * 9.6 us and 3 / 4 of it by 20 GB/s
+others='one: [0]'
+check "... and has the same together where two stand for four" takes '7.53 ms' \
+    "$(each '0 1' '{collective: x, op: all_gather, comm: two, bytes: 100MB}')" '' --ranks=4
+message="r0.main: [{group: [{send: x, peer: 1, bytes: 10MB}], comm: two}], r1.main: [{group: [{recv: x, peer: 0, bytes: 10MB}], comm: two}]"
+check "a message goes over NVLink" takes '113 us' "$message"
+check "... or the network" takes '1.02 ms' "$message" 's/^domain.*/domain: 1/'
+alone='r0.main: [{collective: x, comm: zero}, {launch: k}], r1.main: [{launch: k}]'
+refuses_ranks()
+{
+    printf 'swplan: 1\ncomms: {zero: [0]}\nthreads: {%s}\n' "$alone" >"$dir/plan.yaml"
+    "$SWSIM" predict -q --hardware="$dir/gpu.yaml" --ranks=8 "$dir/plan.yaml" 2>&1 | tee "$dir/out"
+    grep -q 'do not call the same collectives, so they cannot stand for 8' "$dir/out"
+}
+check "ranks that differ cannot stand for more" refuses_ranks
+missing()
+{
+    takes '1 us' 'r0.main: [{launch: k, cost: {flops: 100, numbers: f8}}]' >/dev/null
+    cat "$dir/err"
+    grep -q "hardware round: its figure 'f8' is not known" "$dir/err"
+}
+check "a rate that is needed and missing has its name" missing
+
+steps='r0.main: [{launch: k, cost: {bytes: 100MB}}, {host: 0s, name: step}, {launch: k, cost: {bytes: 200MB}}, {host: 0s, name: step}, {launch: k, cost: {bytes: 300MB}}, {host: 0s, name: step}]'
+step_is()
+{
+    takes '601 us' "$steps" && grep -F 'step    300 us, the median of 2 behind the first one, which take 200 us to 300 us' "$dir/out"
+}
+check "a step lasts from the work of one to that of the next" step_is
+most()
+{
+    "$SWSIM" predict -q --hardware="$dir/gpu.yaml" --max-step=$1 "$dir/plan.yaml" >"$dir/out" 2>&1
+    test $? -eq $2
+}
+check "... no longer than it may" most 301us 0
+check "... or too long, which is an exit status" most 299us 1
+check "a limit that is no time" most 3 2
 
 done_testing

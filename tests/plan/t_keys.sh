@@ -23,6 +23,7 @@ observe()
     faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
     expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
     predict) "$SWSIM" predict --json $(sed -n 's/^schedule:.*/-n 20/p' "$2") "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
+    hardware) "$SWSIM" predict -q --hardware=h100-sxm "$2" | grep '^  total' ;;
     fits) "$SWSIM" predict -q --hardware=h100-sxm "$2" | grep -A 9 '^memory' ;;
     exit) "$SWSIM" predict -q "$2" >/dev/null; echo $? ;;
     held) "$SWSIM" predict --json "$2" | grep -oE '"most_bytes":[0-9]+' ;;
@@ -557,6 +558,12 @@ threads: {r0.main: [{launch: z, stream: z, time: 1ms, sm: 1, shares: {sm: 0.6, l
 op() { row "$1" "$2" "$threads" "$3" "$4"; }
 row sections.queues verdict '@
 threads: {r0.main: [{put: q}, {put: q}]}' 'queues: {q: 1}' 'queues: {q: 2}'
+# What a kernel does, of which hardware makes a time.
+row LAUNCH.cost hardware 'threads: {r0.main: [{launch: k@}]}' '' ', cost: {bytes: 1GiB}'
+row op_cost.bytes hardware 'threads: {r0.main: [{launch: k, cost: {bytes: @}}]}' 1GiB 2GiB
+row op_cost.flops hardware 'threads: {r0.main: [{launch: k, cost: {flops: @}}]}' 1000000000000 2000000000000
+row op_cost.numbers hardware 'threads: {r0.main: [{launch: k, cost: {flops: 1000000000000, numbers: @}}]}' f16 f8
+refuses 'found "f17", expected' 'threads: {r0.main: [{launch: k, cost: {flops: 1, numbers: f17}}]}'
 # What a recording says of memory.
 held='threads: {r0.main: [{launch: k}], r1.main: [{launch: k}]}
 memory: [{rank: 0, peak: 70GiB, device: 100GiB, reserved: 100GiB@}]'

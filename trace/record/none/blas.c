@@ -17,6 +17,7 @@ typedef uint64_t word;
 
 #pragma weak swsim_op
 #pragma weak swsim_text
+#pragma weak swsim_work
 
 enum { BLAS_INVALID_VALUE = 7, BLAS_NOT_INITIALIZED = 1 };
 
@@ -143,6 +144,10 @@ static int multiply(const struct blas_handle *handle, const char *name,
         blas_matrix(p->b, p->transb ? p->n : p->k, p->transb ? p->k : p->n, p->ldb, p->strideb,
                     p->batch, p->bytesb, false),
         blas_matrix(p->c, p->m, p->n, p->ldc, p->stridec, p->batch, p->bytesc, true)};
+    enum { TF32_TENSOR_OP_MATH = 3 };
+    if (swsim_work)
+        swsim_work(2 * p->m * p->n * p->k * p->batch,
+                   blas_rate(p->bytesa, handle->math == TF32_TENSOR_OP_MATH));
     blas_work(handle->stream, name, accesses, 3);
     return 0;
 }

@@ -11,6 +11,7 @@ typedef uint64_t word;
 
 #pragma weak swsim_op
 #pragma weak swsim_text
+#pragma weak swsim_work
 
 enum { LT_INVALID_VALUE = 7, LT_NO_MEMORY = 3 };
 
@@ -21,7 +22,7 @@ struct lt_layout {
     int batch;
 };
 struct lt_product {
-    int transa, transb, epilogue, bias_kind;
+    int transa, transb, epilogue, bias_kind, compute;
     const void *bias, *auxiliary;
 };
 
@@ -45,7 +46,7 @@ CREATE(cublasLtMatrixLayout, lt_layout,
        (lt_layout * *out, int kind, uint64_t rows, uint64_t columns, int64_t leading),
        {kind, 0, rows, columns, (word)leading, 0, 1})
 CREATE(cublasLtMatmulDesc, lt_product, (lt_product * *out, int compute, int scale),
-       {.bias_kind = scale + 0 * compute})
+       {.bias_kind = scale, .compute = compute})
 typedef struct lt_preference {
     int unused;
 } lt_preference;
@@ -61,10 +62,9 @@ FACE(int, cublasLtMatrixLayoutInit_internal,
 }
 FACE(int, cublasLtMatmulDescInit_internal, (lt_product * out, size_t room, int compute, int scale))
 {
-    (void)compute;
     if (room < sizeof *out)
         return LT_INVALID_VALUE;
-    *out = (lt_product){.bias_kind = scale};
+    *out = (lt_product){.bias_kind = scale, .compute = compute};
     return 0;
 }
 FACE(int, cublasLtMatmulPreferenceInit_internal, (lt_preference * out, size_t room))
@@ -215,6 +215,12 @@ FACE(int, cublasLtMatmul,
         accesses[count++] =
             (struct swsim_access){(word)(uintptr_t)product->auxiliary,
                                   (dlayout->rows * dlayout->columns) | SWSIM_OPS_WRITE};
+    enum { COMPUTE_32F_FAST_TF32 = 77 };
+    if (swsim_work)
+        swsim_work(
+            2 * dlayout->rows * dlayout->columns *
+                (product->transa ? alayout->rows : alayout->columns) * (word)dlayout->batch,
+            blas_rate(lt_kind_bytes(alayout->kind), product->compute == COMPUTE_32F_FAST_TF32));
     none_push_kernel(stream);
     if (swsim_op)
         swsim_op(stream, swsim_text("cublasLtMatmul"), accesses, count);

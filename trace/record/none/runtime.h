@@ -3,6 +3,7 @@
 #ifndef SWSIM_NONE_RUNTIME_H
 #define SWSIM_NONE_RUNTIME_H
 
+#include "trace/record/recorder/recording.h"
 #include "none.h"
 
 /* runtime_major.c: 12 or 13 */
@@ -44,5 +45,14 @@ const char *runtime_error(int error, bool name);
         const void *none = (const void *)2;                                                        \
         return runtime_end(__VA_ARGS__);                                                           \
     }
+
+/* Of products: by the bytes of a number; `tf32`: those of 4 lose some. */
+static inline unsigned blas_rate(size_t bytes, bool tf32)
+{
+    return bytes >= 8   ? RECORDING_RATE_F64
+           : bytes == 4 ? (tf32 ? RECORDING_RATE_TF32 : RECORDING_RATE_F32)
+           : bytes == 2 ? RECORDING_RATE_F16
+                        : RECORDING_RATE_F8;
+}
 
 #endif

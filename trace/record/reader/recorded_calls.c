@@ -537,6 +537,23 @@ static bool take_launch(const struct walk *walk)
     return stream && walk_push(walk, stream, &op);
 }
 
+/* The bytes that it accesses, and what the item in front of it says that it computes. */
+static bool take_cost(const struct walk *walk, struct recorded_op *op)
+{
+    const struct recording_item *work = walk->thread->work;
+    struct host_details *details = host_op_make_details(&op->op, walk->job->arena);
+    walk->thread->work = NULL;
+    if (!details)
+        return false;
+    for (int i = 2; i + 1 < walk->item->words; i += 2)
+        details->cost.bytes += recorded_bytes(walk->item->word[i + 1] & ~RECORDING_WRITE);
+    if (work) {
+        details->cost.flops = recorded_bytes(work->word[0]);
+        details->cost.rate = (enum rate)(work->word[1] % RECORDING_RATES);
+    }
+    return true;
+}
+
 /* An operation of the program with exactly these accesses, for its kernels. */
 static bool take_operator(const struct walk *walk)
 {
@@ -551,7 +568,15 @@ static bool take_operator(const struct walk *walk)
             !recorded_memory_access(walk->job, walk->process, &op, word[i], bytes, write, -1))
             return false;
     }
-    return stream && walk_push(walk, stream, &op);
+    return take_cost(walk, &op) && stream && walk_push(walk, stream, &op);
+}
+
+/* A mark for who looks at times. */
+static bool take_step(const struct walk *walk)
+{
+    struct recorded_op op = walk_op(walk, OP_HOST);
+    op.op.name = PLAN_STEP;
+    return walk_add(walk, NULL, &op);
 }
 
 static bool take_where(const struct walk *walk)
@@ -875,6 +900,8 @@ static bool take_item(const struct walk *walk)
     case RECORDING_TENSOR_END:
     case RECORDING_TENSOR_REFUSED:
     case RECORDING_TENSORS_ARE: return true;
+    case RECORDING_WORK: walk->thread->work = walk->item; return true;
+    case RECORDING_STEP: return take_step(walk);
     case RECORDING_KINDS: break;
     }
     return true;

@@ -95,11 +95,12 @@ struct recorded_thread {
     struct recorded_ops ops;
     uint64_t place; /* items so far */
     int device;
-    uint64_t acted;           /* the place of the last item that is no query */
-    int depth;                /* of groups */
-    const char *at;           /* where its calls come from; NULL: not told */
-    uint64_t push;            /* the number of the next call that pushes; 0: none */
-    struct recorded_op group; /* under way; its parts */
+    uint64_t acted;                    /* the place of the last item that is no query */
+    int depth;                         /* of groups */
+    const struct recording_item *work; /* what its next operation computes; NULL: not told */
+    const char *at;                    /* where its calls come from; NULL: not told */
+    uint64_t push;                     /* the number of the next call that pushes; 0: none */
+    struct recorded_op group;          /* under way; its parts */
     uint64_t *after; /* its vector clock: by thread the number of items that it comes after */
     struct recorded_followed *orders; /* the places where an entry of that clock grew */
     size_t order_count, order_cap;

@@ -101,11 +101,37 @@ struct ops_bracket {
 };
 static __thread struct ops_bracket *bracket __attribute__((tls_model("initial-exec")));
 
+/* Of the thread's next operation. */
+static __thread struct ops_work {
+    uint64_t operations;
+    unsigned rate;
+} work __attribute__((tls_model("initial-exec")));
+
+void swsim_work(uint64_t operations, unsigned rate)
+{
+    work.operations += operations;
+    work.rate = rate < RECORDING_RATES ? rate : RECORDING_RATE_F32;
+}
+
+void swsim_step(void)
+{
+    if (tape_on())
+        tape_put(RECORDING_STEP, 0, &(uint64_t){0});
+}
+
+static void ops_put_work(void)
+{
+    if (work.operations > 0)
+        tape_put(RECORDING_WORK, WORDS(work.operations, work.rate));
+    work.operations = 0;
+}
+
 /* Many accesses are several operations, one behind the other. */
 static void ops_put(uint64_t stream, uint32_t what, const struct swsim_access *accesses,
                     size_t count)
 {
     uint64_t words[RECORDING_MAX_WORDS] = {stream, ops_word(what)};
+    ops_put_work();
     do {
         const size_t piece = count < MOST_PAIRS ? count : MOST_PAIRS;
         memcpy(words + 2, accesses, piece * sizeof *accesses);

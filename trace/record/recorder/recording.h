@@ -127,6 +127,8 @@ struct recording_item {
       "ALLOC")                                                                                     \
     X(TENSOR_END, 1, "address: the program has no tensor there any more")                          \
     X(TENSOR_REFUSED, 2, "bytes, device: the allocator has no memory for a tensor")                \
+    X(WORK, 2, "operations with numbers, enum recording_rate: of the thread's next OPERATOR")      \
+    X(STEP, 0, "an optimizer's step is over")                                                      \
     X(TENSORS_ARE, 1, "enum recording_tensor; addresses in tensors, which are that")
 
 enum recording_kind {
@@ -173,6 +175,16 @@ enum recording_collective {
     RECORDING_COLLECTIVE_LIST(X)
 #undef X
         RECORDING_COLLECTIVES
+};
+
+/* The numbers that work computes with: GPUs have a rate for each. */
+enum recording_rate {
+    RECORDING_RATE_F64,
+    RECORDING_RATE_F32,
+    RECORDING_RATE_TF32,
+    RECORDING_RATE_F16,
+    RECORDING_RATE_F8,
+    RECORDING_RATES
 };
 
 /* What a tensor is for. */

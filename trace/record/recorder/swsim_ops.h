@@ -32,6 +32,12 @@ void swsim_op(const void *stream, uint32_t what, const struct swsim_access *acce
 void swsim_op_begin(uint32_t what, const struct swsim_access *accesses, size_t count);
 size_t swsim_op_end(const struct swsim_access *accesses, size_t count);
 
+/* The thread's operation under way, else its next one, computes so much, with such numbers (enum recording_rate of
+   recording.h); several calls add up. */
+void swsim_work(uint64_t operations, unsigned rate);
+/* An optimizer's step is over. */
+void swsim_step(void);
+
 /* The tensors that these addresses are in are that (enum recording_tensor of recording.h). */
 void swsim_tensors(unsigned what, const uint64_t *addresses, size_t count);
 

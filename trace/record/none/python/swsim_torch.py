@@ -19,6 +19,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
+from torch.utils.flop_counter import flop_registry
 
 _recorder = ctypes.CDLL(None)
 _WRITE = 1 << 63
@@ -218,6 +219,7 @@ class _Mode(TorchDispatchMode):
         more = array.array('Q')
         try:
             out = _values.do(function, args, kwargs) if _values else function(*args, **kwargs)
+            _tell_work(function, args, kwargs, out)
             known = {t.untyped_storage().data_ptr() for t in reads + writes}
             made = [t for t in _tensors(out, []) if t.untyped_storage().data_ptr() not in known]
             _put(more, made, True)
@@ -288,7 +290,19 @@ def _begin_step(optimizer, args, kwargs):
 
 def _end_step(optimizer, args, kwargs):
     _stepping.on = False
+    _recorder.swsim_step()
     _tell_tensors(_OPTIMIZER, _addresses(tree_flatten(list(optimizer.state.values()))[0]))
+
+
+# As enum recording_rate.
+_RATES = {torch.float64: 0, torch.float32: 1, torch.float16: 3, torch.bfloat16: 3}
+
+
+def _tell_work(function, args, kwargs, out):
+    """What attention computes; products of matrices are told by cuBLAS."""
+    count = flop_registry.get(function._overloadpacket) if 'attention' in function._schema.name else None
+    if count:
+        _recorder.swsim_work(ctypes.c_uint64(count(*args, **kwargs, out_val=out)), _RATES.get(args[0].dtype, 3))
 
 
 _values = None

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hardware_times.c - see hardware_times.h.
+ *
+ * Latencies and shares of bandwidths of collectives are those of NCCL's src/graph/tuning.cc (commit 01afd20a): a ring or, for an
+ * all-reduce, a tree, with the protocol LL or Simple, whatever is fastest. Its times in microseconds: the base, then for each
+ * step over NVLink and over the network. NVLink joins ranks in the order of their numbers.
+ */
+#include "hardware_times.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "base/units.h"
+#include "machine/program.h"
+
+struct timing_plan {
+    struct plan *plan;
+    const struct hardware *hardware;
+    struct hardware_times *out;
+    struct diag *diag;
+    enum status status;
+};
+
+/* The figure; 0 where it is not known, which is an error. */
+static double timing_figure(struct timing_plan *timing, const struct amount *amount,
+                            const char *key)
+{
+    if (timing->status == STATUS_OK)
+        timing->status = hardware_need(timing->hardware, amount, key, timing->diag);
+    return amount->given ? (double)amount->value : 1;
+}
+
+static double timing_reached(const struct timing_plan *timing)
+{
+    const struct share *reached = &timing->hardware->reached;
+    return reached->given && reached->millionths > 0 ? reached->millionths / (double)SHARE_WHOLE
+                                                     : 1;
+}
+
+static void timing_put(struct timing_plan *timing, struct host_op *op, double ns,
+                       enum time_source source)
+{
+    if (op->time_ns > 0)
+        source = TIME_PLAN;
+    else
+        op->time_ns = (int64_t)fmin(ceil(ns), (double)PLAN_MOST_NS);
+    timing->out->of[source].ns += op->time_ns;
+    timing->out->of[source].count++;
+}
+
+/* ---- kernels and copies ------------------------------------------------------------------------ */
+
+static double timing_bytes_ns(struct timing_plan *timing, int64_t bytes)
+{
+    const double rate = timing_figure(timing, &timing->hardware->bandwidth, "bandwidth");
+    return 1e9 * (double)bytes / (rate * timing_reached(timing));
+}
+
+static void timing_launch(struct timing_plan *timing, struct host_op *op)
+{
+    static const char *const keys[] = {
+#define X(name, key) key,
+        RATE_LIST(X)
+#undef X
+    };
+    const struct hardware *hardware = timing->hardware;
+    const struct op_cost *cost = &host_op_details(op)->cost;
+    const double shortest = timing_figure(timing, &hardware->kernel, "kernel");
+    const double bytes = timing_bytes_ns(timing, cost->bytes);
+    const double flops =
+        cost->flops == 0
+            ? 0
+            : 1e9 * (double)cost->flops /
+                  (timing_figure(timing, &hardware->flops[cost->rate], keys[cost->rate]) *
+                   timing_reached(timing));
+    const double longest = fmax(shortest, fmax(bytes, flops));
+    timing_put(timing, op, longest,
+               cost->bytes == 0 && cost->flops == 0 ? TIME_UNKNOWN
+               : longest == shortest                ? TIME_SHORTEST
+               : longest == flops                   ? TIME_FLOPS
+                                                    : TIME_BYTES);
+}
+
+static void timing_copy(struct timing_plan *timing, struct host_op *op)
+{
+    const double shortest = timing_figure(timing, &timing->hardware->kernel, "kernel");
+    if (op->direction == DIRECTION_D2D) {
+        timing_put(timing, op, fmax(shortest, timing_bytes_ns(timing, 2 * op->bytes)), TIME_BYTES);
+        return;
+    }
+    const double rate = timing_figure(timing, &timing->hardware->copy, "copy");
+    timing_put(timing, op, shortest + 1e9 * (double)op->bytes / rate, TIME_COPY);
+}
+
+/* ---- collectives ------------------------------------------------------------------------------- */
+
+/* A communicator's members, and in how many domains of NVLink they are. */
+struct timing_group {
+    double ranks, domains;
+    bool scaled; /* it has all recorded ranks, and stands for more */
+};
+
+static struct timing_group timing_group_of(struct timing_plan *timing, int comm)
+{
+    const struct plan *plan = timing->plan;
+    const struct comm *members = comm >= 0 ? &plan->comms[comm] : NULL;
+    const int domain = (int)timing_figure(timing, &timing->hardware->domain, "domain");
+    const size_t count = members && members->members ? members->member_count : (size_t)plan->ranks;
+    int domains = 0;
+    if (count == (size_t)plan->ranks) /* the whole job */
+        return (struct timing_group){timing->out->ranks, ceil(timing->out->ranks / (double)domain),
+                                     timing->out->ranks != plan->ranks};
+    for (size_t i = 0; i < count; i++)
+        domains += i == 0 || members->members[i] / domain != members->members[i - 1] / domain;
+    return (struct timing_group){(double)count, domains, false};
+}
+
+enum { PROTOCOL_LL, PROTOCOL_SIMPLE, PROTOCOLS };
+static const struct {
+    double ring_base, ring_inside, ring_outside, tree_base, tree_inside, tree_outside;
+} protocol_us[PROTOCOLS] = {
+    [PROTOCOL_LL] = {3.6, .47, 2.7, 4.4, .52, 5.0}, [PROTOCOL_SIMPLE] = {8.4, 3.4, 9.6, 0, 28, 50}};
+
+/* Bytes a second of a ring over all ranks: between domains each rank has a port of its own. */
+static double timing_bus(struct timing_plan *timing, const struct timing_group *group)
+{
+    const double inside = timing_figure(timing, &timing->hardware->nvlink, "nvlink");
+    if (group->domains <= 1)
+        return inside;
+    const double port = timing_figure(timing, &timing->hardware->network, "network");
+    return fmin(inside, port * group->ranks / group->domains);
+}
+
+static double timing_ring_ns(const struct timing_group *group, int protocol, double steps,
+                             double outside, double bytes, double bus)
+{
+    const double share = protocol == PROTOCOL_SIMPLE ? 1 : group->domains > 1 ? 1.0 / 4 : 1.0 / 3;
+    const double latency_us = protocol_us[protocol].ring_base +
+                              (steps - outside) * protocol_us[protocol].ring_inside +
+                              outside * protocol_us[protocol].ring_outside;
+    return 1e3 * latency_us + 1e9 * bytes * steps / group->ranks / (bus * share);
+}
+
+static double timing_tree_ns(const struct timing_group *group, int protocol, double bytes,
+                             double bus)
+{
+    const double share = protocol == PROTOCOL_SIMPLE ? .9 : .9 / 3.8;
+    const double latency_us =
+        protocol_us[protocol].tree_base +
+        2 * ((group->ranks / group->domains - 1) * protocol_us[protocol].tree_inside +
+             log2(group->domains) * protocol_us[protocol].tree_outside);
+    return 1e3 * latency_us + 1e9 * bytes / (bus * share * .5);
+}
+
+/* An all-to-all sends each peer its part; what is outside of the domain goes by the network. */
+static double timing_all_to_all_ns(struct timing_plan *timing, const struct timing_group *group,
+                                   double bytes)
+{
+    const double peers = group->ranks - 1, inside = group->ranks / group->domains - 1;
+    const double nvlink = timing_figure(timing, &timing->hardware->nvlink, "nvlink");
+    double ns = 1e9 * bytes * inside / group->ranks / nvlink;
+    if (group->domains > 1)
+        ns = fmax(ns, 1e9 * bytes * (peers - inside) / group->ranks /
+                          timing_figure(timing, &timing->hardware->network, "network"));
+    return ns + 1e3 * protocol_us[PROTOCOL_SIMPLE].ring_base;
+}
+
+/* `bytes` as the plan has them: of an all-gather those that each rank gives, of a reduce-scatter those that it gets. What all
+   have together stays the same where few ranks stand for many. */
+static double timing_collective_ns(struct timing_plan *timing, enum collective_kind kind, int comm,
+                                   int64_t given)
+{
+    const struct timing_group group = timing_group_of(timing, comm);
+    const double bus = timing_bus(timing, &group), n = group.ranks, d = group.domains;
+    const bool parts = kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_REDUCE_SCATTER;
+    const double together = (double)given * (parts ? (group.scaled ? timing->plan->ranks : n) : 1);
+    double best = INFINITY;
+    if (n <= 1)
+        return timing_figure(timing, &timing->hardware->kernel, "kernel");
+    if (kind == COLLECTIVE_ALL_TO_ALL)
+        return timing_all_to_all_ns(timing, &group, together);
+    const double times = kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_BARRIER ? 2 : 1;
+    const bool is_chain = kind == COLLECTIVE_BROADCAST;
+    for (int protocol = 0; protocol < PROTOCOLS; protocol++) {
+        const double steps = is_chain ? n : times * (n - 1),
+                     outside = is_chain ? d : times * (d - 1);
+        best = fmin(best, timing_ring_ns(&group, protocol, steps, outside, together, bus));
+        if (times == 2)
+            best = fmin(best, timing_tree_ns(&group, protocol, together, bus));
+    }
+    return best;
+}
+
+static double timing_message_ns(struct timing_plan *timing, int rank, int peer, int64_t bytes)
+{
+    const int domain = (int)timing_figure(timing, &timing->hardware->domain, "domain");
+    const bool inside = rank / domain == peer / domain;
+    const double rate = inside ? timing_figure(timing, &timing->hardware->nvlink, "nvlink")
+                               : timing_figure(timing, &timing->hardware->network, "network");
+    const double latency_us = protocol_us[PROTOCOL_SIMPLE].ring_base +
+                              (inside ? protocol_us[PROTOCOL_SIMPLE].ring_inside
+                                      : protocol_us[PROTOCOL_SIMPLE].ring_outside);
+    return 1e3 * latency_us + 1e9 * (double)bytes / rate;
+}
+
+/* What it sends and what it receives go at the same time, its collectives one behind the other. */
+static void timing_op_group(struct timing_plan *timing, struct host_op *op, int rank)
+{
+    double sent = 0, received = 0, collectives = 0;
+    for (size_t i = 0; i < op->part_count; i++) {
+        const struct p2p_part *part = &op->parts[i];
+        const int comm = part->comm >= 0 ? part->comm : op->comm;
+        if (part->is_collective)
+            collectives += timing_collective_ns(timing, part->collective, comm, part->bytes);
+        else
+            *(part->send ? &sent : &received) +=
+                timing_message_ns(timing, rank, part->peer, part->bytes);
+    }
+    timing_put(timing, op, collectives + fmax(sent, received), TIME_NCCL);
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------- */
+
+static void timing_op(struct timing_plan *timing, struct host_op *op, int rank, bool of_host)
+{
+    switch (op->kind) {
+    case OP_LAUNCH:
+        if (!host_op_is_graph(op) && op->body_count == 0)
+            timing_launch(timing, op);
+        break;
+    case OP_COPY: timing_copy(timing, op); break;
+    case OP_COLLECTIVE:
+        timing_put(timing, op, timing_collective_ns(timing, op->collective, op->comm, op->bytes),
+                   TIME_NCCL);
+        break;
+    case OP_GROUP: timing_op_group(timing, op, rank); break;
+    default: return;
+    }
+    if (of_host && op->host_time_ns == 0)
+        op->host_time_ns = (int64_t)timing_figure(timing, &timing->hardware->launch, "launch");
+}
+
+/* What the ranks of a recording push must be the same, for them to stand for more. */
+static bool timing_alike(const struct plan *plan)
+{
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        size_t *counts = calloc((size_t)plan->ranks, sizeof *counts);
+        bool same = counts != NULL;
+        for (size_t t = 0; same && t < plan->thread_count; t++)
+            for (size_t i = 0; i < plan->threads[t].op_count; i++)
+                counts[plan->threads[t].rank] +=
+                    plan->threads[t].ops[i].kind == (enum op_kind)kind &&
+                    op_uses_comm((enum op_kind)kind);
+        for (int r = 1; same && r < plan->ranks; r++)
+            same = counts[r] == counts[0];
+        free(counts);
+        if (!same)
+            return false;
+    }
+    return true;
+}
+
+enum status hardware_times_set(struct plan *plan, const struct hardware *hardware, int ranks,
+                               struct hardware_times *out, struct diag *diag)
+{
+    struct timing_plan timing = {.plan = plan, .hardware = hardware, .out = out, .diag = diag};
+    *out = (struct hardware_times){.recorded = plan->ranks, .ranks = ranks ? ranks : plan->ranks};
+    if (out->ranks < plan->ranks)
+        return diag_error(diag, STATUS_USAGE, "%s: found --ranks=%d, expected at least its %d",
+                          plan->file, ranks, plan->ranks);
+    if (out->ranks > plan->ranks && !timing_alike(plan))
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: its ranks do not call the same collectives, so they cannot stand "
+                          "for %d",
+                          plan->file, ranks);
+    for (size_t t = 0; t < plan->thread_count; t++)
+        for (size_t i = 0; i < plan->threads[t].op_count; i++)
+            timing_op(&timing, &plan->threads[t].ops[i], plan->threads[t].rank, true);
+    for (size_t g = 0; g < plan->graph_count; g++)
+        for (size_t i = 0; i < plan->graphs[g].op_count; i++)
+            timing_op(&timing, &plan->graphs[g].ops[i], 0, false);
+    return timing.status;
+}
+
+void hardware_times_report(const struct hardware_times *times, const struct hardware *hardware,
+                           FILE *out)
+{
+    static const char *const about[] = {
+#define X(name, words) words,
+        TIME_SOURCE_LIST(X)
+#undef X
+    };
+    double all = 0;
+    for (int i = 0; i < TIME_SOURCES; i++)
+        all += (double)times->of[i].ns;
+    fprintf(
+        out,
+        "times   from figures of %s, which no run has measured: a bound below, by what it can do\n",
+        hardware->name);
+    for (int i = 0; i < TIME_SOURCES; i++) {
+        char text[UNITS_TEXT];
+        units_show_time((double)times->of[i].ns, text);
+        if (times->of[i].count > 0)
+            fprintf(out, "  %5.1f%%  %10s  %7zu operations  %s\n",
+                    all > 0 ? 100 * (double)times->of[i].ns / all : 0, text, times->of[i].count,
+                    about[i]);
+    }
+    if (times->ranks > times->recorded)
+        fprintf(out,
+                "  communicators of all %d recorded ranks are taken to have %d members; what "
+                "all-gathers and reduce-scatters move\n"
+                "  together stays, kernels and memory of a rank are as recorded\n",
+                times->recorded, times->ranks);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------- */
+
+static bool is_step_mark(const struct program *program, const struct op *op)
+{
+    return op->kind == OP_HOST && op->name >= 0 &&
+           strcmp(program->names.items[op->name], PLAN_STEP) == 0;
+}
+
+enum status hardware_steps_begin(void *context, const struct program *program, struct diag *diag)
+{
+    struct hardware_steps *steps = context;
+    if (steps->program)
+        return STATUS_OK;
+    steps->program = program;
+    steps->step_of = malloc((program->op_count + 1) * sizeof *steps->step_of);
+    if (!steps->step_of)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < program->op_count; i++)
+        steps->step_of[i] = -1;
+    for (size_t b = 0; b < program->body_count; b++) {
+        int step = 0;
+        const struct body *body = &program->bodies[b];
+        for (int i = 0; i < body->count; i++) {
+            steps->step_of[body->first + i] = step;
+            step += is_step_mark(program, &program->ops[body->first + i]);
+        }
+        /* Behind the last mark, and of threads without one: of none. */
+        for (int i = 0; i < body->count; i++)
+            if (steps->step_of[body->first + i] == step)
+                steps->step_of[body->first + i] = -1;
+        steps->count = step > steps->count ? step : steps->count;
+    }
+    steps->ends_ns = calloc((size_t)steps->count + 1, sizeof *steps->ends_ns);
+    return steps->ends_ns ? STATUS_OK : diag_no_memory(diag);
+}
+
+bool hardware_steps_work(void *context, const struct simulate_span *span)
+{
+    struct hardware_steps *steps = context;
+    const int step = span->op >= 0 && steps->step_of ? steps->step_of[span->op] : -1;
+    if (step >= 0 && span->end_ns > steps->ends_ns[step])
+        steps->ends_ns[step] = span->end_ns;
+    return true;
+}
+
+void hardware_steps_fini(struct hardware_steps *steps)
+{
+    free(steps->step_of);
+    free(steps->ends_ns);
+}
+
+/* Sorted; the caller frees them. */
+static int64_t *hardware_steps_durations(const struct hardware_steps *steps)
+{
+    int64_t *durations = malloc((size_t)(steps->count + 1) * sizeof *durations);
+    for (int i = 1; durations && i < steps->count; i++)
+        durations[i - 1] = steps->ends_ns[i] - steps->ends_ns[i - 1];
+    if (durations && steps->count > 1)
+        sort_i64(durations, (size_t)steps->count - 1);
+    return durations;
+}
+
+int64_t hardware_steps_median(const struct hardware_steps *steps)
+{
+    int64_t *durations = steps->count > 1 ? hardware_steps_durations(steps) : NULL;
+    const int64_t median = durations ? durations[(steps->count - 1) / 2] : -1;
+    free(durations);
+    return median;
+}
+
+void hardware_steps_report(const struct hardware_steps *steps, FILE *out)
+{
+    int64_t *durations = steps->count > 1 ? hardware_steps_durations(steps) : NULL;
+    char median[UNITS_TEXT], least[UNITS_TEXT], most[UNITS_TEXT];
+    if (!durations) {
+        fprintf(out, "step    not known: the recording has less than two steps of an optimizer\n");
+        return;
+    }
+    units_show_time((double)durations[(steps->count - 1) / 2], median);
+    units_show_time((double)durations[0], least);
+    units_show_time((double)durations[steps->count - 2], most);
+    fprintf(out, "step    %s, the median of %d behind the first one, which take %s to %s\n", median,
+            steps->count - 1, least, most);
+    free(durations);
+}
