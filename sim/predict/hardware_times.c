@@ -227,19 +227,17 @@ static void timing_op_group(struct timing_plan *timing, struct host_op *op, int 
 
 static void timing_op(struct timing_plan *timing, struct host_op *op, int rank, bool of_host)
 {
-    switch (op->kind) {
-    case OP_LAUNCH:
-        if (!host_op_is_graph(op) && op->body_count == 0)
-            timing_launch(timing, op);
-        break;
-    case OP_COPY: timing_copy(timing, op); break;
-    case OP_COLLECTIVE:
+    if (op->kind == OP_LAUNCH && !host_op_is_graph(op) && op->body_count == 0)
+        timing_launch(timing, op);
+    else if (op->kind == OP_COPY)
+        timing_copy(timing, op);
+    else if (op->kind == OP_COLLECTIVE)
         timing_put(timing, op, timing_collective_ns(timing, op->collective, op->comm, op->bytes),
                    TIME_NCCL);
-        break;
-    case OP_GROUP: timing_op_group(timing, op, rank); break;
-    default: return;
-    }
+    else if (op->kind == OP_GROUP)
+        timing_op_group(timing, op, rank);
+    else if (op->kind != OP_LAUNCH)
+        return;
     if (of_host && op->host_time_ns == 0)
         op->host_time_ns = (int64_t)timing_figure(timing, &timing->hardware->launch, "launch");
 }
