@@ -71,7 +71,7 @@ if [ ! -e static/done ]; then
     cp zlib/zlib.h zlib/zconf.h static/include
     mkdir -p sqlite-build
     (cd sqlite-build && CC=cc CFLAGS= ../sqlite3/configure -q >/dev/null && make -s sqlite3.c sqlite3.h >/dev/null)
-    make_library sqlite3 3.40.1 -Os -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED -DSQLITE_OMIT_JSON -DSQLITE_DEFAULT_MEMSTATUS=0 \
+    make_library sqlite3 3.40.1 -Os -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED -DSQLITE_OMIT_SHARED_CACHE -DSQLITE_OMIT_COMPLETE -DSQLITE_DEFAULT_MEMSTATUS=0 \
         "$work/sqlite-build/sqlite3.c"
     cp sqlite-build/sqlite3.h static/include
     touch static/done
@@ -92,3 +92,11 @@ rm -rf raw "$here/build/native" "$here/build/lib"
 tools/bin/pip wheel -q --no-build-isolation --no-deps -w raw "$here"
 PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair -z 9 --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
 ls -l "$output"
+
+# ---- it works where nothing else is --------------------------------------------------------------
+
+[ "$machine" = "$(uname -m)" ] || exit 0
+rm -rf empty && python3 -m venv empty
+empty/bin/pip install -q --no-index "$output"/swsim-*-manylinux_2_28_"$machine".whl
+mkdir -p no-graphviz && : >no-graphviz/libgvc.so.6
+(cd empty && env -i LD_LIBRARY_PATH="$work/no-graphviz" bin/python -I "$here/try_wheel.py" "$(dirname "$here")")
