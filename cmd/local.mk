@@ -21,6 +21,7 @@ swsim_SOURCES = \
     cmd/cmd_tune.c \
     cmd/cmd_verify.c \
     cmd/cmd_watch.c \
+    cmd/cmd_why.c \
     cmd/mpi_workers.c cmd/mpi_workers.h \
     cmd/options.c cmd/options.h \
     cmd/plan_out.c cmd/plan_out.h \

@@ -25,6 +25,7 @@ static const struct verb {
     {"record", "PROGRAM", "what a CUDA program calls", cmd_record},
     {"dry", "PROGRAM", "prove a CUDA program without a GPU", cmd_dry},
     {"compare", "DB", "predicted against measured", cmd_compare},
+    {"why", "TRACE", "the largest stalls of a job", cmd_why},
     {"tune", "PLAN", "find a better plan", cmd_tune},
     {"runs", "DB", "what is in a trace store", cmd_runs},
     {"watch", "DB", "a run that goes on", cmd_watch},

@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/unexplained.h"
+#include "base/input.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "base/units.h"
@@ -20,6 +23,9 @@
 #include "sim/predict/difference.h"
 #include "sim/predict/explained.h"
 #include "sim/predict/foretold.h"
+#include "trace/import/files.h"
+#include "trace/import/import.h"
+#include "trace/import/record.h"
 
 #include "app.h"
 
@@ -45,7 +51,7 @@ static void two_runs_write_run(const char *key, const struct compared_run *run, 
     json_begin_object_at(json, key);
     json_put_string(json, "store", run->store);
     json_key(json, "run");
-    if (run->store)
+    if (run->store && run->trace.run >= 0)
         json_int(json, run->trace.run);
     else
         json_null(json);
@@ -148,7 +154,9 @@ static void two_runs_print_run(const char *which, const struct compared_run *run
 {
     const struct run_info *info = &run->trace.info;
     if (run->store) {
-        fprintf(out, "%s  run %" PRId64 " of ", which, run->trace.run);
+        fprintf(out, "%s  ", which);
+        if (run->trace.run >= 0)
+            fprintf(out, "run %" PRId64 " of ", run->trace.run);
         printable_put(run->store, false, out);
         fprintf(out, ": %s, %s%s%s", info->plan_name, run_kind_text(info->kind),
                 *info->device ? ", " : "", info->device);
@@ -486,24 +494,73 @@ struct comparer {
 
 /* ---- a run of a store ------------------------------------------------------------------------ */
 
-static enum status two_runs_read_run(struct app *app, const char *spec, struct compared_run *out)
+/* True if the spec is the path of a trace, or of a folder of traces. */
+static enum status two_runs_is_trace(struct app *app, const char *spec, bool *out)
 {
-    struct store *store;
-    const char *path;
-    int64_t run;
-    enum status status = option_run(app_reader(app), "RUN", spec, &path, &run);
-    if (status == STATUS_OK)
-        status = store_open(path, false, &store, &app->diag);
+    struct stat info;
+    enum format format;
+    *out = stat(spec, &info) == 0 && S_ISDIR(info.st_mode);
+    if (*out || access(spec, F_OK) != 0 || !input_is_ordinary(spec))
+        return STATUS_OK;
+    bool sqlite;
+    enum status status = run_spec_is_store(app, spec, &sqlite);
+    if (status != STATUS_OK || sqlite)
+        return status;
+    status = format_recognise(spec, &format, &app->diag);
+    *out = status == STATUS_OK && format_is_trace(format);
+    return status;
+}
+
+/* The measured run of an import, which keeps its plan. */
+static enum status two_runs_import(struct app *app, const char *path, struct trace *out)
+{
+    enum { LAUNCH_QUEUE = 1024 };
+    const char *slash = strrchr(path, '/');
+    const char *name = slash && slash[1] ? slash + 1 : path;
+    const struct import_options options = {
+        .form = {.name = name, .launch_queue = LAUNCH_QUEUE, .repeat = REPEAT_SAME},
+        .flight = {.name = name},
+        .recorded = {.name = name}};
+    struct imported imported;
+    enum status status = import_files(&path, 1, &options, &imported, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = explained_load(store, run, &app->arena, &out->trace, &app->diag);
+    trace_init(out, &app->arena);
+    status = imported.job.rank_count == 0
+                 ? diag_error(&app->diag, STATUS_INPUT, "%s: it has no measured run", path)
+                 : import_record(&imported, out, &app->diag);
+    import_fini(&imported);
+    return status;
+}
+
+enum status two_runs_load(struct app *app, const char *spec, struct trace *out, const char **path)
+{
+    struct store *store;
+    int64_t run;
+    bool is_trace;
+    enum status status = two_runs_is_trace(app, spec, &is_trace);
+    *path = spec;
+    if (status == STATUS_OK && is_trace)
+        return two_runs_import(app, spec, out);
+    if (status == STATUS_OK)
+        status = option_run(app_reader(app), "RUN", spec, path, &run);
+    if (status == STATUS_OK)
+        status = store_open(*path, false, &store, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = explained_load(store, run, &app->arena, out, &app->diag);
     enum status closed = store_close(store, &app->diag);
-    out->store = path;
+    return status != STATUS_OK ? status : closed;
+}
+
+static enum status two_runs_read_run(struct app *app, const char *spec, struct compared_run *out)
+{
+    enum status status = two_runs_load(app, spec, &out->trace, &out->store);
     if (status == STATUS_OK && out->trace.info.kind == RUN_WITNESS)
         return diag_error(&app->diag, STATUS_INPUT,
                           "run %" PRId64 " is a counterexample: it has steps and no times",
                           out->trace.run);
-    return status != STATUS_OK ? status : closed;
+    return status;
 }
 
 /* ---- a prediction ---------------------------------------------------------------------------- */
@@ -569,25 +626,32 @@ static enum status predict_second(struct app *app, struct plan *plan, void *cont
                : status;
 }
 
-/* The plan that the first run keeps. */
-static enum status two_runs_predict_own(struct comparer *comparer)
+enum status two_runs_plan(struct app *app, const struct trace *trace, struct plan *out)
 {
-    struct app *app = comparer->app;
-    const struct trace *trace = &comparer->first.trace;
     const char *text = trace->info.plan_text;
     const char *name = arena_printf(&app->arena, "plan of run %" PRId64, trace->run);
-    struct plan plan;
     if (!name)
         return diag_no_memory(&app->diag);
     if (!*text)
         return diag_error(&app->diag, STATUS_INPUT, "run %" PRId64 " keeps no plan to predict",
                           trace->run);
-    enum status status = plan_parse(name, text, strlen(text), &plan, &app->diag);
+    enum status status = plan_parse(name, text, strlen(text), out, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = found_resolve(&plan, &plan.arena, &app->diag);
-    if (status == STATUS_OK)
-        status = predict_second(app, &plan, comparer);
+    status = found_resolve(out, &out->arena, &app->diag);
+    if (status != STATUS_OK)
+        plan_fini(out);
+    return status;
+}
+
+/* The plan that the first run keeps. */
+static enum status two_runs_predict_own(struct comparer *comparer)
+{
+    struct plan plan;
+    enum status status = two_runs_plan(comparer->app, &comparer->first.trace, &plan);
+    if (status != STATUS_OK)
+        return status;
+    status = predict_second(comparer->app, &plan, comparer);
     plan_fini(&plan);
     return status;
 }
@@ -596,12 +660,15 @@ static enum status find_second(struct comparer *comparer)
 {
     struct app *app = comparer->app;
     const char *second = comparer->request->second;
-    bool store = second && option_has_run(second);
+    bool store = second && option_has_run(second), is_trace = false;
     if (!second)
         return two_runs_predict_own(comparer);
     enum status status = store ? STATUS_OK : run_spec_is_store(app, second, &store);
+    if (status == STATUS_OK && !store)
+        status = two_runs_is_trace(app, second, &is_trace);
     if (status != STATUS_OK)
         return status;
+    store |= is_trace;
     if (store && comparer->request->cores > 0)
         return diag_error(&app->diag, STATUS_USAGE,
                           "found --cores, but neither of two runs of stores is predicted");

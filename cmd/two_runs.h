@@ -6,6 +6,7 @@
 #define SWSIM_TWO_RUNS_H
 
 #include "app.h"
+#include "trace/trace.h"
 
 struct two_runs {
     const char *first,
@@ -18,6 +19,13 @@ struct two_runs {
     double
         limit; /* STATUS_VIOLATED where the second takes longer or shorter than the first by more; NAN: any */
 };
+
+/* Load what a spec names, with its ledger, in the app's arena: a run of a store, or what import makes of the trace of a job.
+   *path: of the file. */
+enum status two_runs_load(struct app *app, const char *spec, struct trace *out, const char **path);
+
+/* The plan that a run keeps; ended by plan_fini. */
+enum status two_runs_plan(struct app *app, const struct trace *trace, struct plan *out);
 
 enum status two_runs_compare(struct app *app, const struct two_runs *request);
 

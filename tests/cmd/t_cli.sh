@@ -94,7 +94,7 @@ check "swsim -h" prints "Usage: swsim" "$SWSIM" -h
 check "swsim --version" prints "swsim " "$SWSIM" --version
 check "swrun --help" prints "Usage: swrun" "$SWRUN" --help
 check "swrun --version" prints "swrun " "$SWRUN" --version
-for verb in verify predict render schedule stages lower generate groups export compare tune runs watch import; do
+for verb in verify predict render schedule stages lower generate groups export compare why tune runs watch import; do
     check "swsim $verb --help" prints "Usage: swsim $verb" "$SWSIM" "$verb" --help
     check "swsim $verb --version" prints "swsim " "$SWSIM" "$verb" --version
     check "swsim --help knows $verb" prints "  $verb " "$SWSIM" --help

@@ -125,7 +125,7 @@ check "no such run" complains 3 'has no run 9' $compare "$db:1" "$db:9"
 check "unrelated runs" complains 3 'for only 0% of their work: they are of unrelated plans' $compare "$db:1" "$db:3"
 check "an unrelated plan" complains 3 'unrelated plans' $compare "$db:1" "$dir/plan.yaml"
 check "--run and a run" complains 2 'named as DB:RUN' $compare --run 1 "$db:1"
-check "no plan, no store" complains 3 '' $compare "$db:1" "$dir/before.json"
+check "a trace, too" prints 0 'second  .*before.json, measured' $compare "$db:1" "$dir/before.json"
 check "a plan is no store" complains 3 'plan.yaml' $compare --diff "$dir/plan.yaml" "$db:1"
 check "no file" complains 2 'cannot open' $compare "$db:1" "$dir/none.yaml"
 if command -v python3 >/dev/null; then
@@ -154,4 +154,26 @@ check "are compared by kind" sh -c "$compare '$dir/passes.db:1' '$dir/passes.db:
     grep -qE '^ +8.00 ms +16.0 ms +\+8.00 ms +\*F\*$' '$dir/out' && ! grep -qE ' (0F[0-9]|[0-9]+ others)$' '$dir/out'"
 check "... on one stream each" sh -c "! grep -qE '(first|second) only' '$dir/out' && grep -q 'stream p2p, busy' '$dir/out'"
 
+# ---- why ------------------------------------------------------------------------------------------
+
+traces=$srcdir/plans/traces/recommender
+check "why: the longest stalls of a job, with their gains" prints 0 " 7.29 ms  *4.50 ms  s24 .*backward on s7" "$SWSIM" why "$traces"
+check "... at most ten" sh -c "[ \$('$SWSIM' why '$traces' | grep -c ' s[0-9]* ') -le 10 ]"
+check "... as JSON" prints 0 '"schema":"swsim.why/1".*"waits_for":"backward","idle_ns":729' "$SWSIM" why --json "$traces"
+"$SWSIM" import -q --db="$dir/why.db" "$traces" 2>/dev/null
+check "... of a run of a store" prints 0 " 7.29 ms  *4.50 ms  s24 .*backward on s7" "$SWSIM" why "$dir/why.db"
+mkdir "$dir/slower"
+for rank in 0 1; do
+    python3 - "$traces/rank$rank.json" >"$dir/slower/rank$rank.json" <<'END'
+import json, sys
+trace = json.load(open(sys.argv[1]))
+for event in trace["traceEvents"]:
+    if event.get("cat") == "kernel" and "dense_forward" in event["name"]:
+        event["name"] = event["name"].replace("dense_forward", "renamed_forward")
+json.dump(trace, sys.stdout)
+END
+done
+check "why: two jobs, in sentences" prints 0 "^the whole run takes\|^a step takes" "$SWSIM" why "$traces" "$dir/slower"
+check "... by their files" prints 0 "^first   .*recommender: .*, measured, profiler, 2 ranks" "$SWSIM" why "$traces" "$dir/slower"
+check "why: a dump has no run" complains 3 "it has no measured run" "$SWSIM" why "$srcdir/plans/traces/hang"
 done_testing

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/sort.h"
 
-enum nested_kind { NESTED_RANGE, NESTED_CALL, NESTED_LINE };
+enum nested_kind { NESTED_RANGE, NESTED_OPERATOR, NESTED_CALL, NESTED_LINE };
 struct nested {
     int thread, name;
     enum nested_kind kind;
@@ -57,7 +57,7 @@ static void innermost_collect(const struct job *job, const struct job_rank *rank
     for (size_t i = 0; !rank->is_host && i < rank->act_count; i++) {
         const struct job_act *act = &rank->acts[i];
         flat->items[flat->count++] =
-            (struct nested){act->thread, act->name, act->is_line ? NESTED_LINE : NESTED_RANGE,
+            (struct nested){act->thread, act->name, act->is_line ? NESTED_LINE : NESTED_OPERATOR,
                             act->start_ns, act->end_ns};
     }
     for (size_t i = 0; i < rank->call_count; i++) {
@@ -71,12 +71,14 @@ static void innermost_collect(const struct job *job, const struct job_rank *rank
         SORT(flat->items, flat->count, compare_nested);
 }
 
-/* The name of the innermost of this kind that is open; -1: none is. */
-static int open_name(const struct flattener *flat, enum nested_kind kind)
+/* The name of the innermost of these kinds, from `first` to `last`, that is open; -1: none is. */
+static int open_name(const struct flattener *flat, enum nested_kind first, enum nested_kind last)
 {
-    for (size_t i = flat->depth; i > 0; i--)
-        if (flat->items[flat->open[i - 1]].kind == kind)
-            return flat->items[flat->open[i - 1]].name;
+    for (size_t i = flat->depth; i > 0; i--) {
+        const struct nested *item = &flat->items[flat->open[i - 1]];
+        if (item->kind >= first && item->kind <= last)
+            return item->name;
+    }
     return -1;
 }
 
@@ -87,8 +89,10 @@ static void write_until(struct flattener *flat, int64_t end_ns)
         const struct nested *top = &flat->items[flat->open[flat->depth - 1]];
         flat->out->stretches[flat->written++] = (struct innermost_stretch){
             .name = top->name,
-            .within = top->kind == NESTED_CALL ? open_name(flat, NESTED_RANGE) : -1,
-            .line = top->kind != NESTED_LINE ? open_name(flat, NESTED_LINE) : -1,
+            .within =
+                top->kind == NESTED_CALL ? open_name(flat, NESTED_RANGE, NESTED_OPERATOR) : -1,
+            .line = top->kind != NESTED_LINE ? open_name(flat, NESTED_LINE, NESTED_LINE) : -1,
+            .annotation = open_name(flat, NESTED_RANGE, NESTED_RANGE),
             .start_ns = flat->now_ns,
             .end_ns = end_ns};
     }
@@ -169,23 +173,38 @@ static int64_t innermost_overlap(const struct innermost_stretch *stretch, int64_
     return to_ns - from_ns;
 }
 
-const struct innermost_stretch *innermost_place(const struct innermost *innermost, int thread,
-                                                int64_t start_ns, int64_t end_ns)
+/* The longest run of stretches of one place, or of one annotation; false where it is less than half of the time. */
+static bool innermost_longest(const struct innermost *innermost, int thread, int64_t start_ns,
+                              int64_t end_ns, bool by_annotation, struct innermost_stretch *out)
 {
-    const struct innermost_stretch *best = NULL;
     int64_t best_ns = 0, run_ns = 0;
+    const struct innermost_stretch *last = NULL;
     const int end = innermost->first[thread + 1];
     for (int i = innermost_after(innermost, thread, start_ns);
          i < end && innermost->stretches[i].start_ns < end_ns; i++) {
         const struct innermost_stretch *stretch = &innermost->stretches[i];
-        const bool goes_on = i > 0 && run_ns > 0 && same_place(stretch - 1, stretch);
+        const bool goes_on = last && (by_annotation ? last->annotation == stretch->annotation
+                                                    : same_place(last, stretch));
         run_ns = (goes_on ? run_ns : 0) + innermost_overlap(stretch, start_ns, end_ns);
-        if (run_ns > best_ns) {
-            best_ns = run_ns;
-            best = stretch;
-        }
+        last = stretch;
+        if (run_ns <= best_ns || (by_annotation && stretch->annotation < 0))
+            continue;
+        best_ns = run_ns;
+        *out = *stretch;
     }
-    return 2 * best_ns >= end_ns - start_ns ? best : NULL;
+    return best_ns > 0 && 2 * best_ns >= end_ns - start_ns;
+}
+
+bool innermost_place(const struct innermost *innermost, int thread, int64_t start_ns,
+                     int64_t end_ns, struct innermost_stretch *out)
+{
+    if (innermost_longest(innermost, thread, start_ns, end_ns, false, out))
+        return true;
+    if (!innermost_longest(innermost, thread, start_ns, end_ns, true, out))
+        return false;
+    out->name = out->annotation;
+    out->within = out->line = -1;
+    return true;
 }
 
 void innermost_words(const struct job *job, const struct innermost_stretch *place, char *out,

@@ -12,9 +12,10 @@
 #include "trace/job/job.h"
 
 struct innermost_stretch {
-    int name;   /* job->names */
-    int within; /* of a call: the annotation or the operator around it; -1 */
-    int line;   /* the line of Python around it; -1 */
+    int name;       /* job->names */
+    int within;     /* of a call: the annotation or the operator around it; -1 */
+    int line;       /* the line of Python around it; -1 */
+    int annotation; /* the innermost that is one, or is around it; -1 */
     int64_t start_ns, end_ns;
 };
 
@@ -27,9 +28,9 @@ struct innermost {
 bool innermost_find(const struct job *job, const struct job_rank *rank, struct innermost *out);
 void innermost_fini(struct innermost *innermost);
 
-/* The place where the thread is for most of this time, for at least a half of it; NULL: none. */
-const struct innermost_stretch *innermost_place(const struct innermost *innermost, int thread,
-                                                int64_t start_ns, int64_t end_ns);
+/* The place where the thread is for most of this time, for at least a half of it, or else the annotation; false: none. */
+bool innermost_place(const struct innermost *innermost, int thread, int64_t start_ns,
+                     int64_t end_ns, struct innermost_stretch *out);
 
 /* The first stretch of a thread that ends after this time: innermost->stretches. */
 int innermost_after(const struct innermost *innermost, int thread, int64_t time_ns);

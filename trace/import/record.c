@@ -449,11 +449,12 @@ static const char *record_waited_for(const struct record_recorder *recorder, int
     const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
     const int call = rank->works[at].call;
     if (piece->cause == IDLE_LAUNCH && call >= 0) {
-        const struct innermost_stretch *place = innermost_place(
-            &recorder->innermost, rank->calls[call].thread, piece->start_ns, piece->end_ns);
-        if (place)
-            innermost_words(job, place, text, WORDS);
-        return place ? text : NULL;
+        struct innermost_stretch place;
+        if (!innermost_place(&recorder->innermost, rank->calls[call].thread, piece->start_ns,
+                             piece->end_ns, &place))
+            return NULL;
+        innermost_words(job, &place, text, WORDS);
+        return text;
     }
     const bool waits = piece->cause != IDLE_LAUNCH && piece->cause != IDLE_ORDER && source >= 0;
     return waits ? job->names.items[rank->works[source].name] : NULL;
