@@ -25,6 +25,8 @@ Start|doc/examples/dlrm/README.md
 Start|plans/README.md
 Use|doc/python.md
 Use|doc/json.md
+Use|doc/dry-run.md
+Use|doc/dry-run-gate.md
 Use|doc/predict.md
 Use|doc/tuning.md
 Use|doc/pipeline-parallel.md

@@ -82,7 +82,38 @@ def memory():
     check("memory: it fits", fits.returncode == 0 and "rank 0: fits on h100-sxm" in fits.stdout, fits.stdout)
 
 
+def gate():
+    """The line of the workflow, with a program of this test: it passes, and fails for each reason that the page has."""
+    if only and "gate" not in only:
+        return
+    workflow = (here.parent.parent / "doc" / "examples" / "dry_run.yml").read_text()
+    line = re.search(r"run: swsim (dry .* --) torchrun --nproc-per-node=2 train.py$", workflow, re.M)
+    if not check("gate: the workflow has its line", line, workflow):
+        return
+
+    def run(case, ranks=0, **changes):
+        words = line.group(1).replace("-o job", f"-o {folder}/gate_{case}{len(changes)}")
+        for old, new in changes.items():
+            words = re.sub(f"--{old.replace('_', '-')}=\\S+", f"--{old.replace('_', '-')}={new}", words)
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks else []
+        return swsim(*words.split(), sys.executable, *launcher, program, case)
+
+    good = run("memory")
+    check("gate: a right program passes", good.returncode == 0 and "fits on h100-sxm" in good.stdout, good.stdout + good.stderr)
+    check("gate: ... with its step", re.search(r"^step    [\d.]+ .s, the median of 2", good.stdout, re.M), good.stdout)
+    check("gate: ... and its cost", re.search(r"the run took \d+ s, its largest process \d+ MiB", good.stderr), good.stderr)
+    small = folder / "small.yaml"
+    small.write_text("base: h100-sxm\nmemory: 1100MB\nname: small\n")
+    over = run("memory", hardware=small)
+    check("gate: memory that does not fit", over.returncode == 1 and "does not fit on small" in over.stdout, over.stdout)
+    slow = swsim("predict", "-q", "--hardware=h100-sxm", "--max-step=1us", f"{folder}/gate_memory0.yaml")
+    check("gate: a step that is too long", slow.returncode == 1 and "longer than --max-step=1us" in slow.stderr, slow.stderr)
+    race = run("hook_unwaited", 2)
+    check("gate: a race", race.returncode == 1 and "race" in race.stdout, race.stdout)
+
+
 memory()
+gate()
 right("loader")
 wrong("loader_unwaited", "race", "loader: copy", "loader: use")
 wrong("loader_unrecorded", "race")
