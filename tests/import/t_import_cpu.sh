@@ -54,6 +54,26 @@ check "pipe: all of them are received" test "$(count 'send: message' "$dir/pipe.
 waits=$(count 'sync: event' "$dir/pipe.yaml")
 check "pipe: each operation is waited for, $waits times" test "$waits" = "$(count 'record: e' "$dir/pipe.yaml")"
 
+# Two ranks that do nothing but exchange for 40 ms, and go on 4 ms late on a busy machine: they wait, and do not compute.
+python3 - "$dir" <<'END'
+import json, sys
+for rank in (0, 1):
+    events = []
+    def add(cat, name, tid, start, end, **args):
+        events.append({"ph": "X", "cat": cat, "name": name, "pid": 100 + rank, "tid": tid, "ts": start, "dur": end - start, "args": args})
+    for step in range(3):
+        at = 1000 + 60000 * step
+        add("user_annotation", "exchange", 1, at, at + 44000)
+        add("cpu_op", "c10d::alltoall_base_", 1, at + 50, at + 100)
+        add("user_annotation", "gloo:all_to_all", 2, at + 150, at + 40000)
+        add("user_annotation", "compute", 1, at + 44100, at + 54000)
+    with open(f"{sys.argv[1]}/late{rank}.json", "w") as file:
+        json.dump({"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2}, "traceEvents": events}, file)
+END
+imports "$dir/late.yaml" "$dir/late0.json" "$dir/late1.json"
+check "a thread that is late behind a long wait has waited" test "$(count 'sync: event' "$dir/late.yaml")" = 2
+check "... so collectives that take no time are a gain of nearly all that they took" says "gloo.=0x .* -39.9 ms" "$SWSIM" predict --what-if='gloo*=0x' "$dir/late.yaml"
+
 # One rank as a pipeline.
 imports "$dir/plan.yaml" --form=pipeline "$dumps/cpu_data/rank0.json"
 check "data as a pipeline: a layer is CPU time of its task" grep -q 'host_time: 6679' "$dir/plan.yaml"

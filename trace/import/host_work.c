@@ -417,7 +417,7 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
 /* The waits that a trace tells, those that its times tell, and how long its threads are there. */
 
 /* A wait that is inferred ends so soon behind its operation. */
-enum { SOON_NS = 500 * 1000 };
+enum { SOON_NS = 500 * 1000, LATE_SHARE = 4 /* ... or so small a part of the wait */ };
 /* A thread that waits for so long has waited for the operation to end. */
 enum { BLOCKED_NS = 20 * 1000 };
 
@@ -538,7 +538,10 @@ static bool host_work_infer_wait(struct host_maker *maker, int event)
     if (asked->waits)
         return host_work_add_wait(maker, event, asked->thread, asked->end_ns, done->end_ns);
     edges_around(maker, asked->thread, done->end_ns, &before, &after);
-    const bool goes_on = after <= done->end_ns + SOON_NS || host_is_message(maker, event);
+    /* A thread that was silent for long, and is late on a busy machine, has waited as well. */
+    const int64_t silent_ns = before >= asked->start_ns ? done->end_ns - before : 0;
+    const int64_t soon_ns = silent_ns / LATE_SHARE > SOON_NS ? silent_ns / LATE_SHARE : SOON_NS;
+    const bool goes_on = after <= done->end_ns + soon_ns || host_is_message(maker, event);
     return !goes_on || before < asked->start_ns ||
            host_work_add_wait(maker, event, asked->thread, before, done->end_ns);
 }
