@@ -474,6 +474,36 @@ static void set_aside_of_mismatch(const struct program *p, struct story *story)
     }
 }
 
+/* The communicator of the last operation of an agent; -1: it has none. */
+static int last_comm_of(const struct program *p, const struct story *story, int agent)
+{
+    for (size_t i = story->step_count; i-- > 0;)
+        if (story->steps[i].agent_index == agent && story->steps[i].program_op >= 0)
+            return p->ops[story->steps[i].program_op].comm;
+    return -1;
+}
+
+/* Streams that all wait in communicators, for somebody who does not come: the steps of these communicators. */
+static void set_aside_of_wait(const struct program *p, struct story *story)
+{
+    bool *waited = calloc((size_t)p->comm_count + 1, sizeof *waited), all = waited != NULL;
+    size_t streams = 0;
+    for (size_t i = 0; all && i < story->blocked_count; i++) {
+        if (story->blocked[i].agent_kind != AGENT_STREAM)
+            continue;
+        const int comm = last_comm_of(p, story, story->blocked[i].agent_index);
+        streams++;
+        all = comm >= 0;
+        if (all)
+            waited[comm] = true;
+    }
+    for (size_t i = 0; all && streams > 0 && i < story->step_count; i++) {
+        const int op = story->steps[i].program_op, comm = op < 0 ? -1 : p->ops[op].comm;
+        story->steps[i].aside = comm < 0 || !waited[comm];
+    }
+    free(waited); /* without memory the story is told whole */
+}
+
 /* Threads of a host program do much beside the two operations; the lists of rank programs are told whole. */
 static void set_aside(const struct program *p, enum property property, struct story *story)
 {
@@ -483,6 +513,8 @@ static void set_aside(const struct program *p, enum property property, struct st
         set_aside_of_hang(p, story);
         return;
     }
+    if (property == PROPERTY_DEADLOCK)
+        set_aside_of_wait(p, story);
     if (property == PROPERTY_RACE || property == PROPERTY_LIFETIME)
         set_aside_of_race(p, story);
     if (property == PROPERTY_MISMATCH)
