@@ -11,6 +11,7 @@ swsim_SOURCES = \
     cmd/cmd_groups.c \
     cmd/cmd_import.c \
     cmd/cmd_lower.c \
+    cmd/cmd_mcp.c \
     cmd/cmd_predict.c \
     cmd/cmd_record.c \
     cmd/cmd_render.c \

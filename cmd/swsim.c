@@ -30,6 +30,7 @@ static const struct verb {
     {"runs", "DB", "what is in a trace store", cmd_runs},
     {"watch", "DB", "a run that goes on", cmd_watch},
     {"schema", "NAME", "keys of JSON, columns of stores", cmd_schema},
+    {"mcp", "", "a server for agents", cmd_mcp},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
