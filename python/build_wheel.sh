@@ -101,7 +101,7 @@ ln -sfn /usr/include/graphviz static/include/graphviz
 export PKG_CONFIG_LIBDIR=$work/static/lib/pkgconfig CPPFLAGS=-I$work/static/include
 export LDFLAGS="-Wl,--gc-sections -s" SWSIM_STRIPPED=1 swsim_cv_gvc_soname=libgvc.so.6
 export SWSIM_CONFIGURE="--host=$machine-linux-gnu ${SWSIM_CONFIGURE-}" _PYTHON_HOST_PLATFORM=linux-$machine
-rm -rf raw "$here/build/native" "$here/build/lib"
+rm -rf raw "$here/build/native" "$here"/build/lib* "$here"/build/scripts* "$here"/build/bdist*
 tools/bin/pip wheel -q --no-build-isolation --no-deps -w raw "$here"
 PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair -z 9 --exclude libswnone.so --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
 ls -l "$output"
