@@ -212,8 +212,8 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
             "Run an unchanged program that uses CUDA, NCCL or PyTorch on this machine, without a "
             "GPU, all\n"
             "its ranks, and say whether its work is ordered in every interleaving: 'swsim record\n"
-            "--device=none', 'swsim import' and 'swsim verify' in one. The exit status is that of "
-            "verify, or 1 where --hardware says no.",
+            "--device=none', 'swsim import' and 'swsim verify' in one. The exit status\n"
+            "is that of verify, or 1 where --hardware says no.",
         .examples = "  swsim dry -- torchrun --nproc-per-node=2 train.py\n"
                     "  swsim dry --values -o job -- python train.py --steps 3",
         COMMAND_OPTIONS(options),
