@@ -395,7 +395,7 @@ if command -v python3 >/dev/null; then
     check "... compressed" takes 110000 1000 "$dir/nsys.gz"
     check "... has short names" has 'launch: f, stream: s7, time: 0.1ms' "$dir/nsys"
     # Other versions have other columns and tables.
-    python3 - "$dir/nsys" "$dir/nsys.old" "$dir/nsys.new" "$dir/nsys.copies" <<'PYTHON'
+    python3 - "$dir/nsys" "$dir/nsys.old" "$dir/nsys.new" "$dir/nsys.copies" "$dir/nsys.both" <<'PYTHON'
 import shutil, sqlite3, sys
 def change(path, *statements):
     shutil.copy(sys.argv[1], path)
@@ -403,7 +403,7 @@ def change(path, *statements):
     for statement in statements:
         db.execute(statement)
     db.commit()
-old, new, copies = sys.argv[2:]
+old, new, copies, both = sys.argv[2:]
 change(old, "CREATE TABLE k AS SELECT start, \"end\", streamId, correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL",
        "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", "ALTER TABLE k RENAME TO CUPTI_ACTIVITY_KIND_KERNEL")
 change(new, "CREATE TABLE META_DATA_EXPORT (name, value)",
@@ -412,12 +412,15 @@ change(new, "CREATE TABLE META_DATA_EXPORT (name, value)",
        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN contextId INTEGER",
        "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start, \"end\", other)",
        "CREATE TABLE NVTX_EVENTS (start, \"end\", eventType, text, globalTid)")
+change(both, "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, \"end\", streamId, correlationId, copyKind, bytes, globalPid)",
+       "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (120000, 130000, 7, 1, 1, 64, 117440512)")
 change(copies, "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL",
        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, \"end\", streamId, correlationId, copyKind, bytes, globalPid)",
        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (10000, 110000, 7, 1, 1, 64, 117440512)")
 PYTHON
     check "... of a version with fewer columns" takes 110000 1000 "$dir/nsys.old"
     check "... of one with more columns and tables" takes 110000 1000 "$dir/nsys.new"
+    check "... a copy has its direction in its name" has 'copy: h2d, name: Memcpy HtoD' "$dir/nsys.both"
     check "... whose launches have no kernels" complains 3 "launch kernels (1 times), and no kernel is recorded" \
         "$SWSIM" import "$dir/nsys.copies"
     export_nsys "$dir/nsys.none"

@@ -220,6 +220,17 @@ static bool has_times(struct nsys *nsys, int64_t start_ns, int64_t end_ns, const
     return true;
 }
 
+/* As PyTorch's profiler names copies. */
+static const char *copy_name(enum direction direction)
+{
+    switch (direction) {
+    case DIRECTION_H2D: return "Memcpy HtoD";
+    case DIRECTION_D2H: return "Memcpy DtoH";
+    case DIRECTION_D2D: break;
+    }
+    return "Memcpy DtoD";
+}
+
 /* start, end, process, device, stream, correlation, class, name, bytes, kind of copy, pageable */
 static enum status nsys_take_work(struct nsys *nsys, sqlite3_stmt *row)
 {
@@ -236,7 +247,7 @@ static enum status nsys_take_work(struct nsys *nsys, sqlite3_stmt *row)
                             .pageable = sqlite3_column_int(row, PAGEABLE) != 0,
                             .call = -1,
                             .group = -1};
-    text = text ? text : "kernel";
+    text = work.class == CLASS_COPY ? copy_name(work.direction) : text ? text : "kernel";
     if (!has_times(nsys, work.start_ns, work.end_ns, text, &status))
         return status;
     struct job_rank *rank = rank_of_work(nsys, nsys_process_of(sqlite3_column_int64(row, PID)));
@@ -247,7 +258,9 @@ static enum status nsys_take_work(struct nsys *nsys, sqlite3_stmt *row)
         work.is_collective = kernel_is_collective(text, &work.collective);
     work.stream =
         job_stream(rank, sqlite3_column_int64(row, DEVICE), sqlite3_column_int64(row, STREAM));
-    work.name = job_intern(nsys->job, kernel_short_name(text, name, sizeof name));
+    if (work.class != CLASS_COPY)
+        text = kernel_short_name(text, name, sizeof name);
+    work.name = job_intern(nsys->job, text);
     return work.stream >= 0 && work.name >= 0 && job_add_work(rank, &work)
                ? STATUS_OK
                : diag_no_memory(nsys->diag);
