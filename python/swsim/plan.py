@@ -76,10 +76,15 @@ def plan_words(plan: PlanLike) -> tuple[str, Union[str, None]]:
     """What names the plan on a command line, and what goes to its standard input.
 
     A string that has a line's end, or begins with a brace, is the text of a plan; any other one is a path."""
-    if isinstance(plan, Plan):
-        return "-", str(plan)
-    if isinstance(plan, Mapping):
-        return "-", json.dumps(plan)
+    try:
+        if isinstance(plan, Plan):
+            return "-", str(plan)
+        if isinstance(plan, Mapping):
+            return "-", json.dumps(plan)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the plan has a value that JSON does not have: {error}") from error
+    if not isinstance(plan, (str, os.PathLike)):
+        raise UsageError(f"found {type(plan).__name__}, expected a plan: a path, a text, a dictionary or a swsim.Plan")
     if isinstance(plan, str) and ("\n" in plan or plan.lstrip().startswith("{")):
         return "-", plan
     return os.fspath(plan), None

@@ -117,6 +117,9 @@ def errors():
     check("a wrong key has line and column", error and (error.line, error.column) == (3, 7), error)
     check("every error is listed", error and len(error.problems) == 2, error and error.problems)
     check("a file that is not there", raises(swsim.UsageError, lambda: swsim.verify("/does/not/exist.yaml")))
+    check("what is no plan", "found NoneType" in str(raises(swsim.UsageError, lambda: swsim.verify(None))))
+    check("a plan with a value that no file can have",
+          raises(swsim.UsageError, lambda: swsim.verify(little().task("Copy", time=object()))))
     check("an option that is not there", raises(swsim.UsageError, lambda: swsim.verify(HELLO, nothing=True)))
     large = "swplan: 1\nname: large\ngenerate: {schedule: 1f1b, ranks: 2, microbatches: 4}\n"
     verdict = swsim.verify(SOURCES / "plans/torchrec/sparse_dist.yaml", driver="clock", limit="states=3", no_reduction=True)
