@@ -11,7 +11,6 @@
 #include "telling.h"
 
 enum { STEPS_HEAD = 12, STEPS_TAIL = 28, STEPS_MANY = 30, LEAST_BEFORE = 4 };
-#define RACE_OF_NOTHING "race: nothing declared"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -27,8 +26,10 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
+/* For how many runs a verdict holds, behind its word: "for any number of iterations and ranks", "in 12 steps". */
 static void print_reach(const struct verify_report *report, FILE *out)
 {
+    const char *any_ranks = report->any_ranks ? " and any number of ranks" : "";
     if (report->verdict == VERDICT_VIOLATED && report->stories[report->first].step_count == 0)
         fputs("in every run", out);
     else if (report->verdict == VERDICT_VIOLATED)
@@ -41,37 +42,28 @@ static void print_reach(const struct verify_report *report, FILE *out)
     else if (report->verdict == VERDICT_UNDECIDED && report->hidden)
         fputs(report->hidden, out);
     else if (report->finite && report->repeated > 0)
-        fprintf(out, "every interleaving of %d iteration%s", report->repeated,
+        fprintf(out, "for every interleaving of %d iteration%s", report->repeated,
                 plural((size_t)report->repeated));
     else if (report->finite)
-        fputs("every interleaving", out);
+        fputs("for every interleaving", out);
     else if (report->iterations < 0)
-        fputs("any number of iterations", out);
+        fprintf(out, "for any number of iterations%s", report->any_ranks ? " and ranks" : "");
     else {
         /* Ranks may have data for different numbers of them. */
-        fprintf(out, "%" PRId64, report->iterations);
+        fprintf(out, "for %" PRId64, report->iterations);
         if (report->most_iterations > report->iterations)
             fprintf(out, " to %" PRId64, report->most_iterations);
-        fprintf(out, " iteration%s", plural((size_t)report->most_iterations));
+        fprintf(out, " iteration%s%s", plural((size_t)report->most_iterations), any_ranks);
     }
-    if (report->any_ranks && report->verdict == VERDICT_PROVED)
-        fputs(", any number of ranks", out);
     if (report->driver_named)
-        fputs(", the driver of the plan", out);
+        fputs(" under the plan's driver", out);
 }
 
-/* Race freedom of no access. */
-static bool is_race_of_nothing(const struct verdict_view *view)
+/* Race freedom of a part of the work, or of none of it. */
+static bool leaves_races_out(const struct verdict_view *view)
 {
     return view->report->outcome[PROPERTY_RACE] == OUTCOME_PROVED &&
-           coverage_is_nothing(view->coverage);
-}
-
-/* Race freedom of a part of the work. */
-static bool is_race_of_some(const struct verdict_view *view)
-{
-    return view->report->outcome[PROPERTY_RACE] == OUTCOME_PROVED &&
-           coverage_is_partial(view->coverage);
+           (coverage_is_nothing(view->coverage) || coverage_is_partial(view->coverage));
 }
 
 /* The warnings that cast doubt on a proof: a dead write is no such one. */
@@ -86,7 +78,7 @@ static size_t count_doubts(const struct warnings *warnings)
 bool verdict_is_plain(const struct verdict_view *view)
 {
     return view->report->verdict == VERDICT_PROVED && view->coverage->unrecorded_count == 0 &&
-           !is_race_of_nothing(view) && !is_race_of_some(view) && count_doubts(view->warnings) == 0;
+           !leaves_races_out(view) && count_doubts(view->warnings) == 0;
 }
 
 /* The reasons for which a proof is not plain, one after the other. */
@@ -98,11 +90,9 @@ static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, c
     const size_t warnings = count_doubts(view->warnings);
     for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
         tell(arg, coverage_unrecorded(&view->coverage->unrecorded[i], text));
-    if (is_race_of_nothing(view))
-        tell(arg, RACE_OF_NOTHING);
     snprintf(text, sizeof text, "race: %" PRId64 " of %" PRId64 " %s declare accesses",
              coverage->declared, coverage->all, coverage->unit);
-    if (is_race_of_some(view))
+    if (leaves_races_out(view))
         tell(arg, text);
     snprintf(text, sizeof text, "%zu warning%s", warnings, plural(warnings));
     if (warnings)
@@ -122,16 +112,21 @@ static void print_reason(void *arg, const char *reason)
     listing->comma = ", ";
 }
 
-/* "proved", "proved but for race: nothing declared, 2 warnings" */
-static void print_verdict(const struct verdict_view *view, FILE *out)
+/* "proved     for every interleaving", "proved for every interleaving, except race: 1 of 2 tasks declare accesses, 2 warnings" */
+static void print_verdict(const struct verdict_view *view, const char *colour, FILE *out)
 {
     struct verdict_listing listing = {out, ""};
+    const char *end = *colour ? "\033[0m" : "";
     if (view->report->verdict != VERDICT_PROVED || verdict_is_plain(view)) {
-        fprintf(out, "%-9s", verdict_key(view->report->verdict));
+        fprintf(out, "%s%-9s%s  ", colour, verdict_key(view->report->verdict), end);
+        print_reach(view->report, out);
         return;
     }
-    fputs("proved but for ", out);
+    fprintf(out, "%sproved ", colour);
+    print_reach(view->report, out);
+    fputs(", except ", out);
     tell_reasons(view, print_reason, &listing);
+    fputs(end, out);
 }
 
 enum { PLAN_COLUMNS = 35 }; /* of a plan's name at the beginning of a line */
@@ -150,11 +145,9 @@ static void verdict_print_line(const struct verdict_view *view, bool color, FILE
                              : report->verdict;
     char seconds[UNITS_TEXT];
     units_show_time(report->seconds * 1e9, seconds);
-    fprintf(out, "%s%*s  %-8s  %s", report->plan, columns_fill(report->plan, PLAN_COLUMNS), "",
-            report->driver == DRIVER_NONE ? "-" : driver_key(report->driver), paint(color, shade));
-    print_verdict(view, out);
-    fprintf(out, "%s  ", color ? "\033[0m" : "");
-    print_reach(report, out);
+    fprintf(out, "%s%*s  %-8s  ", report->plan, columns_fill(report->plan, PLAN_COLUMNS), "",
+            report->driver == DRIVER_NONE ? "-" : driver_key(report->driver));
+    print_verdict(view, paint(color, shade), out);
     if (report->searched || report->finite)
         fprintf(out, "  %" PRIu64 " state%s  %s\n", report->states, plural((size_t)report->states),
                 seconds);
@@ -419,11 +412,10 @@ static void print_repair(const struct verdict_style *style, const struct verdict
         return;
     }
     if (!repair->found) {
-        fprintf(
-            out,
-            "  No fix found: no change of up to three edits within the budget repairs it (%" PRIu64
-            " tried; %s)\n",
-            repair->candidates, repair->why_not);
+        fprintf(out,
+                "  No fix found: of %" PRIu64
+                " tried, no change of up to three edits could be proved (%s)\n",
+                repair->candidates, repair->why_not);
         return;
     }
     fprintf(out, "  %s%s (%s):%s ", color ? "\033[1;32m" : "", title_of_repair(repair),

@@ -66,7 +66,7 @@ static void print_yes(const struct plan *plan, const struct proof_result *result
     printf(", %d rank%s; by %s", result->ranks, result->ranks == 1 ? "" : "s",
            proof_key(result->kind));
     for (size_t i = 0; i < plan->unrecorded_count; i++)
-        printf("%s %s", i ? "," : "; but for", coverage_unrecorded(&plan->unrecorded[i], text));
+        printf("%s %s", i ? "," : "; except", coverage_unrecorded(&plan->unrecorded[i], text));
     putchar('\n');
 }
 

@@ -213,12 +213,12 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
                 report_show(prediction->serial_exposed_ns[t], serial),
                 report_show(known ? (double)prediction->slack_ns[t] : NAN, slack));
     }
-    fprintf(out,
-            "  exposed: by so much is an iteration shorter if the task takes no time; serial: the\n"
-            "  same with one iteration at a time, which takes %s; slack: so much longer may\n"
-            "  the task take before an iteration does, on average%s\n",
-            report_show(prediction->serial_ns, serial),
-            prediction->slack_ns ? "" : " (-: not known)");
+    fprintf(
+        out,
+        "  exposed: how much shorter an iteration would be if the task took no time; serial: the\n"
+        "  same with one iteration at a time, which takes %s; slack: how much longer the task\n"
+        "  could take, on average, without lengthening the iteration%s\n",
+        report_show(prediction->serial_ns, serial), prediction->slack_ns ? "" : " (-: not known)");
 }
 
 static void report_print_blocked(const struct prediction *prediction, FILE *out)

@@ -57,7 +57,7 @@ objects "so are the tables" 0 tables "$SWSIM" schema --json store
 # ---- swsim: verdicts ---------------------------------------------------------------------------------
 
 objects "proved, both drivers" 0 verdict "$SWSIM" verify --json --driver=both "$hello"
-objects "proved but for something" 0 verdict "$SWSIM" verify --json --driver=clock --property=deadlock "$hello"
+objects "proved, except something" 0 verdict "$SWSIM" verify --json --driver=clock --property=deadlock "$hello"
 objects "violated, with a repair" 1 verdict "$SWSIM" verify --json "$plans/bugs/nccl_one_slot_same_order_broken.yaml"
 objects "violated by rank programs" 1 verdict "$SWSIM" verify --json --no-fix "$plans/properties/message_broken.yaml"
 objects "undecided" 4 verdict "$SWSIM" verify --json --limit=states=2 "$plans/bugs/nccl_one_slot_same_order_broken.yaml"

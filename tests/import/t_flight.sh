@@ -94,7 +94,7 @@ check "a ring that has lost what another rank is still in" found \
 rm "$dir"/nccl_trace_rank_?
 dump 0 "[0, 1]" "$(entry 1 completed)"
 imports "$dir"/nccl_trace_rank_? >/dev/null
-check "a rank without a dump is in the verdict" says "proved but for rank 1: no dump" "$SWSIM" verify "$dir/plan.yaml"
+check "a rank without a dump is in the verdict" says "except rank 1: no dump" "$SWSIM" verify "$dir/plan.yaml"
 rm "$dir"/nccl_trace_rank_?
 
 # ---- where all stand -------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ check "whose device has not begun what that of another has is said" found \
 dump 3 "[0, 1, 2, 3]" "$(framed 1 completed 40)" "$(framed 2 completed 40)" "$(framed 3 completed 41)"
 imports "$dir"/nccl_trace_rank_? >/dev/null
 check "a rank that is past a call in which others stand is said" found "rank 3 is past all_reduce, number 3" "$dir/err"
-check "... and no proof covers it" says "but for all_reduce, number 3 of pg0_dp5: some ranks are past it" "$SWSIM" verify "$dir/plan.yaml"
+check "... and no proof covers it" says "except all_reduce, number 3 of pg0_dp5: some ranks are past it" "$SWSIM" verify "$dir/plan.yaml"
 rm "$dir"/nccl_trace_rank_?
 
 # 16 ranks, 1,500 steps of a collective in a row and one in a column; rank 13 leaves the last one out.
@@ -195,7 +195,7 @@ prints_again()
     "$SWSIM" export "$1" >"$dir/again.yaml" && "$SWSIM" export --json "$dir/again.yaml" >"$dir/again.json" &&
         grep -q '^  messages: gloo' "$dir/again.yaml" &&
         grep -q '"unrecorded":{"messages":"gloo' "$dir/again.json" && "$SWSIM" verify "$dir/again.json" |
-        grep -F "but for messages: gloo"
+        grep -F "except messages: gloo"
 }
 
 # ---- dumps of gloo, as PyTorch 2.9.1 wrote them (tests/partners/hangs.py) ------------------------------------------
@@ -209,7 +209,7 @@ imports "$srcdir"/tests/dumps/gloo_sends/rank_?.json >/dev/null
 check "gloo: that messages have no entry is said" found "gloo records no sends and receives" "$dir/err"
 check "... in the plan" found "messages: gloo records no sends and receives" "$dir/plan.yaml"
 check "... and in the verdict, which is not plain" \
-    says "proved but for messages: gloo records no sends and receives" "$SWSIM" verify "$dir/plan.yaml"
+    says "except messages: gloo records no sends and receives" "$SWSIM" verify "$dir/plan.yaml"
 check "... as JSON" says '"but_for":."messages: gloo records no sends and receives"' "$SWSIM" verify --json "$dir/plan.yaml"
 ! "$SWSIM" verify -q --werror "$dir/plan.yaml"
 check "... for --werror an error" test $? -eq 0
@@ -217,7 +217,7 @@ certified()
 {
     "$SWSIM" verify -q --certificate="$dir/cert" "$dir/plan.yaml" && "$SWCHECK" "$dir/plan.yaml" "$dir/cert"
 }
-check "... in what swcheck says" says "by run; but for messages: gloo records no sends and receives" certified
+check "... in what swcheck says" says "by run; except messages: gloo records no sends and receives" certified
 check "... in a copy, YAML and JSON" prints_again "$dir/plan.yaml"
 check "... for a prediction a warning" says "this covers all but messages" "$SWSIM" predict "$dir/plan.yaml"
 check "... in a model for SPIN" says "Not recorded of the job, and not in the model: messages" \

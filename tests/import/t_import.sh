@@ -607,8 +607,8 @@ hpu_op python a Gaudi HPU
 none /device:TPU:0 a TPU
 END
 other none python | trace 0 >"$dir/other.json"
-check "a process on CPUs alone is proved but for a device" sh -c \
-    "'$SWSIM' import '$dir/other.json' 2>/dev/null | '$SWSIM' verify - | grep 'but for.*work of a device: the trace has CPU time alone'"
+check "a process on CPUs alone is proved, except a device" sh -c \
+    "'$SWSIM' import '$dir/other.json' 2>/dev/null | '$SWSIM' verify - | grep 'except.*work of a device: the trace has CPU time alone'"
 { range forward 1 1000 500; range nccl:all_reduce 1 1100 50; } | trace 0 >"$dir/other.json"
 check "ranks of NCCL without work of a GPU" refuses "$dir/other.json" "ranks meet over nccl.*ProfilerActivity.CUDA"
 { range forward 1 1000 500; range mpi:all_reduce 1 1100 50; } | trace 0 >"$dir/other.json"
@@ -923,7 +923,7 @@ unlike 1 | trace 0 >"$dir/unlike.json"
 check "steps with one wait" folds 1 "$dir/alike.json"
 check "a step that waits otherwise is another one" prints 1 '^0$' repeats_in "$dir/unlike.json"
 check "... or takes the wait of most" prints 0 '^1$' repeats_in --repeat=like "$dir/unlike.json"
-check "... and is proved but for the other waits" prints 0 'proved but for waits of single steps: --repeat=like' \
+check "... and is proved, except the other waits" prints 0 'except waits of single steps: --repeat=like' \
     "$SWSIM" verify "$dir/plan.yaml"
 check "... which steps alike have not" prints 1 '^0$' sh -c \
     '"$1" import --repeat=like -o "$2/plan.yaml" "$2/alike.json" && grep -c "waits of single" "$2/plan.yaml"' sh "$SWSIM" "$dir"

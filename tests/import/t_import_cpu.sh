@@ -80,7 +80,7 @@ check "data as a pipeline: a layer is CPU time of its task" grep -q 'host_time: 
 check "... an iteration takes what a step took, 257 ms" sh -c "'$SWSIM' predict -n 50 '$dir/plan.yaml' 2>&1 | grep -E '^ *iteration +25[5-9] ms'"
 check "... that the layers are CPU time is said" found "its layers are CPU time" "$dir/err"
 check "... and that the other rank has no trace, in the verdict" \
-    says "proved but for 1 of 2 ranks: no trace of them" "$SWSIM" verify "$dir/plan.yaml"
+    says "except 1 of 2 ranks: no trace of them" "$SWSIM" verify "$dir/plan.yaml"
 printf '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "a layer", "pid": 1, "tid": 1, "ts": 1, "dur": 1000}]}' >"$dir/one.json"
 check "a process that works alone is no pipeline" complains 3 "neither work of a GPU nor operations of gloo, of which a pipeline" \
     "$SWSIM" import --form=pipeline "$dir/one.json"

@@ -98,11 +98,11 @@ check "memory that nothing uses is freed too late" finds free_waits 'race.*axpy.
 for case in free_waits missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group no_receiver host_function sync_behind_wait; do
     check "$case, repaired" proves $case
 done
-but_for() { record "$1" fixed && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+but_for() { record "$1" fixed && prints 0 "except .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 check "the host's accesses, which are not seen" but_for host_reads "the host's accesses to 1 allocation.*--host-accesses"
 check "a stream that reads what another one writes" finds driver_asked 'race.*axpy accesses.*fill'
 check "the driver's query, given out by the runtime, is a wait" proves driver_asked
-check "... if it is asked until it is done" prints 0 'but for \(other answers of 1 query: .*--queries=wait\|1 loop of queries: .*--queries=loops\)' "$SWSIM" verify --no-fix "$dir/driver_asked.yaml"
+check "... if it is asked until it is done" prints 0 'except \(other answers of 1 query: .*--queries=wait\|1 loop of queries: .*--queries=loops\)' "$SWSIM" verify --no-fix "$dir/driver_asked.yaml"
 check "a call that NCCL refuses" but_for refused '2 calls of NCCL: refused by it'
 if grep -q '__[at]san_init' "$program"; then
     skip "a sanitizer opens no library with RTLD_DEEPBIND"
@@ -112,7 +112,7 @@ fi
 check "a half of an allocation that nothing has written" finds half_written 'value.*copy of [^,]* reads buffer device3.4096, which nothing has written'
 check "half_written, repaired" proves half_written
 if [ -f tests/cuda_emulation/libcublas.so ]; then
-    unseen_writer() { export LD_PRELOAD="$PWD/tests/cuda_emulation/libcublas.so"; record half_written; unset LD_PRELOAD; prints 0 'proved but for libcublas.so' "$SWSIM" verify --no-fix "$dir/half_written.yaml"; }
+    unseen_writer() { export LD_PRELOAD="$PWD/tests/cuda_emulation/libcublas.so"; record half_written; unset LD_PRELOAD; prints 0 'except libcublas.so' "$SWSIM" verify --no-fix "$dir/half_written.yaml"; }
     check "... which a library that is not seen may have written" unseen_writer
 else
     skip "built without cuBLAS"

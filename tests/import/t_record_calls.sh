@@ -56,7 +56,7 @@ proves()
         ! awk '/^unrecorded:/ { on = 1; next } /^[^ ]/ { on = 0 } on' "$dir/$1.yaml" |
             grep -v "extents of kernels${2:+\\|$2}"
 }
-but_for() { record "$1" && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+but_for() { record "$1" && prints 0 "except .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 
 # The recorder's constructors run once in a process, also where it looks at all libraries at the end.
 begins_once()
@@ -149,7 +149,7 @@ done
 echo 'int cudaOfTomorrow(void); int cudaOfTomorrow(void) { return 0; }' >"$dir/tomorrow.c"
 if "$CC" -shared -fPIC -Wl,-soname,libcudart.so.tomorrow -o "$dir/libcudart.so.tomorrow" "$dir/tomorrow.c" 2>/dev/null; then
     linked() { export LD_PRELOAD="$dir/libcudart.so.tomorrow"; record tomorrow; ended=$?; unset LD_PRELOAD; return $ended; }
-    told() { linked && prints 0 'proved but for cudaOfTomorrow: the recorder does not see what it does' "$SWSIM" verify --no-fix "$dir/tomorrow.yaml"; }
+    told() { linked && prints 0 'except cudaOfTomorrow: the recorder does not see what it does' "$SWSIM" verify --no-fix "$dir/tomorrow.yaml"; }
     check "a function that is newer than the recorder" told
     asks() { export LD_LIBRARY_PATH="$dir:${LD_LIBRARY_PATH-}"; but_for asks_for_tomorrow 'cudaOfTomorrow: the recorder does not see what it does'; }
     check "one that is asked for by name" asks
@@ -157,7 +157,7 @@ else
     skip "no compiler that makes shared libraries"
 fi
 if [ -f tests/cuda_emulation/libcublas.so ]; then
-    unseen() { export LD_PRELOAD="$PWD/tests/cuda_emulation/libcublas.so"; record leaves; unset LD_PRELOAD; prints 0 'proved but for libcublas.so' "$SWSIM" verify --no-fix "$dir/leaves.yaml"; }
+    unseen() { export LD_PRELOAD="$PWD/tests/cuda_emulation/libcublas.so"; record leaves; unset LD_PRELOAD; prints 0 'except libcublas.so' "$SWSIM" verify --no-fix "$dir/leaves.yaml"; }
     check "a library that is not seen, of a program that leaves by _exit" unseen
 else
     skip "built without cuBLAS"

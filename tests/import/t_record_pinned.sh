@@ -15,9 +15,9 @@ record()
 }
 # The run of a program with a mistake may fail, now and then.
 finds() { { record "$1" || record "$1" || record "$1"; } && prints 1 "race.*$2" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
-proves() { record "$1" fixed && prints 0 "proved ${2:- }" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+proves() { record "$1" fixed && prints 0 "${2:-proved  }" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 # but_for TEXT CASE [fixed]
-but_for() { text=$1; shift; record "$@" && prints 0 "proved but for $text  " "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+but_for() { text=$1; shift; record "$@" && prints 0 "except $text  " "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 
 check "a read of what is still copied, and is copied on" finds copied_on 'copy of [^,]* accesses.*read pinned0'
 check "a write behind a read, of what is still read" finds read_then_write 'copy of [^,]* accesses.*write pinned0'
@@ -28,7 +28,7 @@ check "a write of what a kernel reads" finds kernel_reads 'axpy accesses.*write 
 for case in copied_on read_then_write rows_in kernel_writes kernel_reads; do
     check "$case, repaired" proves $case
 done
-check "rows_out, repaired" proves rows_out 'but for extents of kernels: [^,]*  '
+check "rows_out, repaired" proves rows_out ', except extents of kernels: [^,]*  '
 first='only the first behind each operation of a device is seen'
 for fixed in '' fixed; do
     check "graphs ${fixed:-too early}: accesses behind them are told" but_for "the host's accesses to 1 allocation: behind graphs, collectives and messages they are not seen" graph $fixed

@@ -48,7 +48,8 @@ counts()
         text=
         case $count in 0) ;; 1) text=", other answers of 1 query: ${5-$why}" ;; *) text=", other answers of $count queries: ${5-$why}" ;; esac
         case $loops in 0) ;; 1) text="$text, 1 loop of queries: $give_up" ;; *) text="$text, $loops loops of queries: $give_up" ;; esac
-        check "$1: --queries=$way: $count, $loops" says "$1" 0 "proved${text:+ but for}${text#,}  " --queries=$way
+        [ -n "$text" ] && text=", except${text#,}" || text='proved '
+        check "$1: --queries=$way: $count, $loops" says "$1" 0 "$text  " --queries=$way
     done
 }
 
@@ -61,7 +62,7 @@ counts loop_of_time 0 1 0
 check "nor times that are not there" size "$dir/loop_of_time.swr"
 counts loop_of_looks 1 0 0
 check "locks in a loop are recorded" record loop_of_locks
-check "... and change nothing of it" says loop_of_locks 0 "proved but for 1 loop of queries: $give_up  "
+check "... and change nothing of it" says loop_of_locks 0 "except 1 loop of queries: $give_up  "
 counts loop_of_signals 1 0 0
 counts loop_beside_pushes 1 0 0
 
@@ -73,7 +74,7 @@ check "the other way is recorded" record no_by_luck
 check "... and has a race" says no_by_luck 1 'race.*axpy.*fill'
 check "... which is told to be of that answer" says no_by_luck 1 "other answers of 1 query: $may_be_done"
 check "repaired" record no_by_luck fixed
-check "... it has none, and another answer" says no_by_luck 0 "proved but for other answers of 1 query: $may_be_done  "
+check "... it has none, and another answer" says no_by_luck 0 "except other answers of 1 query: $may_be_done  "
 counts waits_behind_no 1 0 1 "$may_be_done"
 counts waits_for_all_behind_no 2 0 2 "$may_be_done"
 counts goes_on 1 1 1 "$may_be_done"
@@ -88,7 +89,7 @@ counts by_host_function 0 0 0
 counts clear_by_luck 1 0 0
 check "in the order of their calls it is clear" says clear_by_luck 0 'proved  ' --order=seen
 check "records of two threads are recorded" record recorded_twice
-check "... and told, where nothing orders them" says recorded_twice 0 "proved but for what orders threads in 1 place: "
+check "... and told, where nothing orders them" says recorded_twice 0 "except what orders threads in 1 place: "
 
 # Work that a stream had waited for, before the host waited for that one; and what another thread knows
 counts behind_wait 0 0 0
@@ -116,7 +117,7 @@ counts asks_again 0 1 0
 check "the way of the no is recorded" record decides
 check "... and has a race" says decides 1 'race.*axpy.*fill'
 check "... repaired" record decides fixed
-check "... it has none" says decides 0 "proved but for other answers of 1 query: $may_be_done  "
+check "... it has none" says decides 0 "except other answers of 1 query: $may_be_done  "
 # A no that contradicts what they know ends these.
 for case in clear_answers behind_wait behind_two_waits by_legacy another_waits by_host_function; do
     counts $case 0 0 0

@@ -25,9 +25,9 @@ proves()
 {
     record "$1" fixed || return
     case $1 in
-    sem_* | try_joined | timed_joined | clock_joined) but_for="proved but for $gives_up" ;;
-    cond_* | c_cond_*) but_for="proved\|proved but for $orders\|proved but for \($orders, \)\{0,1\}$gives_up" ;; # it may come too late to wait
-    *) but_for="proved\|proved but for $orders" ;;
+    sem_* | try_joined | timed_joined | clock_joined) but_for="except $gives_up" ;;
+    cond_* | c_cond_*) but_for="proved    .*\|except $orders\|except \($orders, \)\{0,1\}$gives_up" ;; # it may come too late to wait
+    *) but_for="proved    .*\|except $orders" ;;
     esac
     prints 0 "\($but_for\)  " "$SWSIM" verify --no-fix "$dir/run.yaml"
 }
@@ -61,7 +61,7 @@ check "a thread that hands on what it was given" record relayed fixed
 check "is not in the plan" sh -c "[ \$(grep -c '^  r0' '$dir/run.yaml') = 2 ]"
 check "a lock that is held for several calls, again" record lock_excludes fixed
 check "its order in the run can be taken instead" "$SWSIM" import -o "$dir/run.yaml" --order=locks "$dir/run.swr"
-check "and is no lock then" prints 0 'proved but for other orders of locks in 1 place' "$SWSIM" verify "$dir/run.yaml"
+check "and is no lock then" prints 0 'except other orders of locks in 1 place' "$SWSIM" verify "$dir/run.yaml"
 check "two that take a lock without a call" record lock_alone fixed
 check "tell each other nothing by it" sh -c '"$0" import -o "$1/run.yaml" "$1/run.swr" && ! grep -q "{lock" "$1/run.yaml"' "$SWSIM" "$dir"
 

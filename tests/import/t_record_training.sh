@@ -23,14 +23,14 @@ record()
     return $ended
 }
 # proves CASE [MISTAKE [TEXT]]: clean but for that text
-proves() { record "$1" ${2:+"$2"} && prints 0 "proved${3:+ but for }${3-}  " "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+proves() { record "$1" ${2:+"$2"} && prints 0 "${3:+, except }${3-proved}  " "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 # The run of a program with a mistake may fail, now and then.
 finds() { { record "$1" "$2" || record "$1" "$2" || record "$1" "$2"; } && prints 1 "$3" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 # A run that hangs is ended.
 hangs() { record "$1" "$2"; prints 1 "$3" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 extents='extents of kernels: memory from each pointer to the next that is used'
-orders='\(  \| but for other orders of locks in [0-9]* places\{0,1\}: threads take them as in the run  \)'
-proves_in_order() { record "$1" && prints 0 "proved$orders" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+orders='\(proved \|, except other orders of locks in [0-9]* places\{0,1\}: threads take them as in the run\)  '
+proves_in_order() { record "$1" && prints 0 "$orders" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 asked='where work is not done yet the program may go another way; if it asks until it is, import with --queries=wait'
 on_two='axpy accesses buffer device3[.0-9]*, which fill<float> of stream stream1 writes'
 
@@ -63,7 +63,7 @@ for mistake in no_consumed no_wait; do
     check "... $mistake" finds loader $mistake "race.*$on_two"
 done
 # Where the lock was taken later in the run, its order hides the mistake, which the verdict says.
-hidden_by_locks() { record loader "$1" && "$SWSIM" verify --no-fix "$dir/run.yaml" | grep 'race.*axpy.*fill<float>\|race.*fill<float>.*axpy\|but for other orders of locks'; }
+hidden_by_locks() { record loader "$1" && "$SWSIM" verify --no-fix "$dir/run.yaml" | grep 'race.*axpy.*fill<float>\|race.*fill<float>.*axpy\|except other orders of locks'; }
 for mistake in told_before_record given_before_record; do
     check "... $mistake" hidden_by_locks $mistake
 done
@@ -140,7 +140,7 @@ import='--launch-order --sm-slots=1'
 check "in the order of launches: one" proves communicators no_events
 check "... another order" finds communicators no_events_other_order 'deadlock'
 import=''
-watched() { record watched && prints 0 'proved but for other orders of locks in [0-9]* places\{0,1\}: [^,]*, \(other answers of [0-9]* quer[yies]*: [^,]*, [^,]*, \)\{0,1\}[0-9]* loops\{0,1\} of queries: .*--queries=loops  ' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+watched() { record watched && prints 0 'except other orders of locks in [0-9]* places\{0,1\}: [^,]*, \(other answers of [0-9]* quer[yies]*: [^,]*, [^,]*, \)\{0,1\}[0-9]* loops\{0,1\} of queries: .*--queries=loops  ' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 check "a thread that looks after collectives" watched
 check "... whose word is not waited for" finds watched not_heard 'race.*all_reduce float32 sum.*axpy\|race.*axpy.*all_reduce float32 sum'
 done_testing

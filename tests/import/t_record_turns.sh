@@ -25,7 +25,7 @@ record()
 finds() { { record "$1" || record "$1" || record "$1"; } && prints 1 'race.*fill' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 proves() { record "$1" fixed && prints 0 'proved  ' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 # but_for CASE [fixed]
-but_for() { record "$@" && prints 0 'proved but for other orders of locks in [0-9]* places\{0,1\}: threads take them as in the run  ' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+but_for() { record "$@" && prints 0 'except other orders of locks in [0-9]* places\{0,1\}: threads take them as in the run  ' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 
 for case in sem_twice sem_of_one sem_again sem_many barrier_twice; do
     check "$case: too early" finds $case

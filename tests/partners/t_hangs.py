@@ -25,7 +25,7 @@ cases = [
     ("size", 2, 1, "they differ in bytes"),
     ("kind", 2, 1, "mismatch, always: all_gather meets all_reduce"),
     ("message", 2, 1, "is in all_reduce of communicator pg0, waits for rank 0"),
-    ("sends", 2, 0, "proved but for messages: gloo records no sends and receives"),
+    ("sends", 2, 0, "except messages: gloo records no sends and receives"),
     ("halves", 4, 1, "is in all_reduce of communicator pg2, waits for rank 3"),
 ]
 

@@ -32,7 +32,7 @@ overrides()
 
 says_whose()
 {
-    exits 0 "$SWSIM" verify "$dir/named.yaml" && grep -q 'the driver of the plan' "$dir/out" &&
+    exits 0 "$SWSIM" verify "$dir/named.yaml" && grep -q "under the plan's driver" "$dir/out" &&
         test "$(wc -l <"$dir/out")" -eq 1
 }
 

@@ -236,7 +236,7 @@ columns() {
 }
 check "slack where it is known" columns plan '[0-9.]+ [num]?s'
 sed 's/^retire:.*/&\nmachine: {sm_slots: 1}/; s/Copy: {/&sm: 1, /; s/Work: {/&sm: 1, /' "$dir/plan.yaml" >"$dir/unknown.yaml"
-check "a dash where it is not" columns unknown - 'on average (-: not known)'
+check "a dash where it is not" columns unknown - 'the iteration (-: not known)'
 
 # Two collectives on two streams share a communicator: the second waits for the first.
 cat >"$dir/comm.yaml" <<END

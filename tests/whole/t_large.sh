@@ -26,7 +26,7 @@ schedule()
 
 proves()
 {
-    prints 0 'proved  *every interleaving' "$SWSIM" verify "$dir/plan.yaml"
+    prints 0 'proved  *for every interleaving' "$SWSIM" verify "$dir/plan.yaml"
 }
 
 schedule 1f1b 16 64 64
