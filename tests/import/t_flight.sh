@@ -172,6 +172,14 @@ imports "$dir"/nccl_trace_rank_? >/dev/null
 check "tensors of as many bytes and another type differ" \
     says "all_reduce:Int meets all_reduce:Float at the same position" "$SWSIM" verify "$dir/plan.yaml"
 
+for name in Float float32 torch.float32; do
+    dump 0 "[0, 1]" "$(entry 1 scheduled | sed "s/Float/$name/")"
+    dump 1 "[0, 1]" "$(entry 1 scheduled | sed "s/Float/$name/")"
+    imports "$dir"/nccl_trace_rank_? >/dev/null
+    check "8 elements of $name are 32 bytes" found "bytes: 32B" "$dir/plan.yaml"
+done
+rm "$dir"/nccl_trace_rank_?
+
 # message NUMBER NAME: a send or receive of group 0.
 message()
 {

@@ -223,7 +223,7 @@ static int flight_calls_group_of(struct flight_job *job, struct flight_rank *ran
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* By PyTorch's name of the type. ELEMENT_NONE, of one byte: another type, or none is told. */
+/* By PyTorch's name of the type, "Float" or "torch.float32". ELEMENT_NONE, of one byte: another type, or none is told. */
 static enum element flight_calls_element(const char *dtype)
 {
     static const struct {
@@ -241,7 +241,23 @@ static enum element flight_calls_element(const char *dtype)
                  {"Short", ELEMENT_I16},
                  {"Byte", ELEMENT_U8},
                  {"Char", ELEMENT_I8},
-                 {"Bool", ELEMENT_BOOL}};
+                 {"Bool", ELEMENT_BOOL},
+                 /* in Python's spelling */
+                 {"float8_e4m3", ELEMENT_F8E4M3},
+                 {"float8_e5m2", ELEMENT_F8E5M2},
+                 {"float32", ELEMENT_F32},
+                 {"float16", ELEMENT_F16},
+                 {"bfloat16", ELEMENT_BF16},
+                 {"float64", ELEMENT_F64},
+                 {"int64", ELEMENT_I64},
+                 {"int32", ELEMENT_I32},
+                 {"int16", ELEMENT_I16},
+                 {"uint8", ELEMENT_U8},
+                 {"int8", ELEMENT_I8},
+                 {"bool", ELEMENT_BOOL}};
+    static const char prefix[] = "torch.";
+    if (dtype && strncmp(dtype, prefix, sizeof prefix - 1) == 0)
+        dtype += sizeof prefix - 1;
     for (size_t i = 0; dtype && i < sizeof types / sizeof *types; i++)
         if (strncmp(dtype, types[i].name, strlen(types[i].name)) == 0)
             return types[i].element;
