@@ -6,12 +6,14 @@
 #
 # libyaml, SQLite and zlib are built from Debian's sources and linked statically. The compiler is zig's, from PyPI, as it
 # links with the symbols of an older glibc than that of this machine. Needed: apt-get with network, tclsh, python3 with
-# venv, autoconf, automake, the headers of Graphviz and Random123. Nothing outside of OUTPUT is changed but python/build.
+# venv, autoconf, automake, the headers of Graphviz and Random123; for another machine than this one binutils for it. Nothing outside of OUTPUT is changed but python/build.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 output=$(cd "$1" && pwd)
 machine=${2:-$(uname -m)}
+[ "$machine" = "$(uname -m)" ] || command -v "$machine-linux-gnu-ld" >/dev/null ||
+    { echo "build_wheel.sh: a wheel for $machine needs its linker here: apt-get install binutils-$machine-linux-gnu" >&2 && exit 1; }
 work=$here/build/wheel-$machine
 mkdir -p "$work"
 cd "$work"
