@@ -497,6 +497,7 @@ partner_tests = \
     tests/partners/t_adapters.py \
     tests/partners/t_cupti.py \
     tests/partners/t_dry.py \
+    tests/partners/t_dry_mutants.py \
     tests/partners/t_hangs.py \
     tests/partners/t_hta.py \
     tests/partners/t_loops.py \
