@@ -109,7 +109,8 @@ static bool verify(const struct plan *plan, enum driver driver, bool story)
     if (status == STATUS_OK) {
         flows = report.outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED &&
                 report.outcome[PROPERTY_DRAIN] == OUTCOME_PROVED;
-        (void)verify_as_expected(plan, &report, &diag);
+        if (!verify_as_expected(plan, &report, &diag))
+            status = STATUS_VIOLATED; /* which errors tell */
         verify_fini(&report);
     }
     fuzz_diag_end(&diag, status == STATUS_OK);
