@@ -286,7 +286,7 @@ intra_iter_deps: [[Sort, CopyIn]]
 PLAN
     color_of() # color_of FILE TASK: of the first box with this label
     {
-        grep -B 1 ">$2 0<" "$1" | sed -n 's/^<polygon fill="\([^"]*\)".*/\1/p' | head -n 1
+        grep -B 1 ">$2 0<" "$1" | sed -n 's/.*<polygon fill="\([^"]*\)".*/\1/p' | head -n 1
     }
     "$SWSIM" verify -q --no-fix --witness="$dir/toy.svg" "$dir/toy.yaml" >"$dir/out"
     "$SWSIM" predict -q --iterations=4 --db="$dir/toy.db" "$dir/toy.yaml" >"$dir/out" 2>"$dir/err"
