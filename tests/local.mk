@@ -508,7 +508,8 @@ partner_tests = \
     tests/partners/t_pipeline_runs.py \
     tests/partners/t_schedules.py \
     tests/partners/t_torchrec.py \
-    tests/partners/t_torchrec_dry.py
+    tests/partners/t_torchrec_dry.py \
+    tests/partners/t_z3.py
 
 partner_files = \
     tests/partners/dry_program.py \
