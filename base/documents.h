@@ -24,6 +24,7 @@
     X(DOCUMENT_IMPORT, import, 1, "swsim import")                                                  \
     X(DOCUMENT_COMPARISON, comparison, 1, "swsim compare DB")                                      \
     X(DOCUMENT_TWO_RUNS, two_runs, 1, "swsim compare DB:RUN")                                      \
+    X(DOCUMENT_EXPLANATION, explanation, 1, "swsim explain")                                       \
     X(DOCUMENT_WHY, why, 1, "swsim why of one job")                                                \
     X(DOCUMENT_RUN, run, 1, "swsim runs, one for each run")                                        \
     X(DOCUMENT_LEDGER, ledger, 1, "swsim runs --run=N")                                            \

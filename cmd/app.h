@@ -100,7 +100,7 @@ struct program_options app_program_options(struct app *app, const struct program
 typedef enum status verb_run(struct app *app, int argc, char **argv);
 
 verb_run cmd_verify, cmd_predict, cmd_render, cmd_schedule, cmd_stages, cmd_lower, cmd_generate,
-    cmd_groups, cmd_export, cmd_why, cmd_compare, cmd_tune, cmd_runs, cmd_import, cmd_record, cmd_dry, cmd_watch,
+    cmd_groups, cmd_export, cmd_why, cmd_compare, cmd_tune, cmd_runs, cmd_import, cmd_record, cmd_dry, cmd_watch, cmd_explain,
     cmd_schema, cmd_mcp;
 
 /* ---- warnings -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@ swsim_SOURCES = \
     cmd/app.c cmd/app.h \
     cmd/cmd_compare.c \
     cmd/cmd_dry.c \
+    cmd/cmd_explain.c \
     cmd/cmd_export.c \
     cmd/cmd_generate.c \
     cmd/cmd_groups.c \

@@ -29,6 +29,7 @@ static const struct verb {
     {"tune", "PLAN", "find a better plan", cmd_tune},
     {"runs", "DB", "what is in a trace store", cmd_runs},
     {"watch", "DB", "a run that goes on", cmd_watch},
+    {"explain", "WORD", "what a word of reports means", cmd_explain},
     {"schema", "NAME", "keys of JSON, columns of stores", cmd_schema},
     {"mcp", "", "a server for agents", cmd_mcp},
 };

@@ -513,6 +513,17 @@ static void draw_svg_curve(struct drawing *drawing, const struct draw_curve *cur
     svg_arrow(&drawing->svg, points, points + 8, HALF_HEAD_PT * curve->head, &pen);
 }
 
+/* NULL: it failed, which is noted. */
+static Agedge_t *draw_new_edge(struct drawing *drawing, struct draw_node *from,
+                               struct draw_node *to)
+{
+    Agedge_t *edge =
+        from && to ? drawing->gv.agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1)
+                   : NULL;
+    drawing->failed |= !edge;
+    return edge;
+}
+
 static void draw_head_curve(struct drawing *drawing, struct draw_node *from, struct draw_node *to,
                             const struct draw_curve *curve)
 {
@@ -520,13 +531,9 @@ static void draw_head_curve(struct drawing *drawing, struct draw_node *from, str
         draw_svg_curve(drawing, curve);
         return;
     }
-    Agedge_t *edge =
-        from && to ? drawing->gv.agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1)
-                   : NULL;
-    if (!edge) {
-        drawing->failed = true;
+    Agedge_t *edge = draw_new_edge(drawing, from, to);
+    if (!edge)
         return;
-    }
     const double *x = curve->x, *y = curve->y;
     setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x[4], y[4],
          x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]);
@@ -652,13 +659,9 @@ struct draw_node *draw_node(struct drawing *drawing, struct draw_cluster *cluste
 void draw_edge(struct drawing *drawing, struct draw_node *from, struct draw_node *to,
                const char *label, bool dashed)
 {
-    Agedge_t *edge =
-        from && to ? drawing->gv.agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1)
-                   : NULL;
-    if (!edge) {
-        drawing->failed = true;
+    Agedge_t *edge = draw_new_edge(drawing, from, to);
+    if (!edge)
         return;
-    }
     if (label)
         draw_set_text(drawing, edge, "label", label, NULL);
     if (dashed) {

@@ -94,7 +94,7 @@ check "swsim -h" prints "Usage: swsim" "$SWSIM" -h
 check "swsim --version" prints "swsim " "$SWSIM" --version
 check "swrun --help" prints "Usage: swrun" "$SWRUN" --help
 check "swrun --version" prints "swrun " "$SWRUN" --version
-for verb in verify predict render schedule stages lower generate groups export compare why tune runs watch import; do
+for verb in verify predict render schedule stages lower generate groups export compare why explain tune runs watch import; do
     check "swsim $verb --help" prints "Usage: swsim $verb" "$SWSIM" "$verb" --help
     check "swsim $verb --version" prints "swsim " "$SWSIM" "$verb" --version
     check "swsim --help knows $verb" prints "  $verb " "$SWSIM" --help
@@ -129,6 +129,13 @@ wide_help()
 }
 wide_help >"$dir/wide"
 check "no help is wider than 100 columns" cmp "$dir/wide" /dev/null
+check "explain says what a property is" prints "without happens-before" "$SWSIM" explain race
+check "... a cause of stalls" prints "its ticket's turn has not come" "$SWSIM" explain head_of_line
+check "... a warning, whose lines are one sentence" prints "a write that another overwrites, in every run" "$SWSIM" explain dead_write
+check "... one of several words" prints "admit, retire (term)" "$SWSIM" explain Retire
+check "... a key of plans" prints "turns in the order of a software pipeline" "$SWSIM" explain ticket_at
+check "... and lists all words" prints "deadlock (property" "$SWSIM" explain
+check "a word that is none" says 2 "did you mean 'race'?" "$SWSIM" explain Racce
 check "a hint where to look" says 2 "'swsim schedule --help' tells more" "$SWSIM" schedule
 check "swrun without a plan" says 2 "missing argument" "$SWRUN"
 check "swrun with a slip" says 2 "did you mean '--device'?" "$SWRUN" --devise=host x

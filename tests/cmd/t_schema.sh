@@ -128,6 +128,7 @@ objects "exposed times" 0 exposure "$SWRUN" --json --profile -n 1 "$hello"
 objects "predicted and measured" 0 comparison "$SWSIM" compare --json "$dir/host.db"
 objects "two runs" 0 two_runs "$SWSIM" compare --json "$dir/host.db:1" "$dir/host.db:2"
 objects "why it took so long" 0 why "$SWSIM" why --json "$dir/job.db"
+objects "what a word means" 0 explanation "$SWSIM" explain --json race
 objects "a run and a prediction" 0 two_runs "$SWSIM" compare --json "$dir/job.db:1" "$dir/job.yaml"
 objects "a look at one that is over" 0 look "$SWSIM" watch --json "$dir/host.db"
 printf '%s\n' 'swplan: 1' 'name: threads' 'threads:' '  r0.main:' '    - {compute: work, time: 1ms}' >"$dir/threads.yaml"
