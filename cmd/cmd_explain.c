@@ -4,6 +4,7 @@
  *
  * The words are those of the pages, made into C by tools/words.awk; keys of plans have the line of their schema.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -97,37 +98,73 @@ static char *plan_keys(void)
     return text_close(&stream, true, NULL);
 }
 
-/* The description of a key: from where its schema begins up to the first one, which is its own. */
-static const char *description_of(const char *schema, const char *key, size_t *length)
+/* True if this member of the schema is a kind of values, which keys share, and no key. */
+static bool is_definition(const char *schema, const char *member)
+{
+    static const char definitions[] = "\"definitions\":{";
+    const char *at = strstr(schema, definitions);
+    bool quoted = false;
+    int depth = 1;
+    assert(at);
+    for (at += sizeof definitions - 1; at < member && depth > 0; at++)
+        if (quoted && *at == '\\')
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (*at == '{') - (*at == '}');
+    return at == member && depth == 1;
+}
+
+/* The next description of a key behind *at, which moves on; NULL: there is none. A key's own description is the first member of
+   its schema that is called so (t_plan_schema). */
+static const char *next_description(const char *schema, const char **at, const char *key,
+                                    size_t *length)
 {
     static const char begins[] = "\"description\":\"";
     char quoted[80];
     if ((size_t)snprintf(quoted, sizeof quoted, "\"%s\":{", key) >= sizeof quoted)
         return NULL;
-    const char *at = strstr(schema, quoted);
-    at = at ? strstr(at, begins) : NULL;
-    if (!at)
+    const char *text = strstr(*at, quoted);
+    while (text && is_definition(schema, text))
+        text = strstr(text + 1, quoted);
+    text = text ? strstr(text, begins) : NULL;
+    if (!text)
         return NULL;
-    at += sizeof begins - 1;
+    text += sizeof begins - 1;
     *length = 0;
-    while (at[*length] != '"')
-        *length += at[*length] == '\\' ? 2 : 1;
-    return at;
+    while (text[*length] != '"')
+        *length += text[*length] == '\\' ? 2 : 1;
+    *at = text + *length;
+    return text;
 }
 
-/* NULL in *meaning: no key of plans is called so. */
-static enum status find_key(struct app *app, const char *word, const char **meaning)
+enum { MOST_MEANINGS = 16 };
+
+/* What a key means in the mappings of a plan, each meaning once. *count 0: no key is called so. */
+static enum status find_key(struct app *app, const char *word, const char **meanings, int *count)
 {
     size_t length;
     char *schema = plan_keys();
-    *meaning = NULL;
+    *count = 0;
     if (!schema)
         return diag_no_memory(&app->diag);
-    const char *text = description_of(schema, word, &length);
-    if (text)
-        *meaning = arena_strndup(&app->arena, text, length);
+    enum status status = STATUS_OK;
+    const char *at = schema, *text;
+    while (status == STATUS_OK && *count < MOST_MEANINGS &&
+           (text = next_description(schema, &at, word, &length))) {
+        const char *meaning = arena_strndup(&app->arena, text, length);
+        bool known_one = false;
+        for (int i = 0; meaning && i < *count; i++)
+            known_one |= strcmp(meanings[i], meaning) == 0;
+        if (!meaning)
+            status = diag_no_memory(&app->diag);
+        else if (!known_one)
+            meanings[(*count)++] = meaning;
+    }
+    assert(*count < MOST_MEANINGS); /* more would be left out */
     free(schema);
-    return text && !*meaning ? diag_no_memory(&app->diag) : STATUS_OK;
+    return status;
 }
 
 /* ---- the verb -------------------------------------------------------------------------------------- */
@@ -156,11 +193,12 @@ static bool explained_is_known(const char *word)
 static enum status explain_word(struct app *app, const char *word)
 {
     struct json json;
-    const char *key = NULL;
-    enum status status = word ? find_key(app, word, &key) : STATUS_OK;
+    const char *keys[MOST_MEANINGS];
+    int key_count = 0;
+    enum status status = word ? find_key(app, word, keys, &key_count) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    if (word && !key && !explained_is_known(word))
+    if (word && key_count == 0 && !explained_is_known(word))
         return refuse_word(app, word);
     json_open(&json, stdout);
     if (app->json) {
@@ -170,8 +208,8 @@ static enum status explain_word(struct app *app, const char *word)
     for (int i = 0; i < KNOWN; i++)
         if (!word || explained_is_called(&known[i], word))
             put_meaning(app, &json, known[i].words, known[i].what, known[i].meaning);
-    if (key)
-        put_meaning(app, &json, word, "key of plans, swplan(5)", key);
+    for (int i = 0; i < key_count; i++)
+        put_meaning(app, &json, word, "key of plans, swplan(5)", keys[i]);
     if (!app->json)
         return STATUS_OK;
     json_end_array(&json);

@@ -8,6 +8,31 @@ command -v python3 >/dev/null || skip_all "no python3 to read JSON"
 
 "$SWSIM" schema plan >"$dir/schema.json"
 check "doc/schema/plan.json is current: make plan-schema" cmp "$dir/schema.json" "$srcdir/doc/schema/plan.json"
+# What `swsim explain` finds of each key in the text of the schema is what the schema says of it, wherever the key stands.
+explained()
+{
+    python3 -c '
+import collections, json, subprocess, sys
+said = collections.defaultdict(set)
+def walk(part):
+    if isinstance(part, dict):
+        for key, schema in part.get("properties", {}).items():
+            said[key].add(schema["description"])
+        for inner in part.values():
+            walk(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            walk(inner)
+walk(json.load(open(sys.argv[1])))
+wrong = []
+for key, meanings in said.items():
+    told = json.loads(subprocess.run([sys.argv[2], "explain", "--json", key], check=True, capture_output=True).stdout)
+    if {m["meaning"] for m in told["meanings"] if m["what"].startswith("key")} != meanings:
+        wrong.append(key)
+print(wrong)
+sys.exit(not said or bool(wrong))' "$dir/schema.json" "$SWSIM"
+}
+check "explain says all that the schema says of each key" explained
 plans=$(find "$srcdir/plans" -name '*.yaml')
 check "all plans are plans" sh -c '"$0" $1 >"$2" && test "$(wc -l <"$2")" -eq "$(printf "%s\n" $1 | wc -l)"' \
     "$PLAN_JSON" "$plans" "$dir/lines"
