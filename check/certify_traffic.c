@@ -33,7 +33,7 @@ struct certify_traffic_traffic {
 
 /* ---- chains ------------------------------------------------------------------------------------ */
 
-/* By how many iterations the submission of `to` must come later to be behind that of `from`, and the path that shows it. */
+/* Writes the path that shows by how many iterations `to` must come later to be submitted behind `from`. Returns this number. */
 static int write_submission(struct pipeline_writer *w, int from, int to)
 {
     int queued;

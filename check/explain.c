@@ -280,7 +280,7 @@ static void place_both(const struct program *p, struct story *story, const struc
                        arena));
 }
 
-/* What the agents that wait for each other are at; without a cycle: all that hang. */
+/* Notes the operations at which the agents of the cycle wait; without a cycle, those of all blocked agents. */
 static void place_blocked(const struct program *p, const struct state *state, struct story *story,
                           struct arena *arena)
 {

@@ -20,8 +20,8 @@
 enum status structure_proves(const struct program *program, struct search_watch *watch,
                              unsigned *proved, struct diag *diag);
 
-/* Does such a proof hold whatever the number of ranks, and that of two ranks for any? Ranks that are added are like the
-   others, and members of every communicator. */
+/* True if a proof by structure of two ranks holds for any number of them: ranks that are added are like the others and members
+   of every communicator. */
 bool structure_is_for_any_ranks(const struct plan *plan);
 
 #endif

@@ -564,8 +564,8 @@ static enum status refuse_beside_channels(struct app *app, const struct argument
     return STATUS_OK;
 }
 
-/* What the plan's recorded memory and steps are on the hardware. A plan without a memory may have times, and the other way
-   round. */
+/* Prints the steps, times and memory of the plan on the hardware. The plan may have memory without times, or times without
+   memory. STATUS_VIOLATED: a rank does not fit, or a step takes longer than --max-step. */
 static enum status predict_hardware_report(struct app *app, const struct predict_line *line,
                                            const struct plan *plan,
                                            const struct predict_hardware *on)
