@@ -196,7 +196,7 @@ static void add_common(struct app *app, struct option_table *table)
          "each behind a tab",
          OPTION_CHOICE, .value = &app->progress},
         {"help", 'h', NULL, "print this help", OPTION_FLAG, .value = &table->help},
-        {"version", 0, NULL, "print the version", OPTION_FLAG, .value = &table->version},
+        {"version", 'V', NULL, "print the version", OPTION_FLAG, .value = &table->version},
     };
     memcpy(table->specs + table->count, common, sizeof common);
     table->count += COMMON;

@@ -10,28 +10,29 @@
 /* In the order of --help. */
 static const struct verb {
     const char *name, *arguments, *summary;
-    verb_run *run;
+    verb_run *run; /* NULL: help, which is here */
 } verbs[] = {
-    {"verify", "PLAN...", "prove or refute", cmd_verify},
-    {"predict", "PLAN", "simulate and explain", cmd_predict},
-    {"render", "DB|PLAN", "a picture", cmd_render},
-    {"schedule", "PLAN", "period x task table", cmd_schedule},
-    {"stages", "PLAN", "stage analysis", cmd_stages},
-    {"lower", "PLAN", "machine operations", cmd_lower},
-    {"generate", "NAME", "a pipeline-parallel plan", cmd_generate},
-    {"groups", "PLAN", "groups of parallel ranks", cmd_groups},
-    {"export", "PLAN", "the plan as YAML, JSON or CSV", cmd_export},
-    {"import", "FILE...", "the trace of a real job as a plan", cmd_import},
-    {"record", "PROGRAM", "what a CUDA program calls", cmd_record},
+    {"verify", "PLAN...", "prove a plan, or show how it fails", cmd_verify},
+    {"predict", "PLAN", "simulate a plan and say what limits it", cmd_predict},
+    {"render", "DB|PLAN", "draw a plan, a run or a counterexample", cmd_render},
+    {"schedule", "PLAN", "print which iteration each task works on", cmd_schedule},
+    {"stages", "PLAN", "analyse the stages of a pipeline", cmd_stages},
+    {"lower", "PLAN", "print the machine operations of a plan", cmd_lower},
+    {"generate", "NAME", "print the plan of a pipeline-parallel schedule", cmd_generate},
+    {"groups", "PLAN", "print the groups of parallel ranks", cmd_groups},
+    {"export", "PLAN", "print a plan as YAML, JSON or CSV", cmd_export},
+    {"import", "FILE...", "turn the trace of a real job into a plan", cmd_import},
+    {"record", "PROGRAM", "record what a CUDA program calls", cmd_record},
     {"dry", "PROGRAM", "prove a CUDA program without a GPU", cmd_dry},
-    {"compare", "DB", "predicted against measured", cmd_compare},
-    {"why", "TRACE", "the largest stalls of a job", cmd_why},
-    {"tune", "PLAN", "find a better plan", cmd_tune},
-    {"runs", "DB", "what is in a trace store", cmd_runs},
-    {"watch", "DB", "a run that goes on", cmd_watch},
-    {"explain", "WORD", "what a word of reports means", cmd_explain},
-    {"schema", "NAME", "keys of JSON, columns of stores", cmd_schema},
-    {"mcp", "", "a server for agents", cmd_mcp},
+    {"compare", "DB", "compare predicted with measured times", cmd_compare},
+    {"why", "TRACE", "name the largest stalls of a job", cmd_why},
+    {"tune", "PLAN", "search for a faster plan", cmd_tune},
+    {"runs", "DB", "list the runs in a trace store", cmd_runs},
+    {"watch", "DB", "follow a run while it goes on", cmd_watch},
+    {"explain", "WORD", "say what a word of the reports means", cmd_explain},
+    {"schema", "NAME", "print the keys of JSON output and of plans", cmd_schema},
+    {"mcp", "", "serve an agent", cmd_mcp},
+    {"help", "[VERB]", "print the options of a verb", NULL},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -46,7 +47,7 @@ static enum status swsim_print_help(struct app *app)
         printf("  %-9s %-8s  %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
     enum status status = options_print_common(app);
     options_print_exit_codes();
-    printf("\n'swsim VERB --help' tells more about a verb.\n");
+    printf("\n'swsim help VERB' or 'swsim VERB --help' prints the options of a verb; 'man swsim-VERB' is its page.\n");
     return status;
 }
 
@@ -61,13 +62,36 @@ static enum status unknown_verb(struct app *app, const char *name)
     return STATUS_USAGE;
 }
 
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < VERBS; i++)
+        if (strcmp(name, verbs[i].name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+/* `swsim help [VERB]`: what `swsim [VERB] --help` prints. */
+static enum status help(struct app *app, int argc, char **argv)
+{
+    if (argc == 1 || (argc == 2 && argv[1][0] == '-'))
+        return swsim_print_help(app);
+    if (argc > 2)
+        return diag_error(&app->diag, STATUS_USAGE, "found '%s', expected one verb: swsim help [VERB]", argv[2]);
+    const struct verb *verb = find_verb(argv[1]);
+    if (!verb)
+        return unknown_verb(app, argv[1]);
+    char option[] = "--help";
+    char *line[] = {argv[1], option, NULL};
+    return verb->run ? verb->run(app, 2, line) : swsim_print_help(app);
+}
+
 /* argv[0] is the verb. */
 static enum status run_verb(struct app *app, int argc, char **argv)
 {
-    for (size_t i = 0; i < VERBS; i++)
-        if (strcmp(argv[0], verbs[i].name) == 0)
-            return verbs[i].run(app, argc, argv);
-    return unknown_verb(app, argv[0]);
+    const struct verb *verb = find_verb(argv[0]);
+    if (!verb)
+        return unknown_verb(app, argv[0]);
+    return verb->run ? verb->run(app, argc, argv) : help(app, argc, argv);
 }
 
 static enum status swsim_run(struct app *app, int argc, char **argv)

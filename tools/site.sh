@@ -33,6 +33,26 @@ Use|doc/pipeline-parallel.md
 Use|doc/repairs.md
 Use|doc/gallery.md
 Manual|doc/swsim.1
+Manual|doc/swsim-compare.1
+Manual|doc/swsim-dry.1
+Manual|doc/swsim-explain.1
+Manual|doc/swsim-export.1
+Manual|doc/swsim-generate.1
+Manual|doc/swsim-groups.1
+Manual|doc/swsim-import.1
+Manual|doc/swsim-lower.1
+Manual|doc/swsim-mcp.1
+Manual|doc/swsim-predict.1
+Manual|doc/swsim-record.1
+Manual|doc/swsim-render.1
+Manual|doc/swsim-runs.1
+Manual|doc/swsim-schedule.1
+Manual|doc/swsim-schema.1
+Manual|doc/swsim-stages.1
+Manual|doc/swsim-tune.1
+Manual|doc/swsim-verify.1
+Manual|doc/swsim-watch.1
+Manual|doc/swsim-why.1
 Manual|doc/swrun.1
 Manual|doc/swcheck.1
 Manual|doc/swplan.5
@@ -121,7 +141,7 @@ echo "$pages" | while IFS='|' read -r _ file; do
             echo '<div class="manual">'
             # Manual pages of others are named, not linked.
             mandoc -T html -O 'fragment,man=%N.%S.html' "$file" | sed -E '/^$/d
-                s|<a class="Xr" (href="(lib)?sw[a-z]+\.[1-8]\.html")|<a \1|g
+                s|<a class="Xr" (href="(lib)?sw[a-z-]+\.[1-8]\.html")|<a \1|g
                 s|<a class="Xr" [^>]*>([^<]*)</a>|\1|g'
             echo '</div>'
         } | page "$file"

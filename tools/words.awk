@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # words.awk - the words that `swsim explain` knows, as C, from the tables of doc/semantics.md: properties and their answers,
-# causes of stalls, the glossary; and from swsim(1): warnings.
+# causes of stalls, the glossary; and from swsim-verify(1): warnings.
 function plain(text)
 {
     gsub(/`|\*/, "", text)
@@ -40,7 +40,7 @@ what != "" && /^\|/ && !/^\|---/ && !/^\| (property|cause|term) \|/ {
     put(cell[2], cell[3])
 }
 
-# swsim(1), the list of warnings
+# swsim-verify(1), the list of warnings
 function end_warning()
 {
     sub(/[,;] *$/, "", warning)
@@ -53,7 +53,9 @@ warnings && /^\.(It|El)/ {
     if (name != "")
         end_warning()
     warnings = !/^\.El/
-    name = $3
+    name = $0
+    sub(/^\.It Cm /, "", name)
+    gsub(/ ,/, ",", name)
     warning = ""
     next
 }

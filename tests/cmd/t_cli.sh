@@ -103,6 +103,11 @@ done
 # ---- wrong use -----------------------------------------------------------------------------------
 
 check "no verb" says 2 "missing verb" "$SWSIM"
+"$SWSIM" --help >"$dir/help"
+"$SWSIM" help | cmp - "$dir/help"
+check "swsim help says what swsim --help does" test $? -eq 0
+check "help on an unknown verb" says 2 "did you mean 'verify'" "$SWSIM" help verfy
+check "help on two verbs" says 2 "expected one verb" "$SWSIM" help verify predict
 check "an unknown verb" says 2 "unknown verb 'frobnicate'" "$SWSIM" frobnicate
 check "a verb with a slip" says 2 "did you mean 'verify'?" "$SWSIM" verfiy
 check "an unknown option" says 2 "unknown option '--xyzzy'" "$SWSIM" verify --xyzzy
@@ -402,6 +407,8 @@ if command -v bash >/dev/null; then
     check "a choice" completes dataflow "$SWSIM" verify --driver = data
     check "a schedule" completes zbv_auto "$SWSIM" generate zbv_
     check "a kind of objects" completes verdict "$SWSIM" schema ver
+    check "a word" completes head_of_line "$SWSIM" explain head
+    check "a verb behind help" completes verify "$SWSIM" help ver
     check "a file" completes "$good" "$SWSIM" verify "$dir/goo"
     check "the second word of a list" completes deadlock,race "$SWSIM" verify --property = deadlock,ra
     check "every option and value of every verb" all_of bash
@@ -414,6 +421,8 @@ if command -v zsh >/dev/null; then
     check "a choice" zsh_completes dataflow "$SWSIM" verify --driver=data
     check "a schedule" zsh_completes zbv_auto "$SWSIM" generate zbv_
     check "a kind of objects" zsh_completes verdict "$SWSIM" schema ver
+    check "a word" zsh_completes head_of_line "$SWSIM" explain head
+    check "a verb behind help" zsh_completes verify "$SWSIM" help ver
     check "a file" zsh_completes "$dir/goo" "$SWSIM" verify "$dir/goo"
     check "every option and value of every verb" all_of zsh
 else
@@ -426,6 +435,8 @@ if command -v fish >/dev/null; then
         'fish_completes --driver= "$SWSIM verify --dri" && grep -q "which driver" "$dir/out"'
     check "a choice" fish_completes --driver=dataflow "$SWSIM verify --driver=data"
     check "a schedule" fish_completes zbv_auto "$SWSIM generate zbv_"
+    check "a word" fish_completes head_of_line "$SWSIM explain head"
+    check "a verb behind help" fish_completes verify "$SWSIM help ver"
     check "a kind of objects" fish_completes verdict "$SWSIM schema ver"
     check "a file" fish_completes "$good" "$SWSIM verify $dir/goo"
     check "the second word of a list" fish_completes --property=deadlock,race "$SWSIM verify --property=deadlock,ra"

@@ -2,7 +2,7 @@
 """A second reading of the pages: the times of one run, as `swsim predict` simulates it.
 
 Written from doc/semantics.md, sections 2 (agents) and 8 (time), doc/predict.md, swplan(5) and
-swsim(1): the machine of steps.py with a clock beside it, which takes each step as early as
+swsim-predict(1): the machine of steps.py with a clock beside it, which takes each step as early as
 possible. At an instant ends what has taken its time, then the first agent that can step does,
 over and over: host threads, then streams, then communicators. It shares no code with the
 program, and looks at every agent at every step. Times do not vary here, and no work shares a

@@ -140,10 +140,10 @@ names_exist()
 }
 check "doc/coming-from.md: its names exist" names_exist
 
-# documented TAG PAGE SECTION: the long options behind TAG in a section of a man page, one a line.
+# documented TAG PAGE: the long options behind TAG in the OPTIONS of a man page, one a line.
 documented()
 {
-    awk -v tag="$1" -v section="$3" '/^\.S[hs] /{ inside = ($0 == section) } inside && index($0, tag) == 1' \
+    awk -v tag="$1" '/^\.Sh /{ inside = /OPTIONS|RANK PROGRAMS/ } inside && index($0, tag) == 1' \
         "doc/$2" | grep -oE ' -[a-z][a-z0-9-]+' | sed 's/^ /-/'
 }
 
@@ -153,13 +153,17 @@ offered()
     "$@" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+'
 }
 
-# swsim.1 and swrun.1 describe the options that the commands have, and no others.
-for verb in $(swsim --help | sed -n '/^Verbs:/,/^$/ { /not in this version/d; s/^  \([a-z]*\) .*/\1/p }'); do
-    { documented .It swsim.1 ".Sh OPTIONS"; documented .It swsim.1 ".Ss $verb"; } >"$dir/documented"
-    [ "$verb" = lower ] && documented .Fl swsim.1 ".Ss lower" >>"$dir/documented"
-    check "swsim.1: the options of $verb" diff <(sort -u "$dir/documented") <(offered swsim "$verb" | sort -u)
+# A verb's page describes the options that it has, and no others; NAME and swsim.1 have the words of `swsim --help`.
+for verb in $(swsim --help | sed -n '/^Verbs:/,/^$/ { s/^  \([a-z]*\) .*/\1/p }'); do
+    [ "$verb" != help ] || continue
+    page=swsim-$verb.1
+    check "$page: the options of $verb" diff <({ documented .It swsim.1; documented .It "$page"; } | sort -u) \
+        <(offered swsim "$verb" | sort -u)
+    check "$page: what it is for" diff <(sed -n 's/^\.Nd //p' "doc/$page") <(swsim --help | sed -n "s/^  $verb  *[A-Z|.]*  *//p")
+    check "swsim.1: $verb" diff <(sed -n 's/^\.Nd //p' "doc/$page") <(sed -n "/^\.It Xr swsim-$verb 1/ { n; p; }" doc/swsim.1)
+    check "swsim help $verb" diff <(swsim help "$verb") <(swsim "$verb" --help)
 done
-check "swrun.1: its options" diff <(documented .It swrun.1 ".Sh OPTIONS" | sort -u) <(offered swrun | sort -u)
+check "swrun.1: its options" diff <(documented .It swrun.1 | sort -u) <(offered swrun | sort -u)
 
 # The README's plan is a file, and its pictures are there.
 sed -n '/^```yaml/,/^```$/p' README.md | sed '1d; $d' >"$dir/plan.yaml"

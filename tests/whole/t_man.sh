@@ -50,7 +50,7 @@ mpirun()
 }
 mpi=no
 if mpirun -n 2 swsim predict --quiet "$dir/plan.yaml" >"$dir/mpi" 2>&1 && ! grep -q 'works alone' "$dir/mpi"; then mpi=yes; fi
-for page in swsim.1 swrun.1; do
+for page in swsim-verify.1 swsim-predict.1 swsim-compare.1 swsim-generate.1 swrun.1; do
     while IFS= read -r command; do
         case $command in
         nsys*) # a GPU's program, for the CUDA device

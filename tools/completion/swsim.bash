@@ -63,6 +63,12 @@ _swsim_schemas()
     "$1" schema 2>/dev/null | sed '1d; s/ .*//'
 }
 
+# The words that `swsim explain` knows, those of one word.
+_swsim_explained()
+{
+    "$1" explain 2>/dev/null | sed -n '/^[^ ].* (/ { s/ (.*//; s/, */\n/g; p; }' | grep -v ' '
+}
+
 _swsim()
 {
     local program=$1 current=$2 word
@@ -89,6 +95,10 @@ _swsim()
         mapfile -t COMPREPLY < <(compgen -W "$(_swsim_verbs "$program")" -- "$current")
     elif [[ ${command[1]-} == generate ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_swsim_schedules "$program")" -- "$current")
+    elif [[ ${command[1]-} == help ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_verbs "$program")" -- "$current")
+    elif [[ ${command[1]-} == explain ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_explained "$program")" -- "$current")
     elif [[ ${command[1]-} == schema ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_swsim_schemas "$program")" -- "$current")
     else

@@ -88,6 +88,11 @@ function __swsim_schemas
     command $argv[1] schema 2>/dev/null | sed -n '1d; s/^\([a-z_]*\) *[0-9]* *\(.*\)/\1\t\2/p'
 end
 
+# The words that `swsim explain` knows.
+function __swsim_explained
+    command $argv[1] explain 2>/dev/null | sed -n '/^[^ ].* (/ { s/ (.*//; s/, */\n/g; p; }'
+end
+
 function __swsim_words
     set -l command (__swsim_command)
     if string match -q -- '-*' (commandline -ct)
@@ -96,6 +101,10 @@ function __swsim_words
         __swsim_verbs $command[1]
     else if test "$command[2]" = generate
         __swsim_schedules
+    else if test "$command[2]" = help
+        __swsim_verbs $command[1]
+    else if test "$command[2]" = explain
+        __swsim_explained $command[1]
     else if test "$command[2]" = schema
         __swsim_schemas $command[1]
     else

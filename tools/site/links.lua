@@ -60,7 +60,7 @@ function Image(image)
 end
 
 function Str(text)
-    local name, section, rest = text.text:match("^(%a+)%((%d)%)(.*)$")
+    local name, section, rest = text.text:match("^([%a-]+)%((%d)%)(.*)$")
     if name and exists("doc/" .. name .. "." .. section) then
         return { pandoc.Link(name .. "(" .. section .. ")", to_doc .. name .. "." .. section .. ".html"), pandoc.Str(rest) }
     end
