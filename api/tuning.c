@@ -163,7 +163,7 @@ static void print_table(const struct tuning *o, FILE *out)
         fprintf(out, "  %-18s%-12d%d\n", "new streams", a->streams, b->streams);
         return;
     }
-    fprintf(out, "  %-18s%-12d%d\n", "in flight", a->depth, b->depth);
+    fprintf(out, "  %-18s%-12d%d\n", "in flight", a->in_flight, b->in_flight);
     fprintf(out, "  %-18s%-12s%s\n", "bytes of a rank", tuning_show_bytes(a->bytes, x),
             tuning_show_bytes(b->bytes, y));
     fprintf(out, "  %-18s%-12d%d\n", "streams", a->streams, b->streams);
@@ -207,6 +207,7 @@ static void write_result(struct json *json, const char *key, const struct tune_r
     json_put_string(json, "verdict", verdict_key(result->verdict));
     json_put_double(json, "period_ns", result->period_ns);
     json_put_int(json, "depth", result->depth);
+    json_put_int(json, "in_flight_max", result->in_flight);
     json_put_int(json, "bytes", result->bytes);
     json_put_int(json, "streams", result->streams);
     json_put_int(json, "thread_groups", result->groups);

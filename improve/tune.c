@@ -121,17 +121,21 @@ int tune_depth(const struct tune *tune, const int *cells)
     return highest + 1;
 }
 
-/* As program->most_in_flight: without machine.launch_queue two retired iterations more than the depth. */
-static int most_in_flight(const struct tune *tune, int depth)
+/* As program->most_in_flight: without machine.launch_queue two retired iterations more than the depth, and where other tasks
+   than the last may be unfinished three more. */
+int tune_in_flight(const struct tune *tune, int depth)
 {
-    if (tune->given.pipeline.retire == RETIRE_DEVICE)
+    const enum retire_rule retire = tune->given.pipeline.retire;
+    if (retire == RETIRE_DEVICE)
         return depth;
-    return depth + (tune->given.machine.launch_queue ? tune->most_retired : depth + 2);
+    if (tune->given.machine.launch_queue)
+        return depth + tune->most_retired;
+    return 2 * depth + (retire == RETIRE_LAST_TASK ? 5 : 2);
 }
 
 int64_t tune_bytes(const struct tune *tune, int depth)
 {
-    return tune->shared_bytes + most_in_flight(tune, depth) * tune->iteration_bytes;
+    return tune->shared_bytes + tune_in_flight(tune, depth) * tune->iteration_bytes;
 }
 
 static bool tune_is_within(const struct tune *tune, int depth)

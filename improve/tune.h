@@ -160,8 +160,10 @@ static inline bool tune_may(const struct tune *tune, enum tune_knob knob)
 /* The candidate's choices in tune->work. */
 void tune_apply(struct tune *tune, const int *cells);
 
-/* Iterations in flight: stages, or max_depth under data-flow. */
+/* Stages, or max_depth under data-flow. */
 int tune_depth(const struct tune *tune, const int *cells);
+/* Iterations of a rank that may have unfinished work at this depth, and what they and the rest take. */
+int tune_in_flight(const struct tune *tune, int depth);
 int64_t tune_bytes(const struct tune *tune, int depth);
 
 /* The enqueue order of rank 0 that the candidate has, whatever its rule. */
@@ -202,7 +204,7 @@ struct tune_result {
     enum verdict verdict;
     double period_ns;     /* NAN: none */
     struct steady steady; /* kind UNKNOWN where there is none */
-    int depth, streams, groups;
+    int depth, in_flight, streams, groups; /* in_flight: iterations of a rank at most */
     int64_t bytes; /* shared + in flight, of a rank */
 };
 

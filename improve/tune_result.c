@@ -103,6 +103,7 @@ enum status tune_examine(struct tune *tune, const int *cells, struct tune_result
                                 .depth = tune_depth(tune, cells),
                                 .streams = tune_count_used(tune, cells, TUNE_STREAM, 0),
                                 .groups = tune_count_used(tune, cells, TUNE_GROUP, 0)};
+    out->in_flight = tune_in_flight(tune, out->depth);
     out->bytes = tune_bytes(tune, out->depth);
     bool given = memcmp(cells, tune->first, tune->cells * sizeof *cells) == 0;
     if (!given && !finish_work(tune, cells))

@@ -299,7 +299,7 @@ enum status data_open(struct run *run, struct diag *diag)
     if (run->config.instances == 0)
         run->config.instances = p->tasks == 0                               ? 1
                                 : p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth
-                                                                            : p->window;
+                                                                            : p->most_in_flight;
     bool all_zero = true;
     for (size_t i = 0; i < p->part_count; i++)
         all_zero = all_zero && p->parts[i].bytes == 0;

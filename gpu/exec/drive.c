@@ -157,12 +157,13 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
 
 /* ---- the two steps of a driver --------------------------------------------------------------- */
 
-/* The iteration whose place in the window this one takes: it must be over. -1: none. Where retiring waits for the device,
-   that one was retired, and its events may have been recorded again since. */
+/* The iteration whose memory this one takes: it must be over, which the launch queues have seen to but for graphs, whose
+   pushes wait for no queue. -1: none. Where retiring waits for the device, that one was retired, and its events may have
+   been recorded again since. */
 static int64_t predecessor(const struct run *run, int64_t admitted)
 {
-    int window = run->program->window;
-    return admitted < window || retire_goal(run) == GOAL_DEVICE ? -1 : admitted - window;
+    int most = run->program->most_in_flight;
+    return admitted < most || retire_goal(run) == GOAL_DEVICE ? -1 : admitted - most;
 }
 
 /* `*room_for` is the last iteration for which there is known to be room. False when the run stopped. */
@@ -303,6 +304,25 @@ int64_t drive_admitted(struct run_thread *self)
     int64_t admitted = policy_admitted(self->run->policy, self->rank);
     run_unlock(self->run);
     return admitted;
+}
+
+bool drive_is_over(struct run_thread *self, int64_t iteration)
+{
+    struct run *run = self->run;
+    if (retire_goal(run) == GOAL_DEVICE)
+        return true;
+    struct diag diag;
+    pthread_mutex_lock(&run->lock);
+    bool over = host_side_done(run_iteration(run, self->rank, iteration), GOAL_DEVICE);
+    run_unlock(run);
+    diag_init(&diag);
+    for (int task = run->program->tasks - 1; task >= 0 && over; task--) {
+        bool done = false;
+        struct device_event *event = push_done_event(run, self->rank, task, iteration);
+        over = device_event_query(event, &done, &diag) == STATUS_OK && done;
+    }
+    diag_fini(&diag); /* a failed stream is told of by the next wait */
+    return over;
 }
 
 /* A period that is to be a graph waits for the workers. */

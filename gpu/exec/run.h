@@ -485,7 +485,7 @@ struct drive_step {
 struct drive_step drive_next(struct run_thread *self);
 /* The iteration this rank admits next. */
 int64_t drive_admitted(struct run_thread *self);
-/* Wait until the step can be taken: the iteration to be retired is over, or the one whose place in the window the next
+/* Wait until the step can be taken: the iteration to be retired is over, or the one whose memory the next
    one takes is. Not after the deadline: then some of it has not been submitted yet, or the device is at it. Where the
    caller takes the workers' steps and none can ever go on, the run fails, unless `self->yields`. */
 enum drive_wait { DRIVE_READY, DRIVE_HELD_BY_HOST, DRIVE_HELD_BY_DEVICE, DRIVE_STOPPED };
@@ -493,6 +493,8 @@ enum drive_wait drive_await(struct run_thread *self, const struct drive_step *st
                             int64_t deadline_ns);
 /* That took too long: the run fails with STATUS_LIMIT, and says what has been waited for. */
 void drive_late(struct run_thread *self, const struct drive_step *step);
+/* True if the device has nothing left to do of an iteration that has been retired, and whose place no other has taken. */
+bool drive_is_over(struct run_thread *self, int64_t iteration);
 /* When drive_next says ENQUEUE, and drive_await that there is room. */
 bool drive_enqueue(struct run_thread *self);
 /* When drive_next says RETIRE, and drive_await that the iteration is over; the wait for it began at `begin_ns`. */

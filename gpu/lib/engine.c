@@ -137,9 +137,9 @@ static int run_or_restore(struct swpipe_context *context)
 
 struct iteration *engine_iteration(const struct engine *engine, int rank, int64_t iteration)
 {
-    int window = engine->program->window, here = rank - engine->pipe->first_rank;
+    int places = engine->places, here = rank - engine->pipe->first_rank;
     assert(iteration >= 0 && here >= 0 && here < engine->pipe->local_ranks);
-    return &engine->iterations[here * window + (int)(iteration % window)];
+    return &engine->iterations[here * places + (int)(iteration % places)];
 }
 
 static bool call_task(void *arg, struct run_thread *self, int task, int64_t iteration)
@@ -175,13 +175,14 @@ struct device_stream *engine_stream(const struct engine *engine, int rank, int t
 static enum status open_contexts(struct engine *engine, bool serial, struct diag *diag)
 {
     const struct swpipe *pipe = engine->pipe;
-    int ranks = pipe->local_ranks, window = engine->program->window;
-    engine->iterations = calloc((size_t)(ranks * window), sizeof *engine->iterations);
+    int ranks = pipe->local_ranks, places = engine->program->most_in_flight;
+    engine->places = places;
+    engine->iterations = calloc((size_t)(ranks * places), sizeof *engine->iterations);
     if (!engine->iterations)
         return diag_no_memory(diag);
-    for (int i = 0; i < ranks * window; i++, engine->iteration_count++)
-        if (!iteration_init(&engine->iterations[i], pipe->first_rank + i / window,
-                            &pipe->pools[pipe->first_rank + i / window]))
+    for (int i = 0; i < ranks * places; i++, engine->iteration_count++)
+        if (!iteration_init(&engine->iterations[i], pipe->first_rank + i / places,
+                            &pipe->pools[pipe->first_rank + i / places]))
             return diag_no_memory(diag);
     return turns_open(engine, serial, diag);
 }

@@ -177,7 +177,8 @@ struct engine {
     bool has_variant, has_run, has_threads;
     struct recording_recording recording;
     struct group_watch watch;     /* with a group */
-    struct iteration *iterations; /* [rank here][window] */
+    struct iteration *iterations; /* [rank here][places] */
+    int places;                   /* iterations of a rank that can be in flight */
     int iteration_count;          /* initialised */
     /* turns.c */
     struct feed *feeds; /* [rank here]: its batches and results */

@@ -142,8 +142,8 @@ struct swpipe_hooks {
     /* On the calling thread, when an iteration is retired: its values are still there. Its device work is done under
        `retire: device`; under the default, `retire: submit`, it has only been submitted. */
     void (*retired)(void *arg, const struct swpipe_retired *retired);
-    /* On the calling thread, exactly once for each batch of a source, whatever becomes of its iteration: when its
-       device work is done or aborted, or when no iteration begins with it. */
+    /* On the calling thread, exactly once for each batch of a source, whatever becomes of its iteration: as its
+       values are freed, when its device work is done or aborted, or when no iteration begins with it. */
     void (*release)(void *arg, int rank, void *batch);
     void *arg;
 };
@@ -384,8 +384,9 @@ int swpipe_fail(struct swpipe_context *context, const char *format, ...)
 
 /* Values by name, seen by all tasks of the iteration. A kind says how to copy a value (for short-cuts;
    NULL: the pointer itself is shared) and how to free it (NULL: not at all). A value is freed when it
-   is unset or replaced, and else with its iteration: when that has been retired and its device work is done, whatever
-   the plan's `retire`. So an argument of swpipe_launch is safe in it. `release` cannot use the iteration: swpipe_set,
+   is unset or replaced, and else with its iteration: by the first swpipe_progress that finds it retired and its device work
+   done, whatever the plan's `retire`. So an argument of swpipe_launch is safe in it, and the values of so many iterations
+   are there at a time as swpipe_predict says are in flight at most. `release` cannot use the iteration: swpipe_set,
    swpipe_get, swpipe_unset and swpipe_alloc refuse it there (-1, NULL) and say why as swpipe_fail does. */
 struct swpipe_kind {
     void *(*clone)(const void *value); /* NULL: memory is exhausted */

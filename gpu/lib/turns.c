@@ -44,6 +44,7 @@ struct feed {
     int64_t asked;   /* batches the source has given */
     int64_t begun;   /* iterations that have theirs */
     int64_t retired; /* iterations */
+    int64_t cleared; /* iterations whose values and batches have been freed */
     void **batches;  /* [ahead], by iteration */
     void **results;  /* [ahead], by iteration */
 };
@@ -203,11 +204,20 @@ static bool ask_up_to(struct engine *engine, int64_t iteration, const struct swp
     return true;
 }
 
+/* Free what belongs to iterations that the device has passed. */
+static void clear_passed(struct engine *engine, int rank)
+{
+    struct feed *feed = feed_of(engine, rank);
+    while (feed->cleared < feed->retired &&
+           drive_is_over(engine_driver(engine, rank), feed->cleared))
+        iteration_clear(engine_iteration(engine, rank, feed->cleared++));
+}
+
 static struct iteration *begin_context(struct engine *engine, int rank, int64_t admitted,
                                        int64_t number, void *batch)
 {
     struct iteration *iteration = engine_iteration(engine, rank, admitted);
-    iteration_clear(iteration); /* its device work is over: drive_await */
+    assert(feed_of(engine, rank)->cleared > admitted - engine->places);
     iteration->number = number;
     iteration->batch = batch;
     return iteration;
@@ -220,6 +230,7 @@ static bool fetch_batch(struct engine *engine, int rank, int64_t admitted,
     struct feed *feed = feed_of(engine, rank);
     if (feed->told_end || feed->begun > admitted)
         return true;
+    clear_passed(engine, rank); /* the one before in its place is over: drive_await */
     if (!ask_up_to(engine, admitted, source))
         return false;
     bool more = have_batches(engine, admitted);
@@ -290,8 +301,7 @@ static bool retire_rank(struct engine *engine, int rank, int64_t oldest, int64_t
                                            iteration->result};
     if (hooks->retired)
         hooks->retired(hooks->arg, &retired);
-    if (engine->program->plan->pipeline.retire == RETIRE_DEVICE)
-        iteration_clear(iteration);
+    clear_passed(engine, rank);
     if (engine->recording.journal)
         journal_throttle(engine->recording.journal);
     return true;
@@ -506,6 +516,7 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
             drive_late(driver, &step);
         if (wait != DRIVE_READY)
             return turns_failure(engine, diag);
+        clear_passed(engine, rank);
         (void)begin_context(engine, rank, step.admitted, number,
                             batches ? batches[rank - engine_first_rank(engine)] : NULL);
         if (!drive_enqueue(driver))

@@ -424,6 +424,102 @@ static void test_error(bool had_one, bool serial)
 }
 #endif
 
+/* Values and batches of iterations that are alive. */
+struct alive {
+    atomic_int values, most_values, batches, most_batches;
+    bool launches; /* functions give the device work of a millisecond, and return at once */
+    int left;
+};
+
+static struct alive alive;
+
+static void grow(atomic_int *count, atomic_int *most)
+{
+    const int now = atomic_fetch_add(count, 1) + 1;
+    if (now > atomic_load(most))
+        atomic_store(most, now);
+}
+
+static void value_ends(void *value)
+{
+    atomic_fetch_sub(&alive.values, 1);
+    free(value);
+}
+
+static void batch_ends(void *arg, int rank, void *batch)
+{
+    (void)arg, (void)rank, (void)batch;
+    atomic_fetch_sub(&alive.batches, 1);
+}
+
+static int next_alive(void *arg, int rank, void **batch)
+{
+    (void)rank;
+    if (alive.left-- <= 0)
+        return 0;
+    *batch = arg;
+    grow(&alive.batches, &alive.most_batches);
+    return 1;
+}
+
+static void take_time(void *arg)
+{
+    (void)arg;
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static int work_or_wait(struct swpipe_context *context, void *arg)
+{
+    static const struct swpipe_kind kind = {.release = value_ends};
+    if (arg) { /* the first task of an iteration */
+        grow(&alive.values, &alive.most_values);
+        if (swpipe_set(context, "x", malloc(1), &kind))
+            return -1;
+    }
+    if (alive.launches)
+        return swpipe_launch(context, take_time, NULL);
+    take_time(NULL);
+    return 0;
+}
+
+/* What the library holds is what predict says: the iterations that the device has not passed. */
+static void test_alive(enum swpipe_driver driver, bool launches)
+{
+    static const char plan[] =
+        "swplan: 1\nname: alive\nmax_depth: 3\nschedule:\n"
+        "  Load: {stage: 0, stream: m, time: 1ms, writes: [b]}\n"
+        "  Mid: {stage: 1, stream: n, time: 1ms, reads: [b]}\n"
+        "  Train: {stage: 2, time: 1ms, reads: [b]}\n"
+        "intra_iter_deps: [[Mid, Load], [Train, Mid]]\n"
+        "buffers: {b: {scope: iteration, bytes: 8B}}\n";
+    const struct swpipe_task tasks[] = {{.name = "Load", .function = work_or_wait, .arg = &alive},
+                                        {.name = "Mid", .function = work_or_wait},
+                                        {.name = "Train", .function = work_or_wait}};
+    const struct swpipe_config config = {.threads = way,
+                                         .plan_text = plan,
+                                         .tasks = tasks,
+                                         .task_count = 3,
+                                         .driver = driver,
+                                         .hooks.release = batch_ends};
+    const struct swpipe_source source = {next_alive, &alive};
+    struct swpipe_answer answer = {.text = ""};
+    struct swpipe *pipe;
+    alive = (struct alive){.launches = launches, .left = 60};
+    int predicted = 0;
+    bool good = swpipe_open(&config, &pipe) == SWPIPE_OK &&
+                swpipe_predict(pipe, &answer) == SWPIPE_OK;
+    const char *line = strstr(answer.text, "in flight");
+    good = good && line && sscanf(line, "in flight %d iterations", &predicted) == 1 &&
+           predicted == 8 && swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
+    /* A host that does the work itself is never ahead of the device; its streams are soon told. */
+    const int most = launches ? predicted : predicted - 2;
+    tap_ok(good && alive.most_values <= most && alive.most_batches <= most,
+           "%d values and %d batches of %d iterations are alive: %s", alive.most_values,
+           alive.most_batches, most, swpipe_error(pipe));
+    swpipe_close(pipe);
+    tap_ok(alive.values == 0 && alive.batches == 0, "none at the end");
+}
+
 /* Threads that take their time to stop are no part of a run's time. */
 static void stopped_late(void *arg, int rank, const char *group)
 {
@@ -455,6 +551,8 @@ static void test_way(bool cuda)
     test_other_sink(SWPIPE_CLOCK);
     test_other_sink(SWPIPE_DATAFLOW);
     test_seconds();
+    for (int i = 0; i < 4; i++)
+        test_alive(i & 1 ? SWPIPE_DATAFLOW : SWPIPE_CLOCK, i & 2);
     test_good(SWPIPE_CLOCK, false);
     test_good(SWPIPE_DATAFLOW, false);
     test_good(SWPIPE_CLOCK, true);
