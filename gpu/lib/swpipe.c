@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/swsim.h"
 #include "base/nearest.h"
@@ -45,9 +46,23 @@ enum swpipe_status status_for_caller(enum status status)
 static pthread_mutex_t describing =
     PTHREAD_MUTEX_INITIALIZER; /* of all pipelines: they seldom fail */
 
+/* True in a child of the process that has it. Its threads, which may have held locks, and its device are not here. */
+static bool is_forked(const struct swpipe *pipe)
+{
+    return pipe->process != getpid();
+}
+
 bool pipe_enter(struct swpipe *pipe)
 {
-    if (!pipe || atomic_exchange(&pipe->entered, true))
+    if (!pipe)
+        return false;
+    if (is_forked(pipe)) {
+        snprintf(pipe->error, sizeof pipe->error,
+                 "the pipeline belongs to process %ld, of which this one is a fork: open one here",
+                 (long)pipe->process);
+        return false;
+    }
+    if (atomic_exchange(&pipe->entered, true))
         return false;
     device_note_caller(pipe->device, pipe->world, &pipe->caller);
     return true;
@@ -79,7 +94,9 @@ const char *swpipe_error(const struct swpipe *pipe)
 {
     static _Thread_local char copy[PIPE_ERROR];
     if (!pipe)
-        return "out of memory";
+        return "there is no pipeline: memory is exhausted, or swpipe_open has not been called";
+    if (is_forked(pipe))
+        return pipe->error;
     pthread_mutex_lock(&describing);
     const bool own = pthread_equal(pipe->failed_on, pthread_self());
     if (!own)
@@ -252,6 +269,7 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
     if (!pipe)
         return SWPIPE_SYSTEM;
     diag_init(&pipe->diag);
+    pipe->process = getpid();
     if (config &&
         config->device == SWPIPE_CUDA) /* known before the call is, which looks at its GPU */
         pipe->device = DEVICE_KIND_CUDA;
@@ -261,7 +279,7 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
 
 void swpipe_close(struct swpipe *pipe)
 {
-    if (!pipe)
+    if (!pipe || is_forked(pipe))
         return;
     if (!pipe_enter(pipe)) {
         if (pipe->message)

@@ -37,6 +37,9 @@
  * Functions run on the library's threads, or all on the caller's (enum swpipe_threads); one task of one rank never runs
  * twice at the same time. The values of an iteration may be used by all its tasks at the same time.
  *
+ * fork(2). A pipeline belongs to the process that opened it. In a child its calls are SWPIPE_USAGE and say so, swpipe_close
+ * does nothing, and the child may open pipelines of its own (on cuda only if the parent has not used CUDA, as CUDA says).
+ *
  * NULL. Without a pipeline a call returns SWPIPE_USAGE or NULL; one that returns a number returns -1, or 0 if the number
  * counts what has happened; swpipe_close does nothing. Without a context a call of a function returns -1 or NULL and
  * does nothing.

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "plan/plan.h"
@@ -61,6 +62,7 @@ enum pipe_state {
 };
 
 struct swpipe {
+    pid_t process; /* that opened it: its forks have none of its threads */
     struct plan plan;
     bool has_plan;
     struct swpipe_task *tasks; /* [plan's tasks]; without a function: the plan's work */

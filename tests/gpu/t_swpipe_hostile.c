@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gpu/lib/swpipe.h"
 #include "tests/tap.h"
@@ -487,8 +489,60 @@ static void test_disturbed(void)
     swpipe_close(disturbed.asker.pipe);
 }
 
+/* ---- in a fork ------------------------------------------------------------------------------- */
+
+enum before { OPENED, FILLED, HAS_RUN };
+
+/* The child's calls on its parent's pipeline; 0: all are as they should be. */
+static int be_child(struct swpipe *pipe, const struct swpipe_source *source)
+{
+    int left = LITTLE;
+    struct swpipe *own;
+    alarm(20); /* a hang ends the child */
+    bool good = refused(pipe, swpipe_run(pipe, source, NULL), "fork") &&
+                refused(pipe, swpipe_progress(pipe, source, NULL), "fork") &&
+                refused(pipe, swpipe_drain(pipe), "fork");
+    swpipe_close(pipe);
+    own = open_with(well, &left);
+    good = good && swpipe_run(own, &(struct swpipe_source){next, &left}, NULL) == SWPIPE_OK;
+    swpipe_close(own);
+    return !good;
+}
+
+static void test_fork(enum swpipe_threads way, enum before before)
+{
+    static const char *const names[] = {"opened", "filled", "run before"};
+    int left = LITTLE, status = -1;
+    const struct swpipe_source source = {next, &left};
+    const struct swpipe_task task = {"Step", well, &left, NULL, 0};
+    const struct swpipe_config config = {
+        .plan_text = plan_text, .tasks = &task, .task_count = 1, .threads = way};
+    struct swpipe *pipe;
+    swpipe_open(&config, &pipe);
+    if (before == FILLED)
+        swpipe_fill(pipe, &source);
+    if (before == HAS_RUN)
+        swpipe_run(pipe, &source, NULL);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(be_child(pipe, &source));
+    waitpid(child, &status, 0);
+    tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+           "a child of fork leaves its parent's pipeline alone: %s, %s", names[before],
+           way == SWPIPE_CALLER ? "caller" : "workers");
+    enum swpipe_status went = SWPIPE_OK;
+    left = LITTLE;
+    if (before == FILLED)
+        went = swpipe_drain(pipe);
+    tap_ok(went == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK, "which goes on: %s",
+           swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 int main(void)
 {
+    for (int i = 0; i < 6; i++)
+        test_fork(i & 1 ? SWPIPE_CALLER : SWPIPE_WORKERS, (enum before)(i / 2));
     test_no_pipe();
     test_no_context();
     test_bad_arguments();
