@@ -117,9 +117,8 @@ static enum status configure_read_plan(struct swpipe *pipe, const struct swpipe_
 static enum status configure_take_group(struct swpipe *pipe, const struct swpipe_config *config)
 {
     struct swpipe_group *group = config->group;
-    if (!group->rendezvous)
-        return diag_error(&pipe->diag, STATUS_USAGE, "the group has not come together: %s",
-                          group->error);
+    if (group_must_be_here(group, &pipe->diag))
+        return STATUS_USAGE;
     if (group->in_use)
         return diag_error(&pipe->diag, STATUS_USAGE,
                           "another pipeline of this group is open: close it first");
@@ -321,6 +320,8 @@ enum status swpipe_configure(struct swpipe *pipe, const struct swpipe_config *co
         status = configure_read_plan(pipe, config);
     if (!status)
         status = take_options(pipe, config);
+    if (!status && pipe->group)
+        status = group_open_same(pipe->group, pipe, &pipe->diag);
     if (!status)
         status = proof_at_open(pipe, config);
     if (!status)

@@ -15,11 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/quiet_thread.h"
 #include "base/sort.h"
 #include "base/system_words.h"
 #include "gpu/device/device_impl.h"
 #include "gpu/net/mail.h"
+#include "plan/text/print.h"
 #include "swpipe_impl.h"
 
 #define JOIN_NS INT64_C(60000000000)
@@ -246,6 +248,7 @@ int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out)
     *out = group;
     if (!group)
         return SWPIPE_SYSTEM;
+    group->process = getpid();
     diag_init(&diag);
     return group_finish(
         group,
@@ -256,7 +259,8 @@ int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out)
 
 const char *swpipe_group_error(const struct swpipe_group *group)
 {
-    return group ? group->error : "out of memory";
+    return group ? group->error
+                 : "there is no group: memory is exhausted, or swpipe_join has not been called";
 }
 
 int swpipe_group_rank(const struct swpipe_group *group)
@@ -269,23 +273,106 @@ int swpipe_group_size(const struct swpipe_group *group)
     return group ? group->size : -1;
 }
 
+enum status group_must_be_here(const struct swpipe_group *group, struct diag *diag)
+{
+    if (group->process != getpid())
+        return diag_error(diag, STATUS_USAGE,
+                          "the group was joined by process %ld, of which this one is a fork",
+                          (long)group->process);
+    return group->rendezvous ? STATUS_OK
+                             : diag_error(diag, STATUS_USAGE, "the group has not come together: %s",
+                                          group->error);
+}
+
 int swpipe_group_wait(struct swpipe_group *group)
 {
     struct diag diag;
     if (!group)
         return SWPIPE_USAGE;
     diag_init(&diag);
-    enum status status = group->rendezvous
-                             ? rendezvous_barrier(group->rendezvous, group_deadline(group), &diag)
-                             : diag_error(&diag, STATUS_USAGE, "the group did not come together");
+    enum status status = group_must_be_here(group, &diag);
+    if (!status)
+        status = rendezvous_barrier(group->rendezvous, group_deadline(group), &diag);
     return group_finish(group, status, &diag);
+}
+
+/* ---- all open the same ----------------------------------------------------------------------- */
+
+/* A rank's configuration as the others see it; all bytes are set. */
+struct opened {
+    uint64_t plan; /* hash of its canonical text */
+    int32_t driver, depth, device;
+    char name[PLAN_MAX_NAME + 1];
+};
+
+static enum status describe_opened(const struct swpipe *pipe, struct opened *out, struct diag *diag)
+{
+    const struct pipeline *pipeline = &pipe->plan.pipeline;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    enum status status = file ? plan_print(&pipe->plan, file, diag) : diag_no_memory(diag);
+    if (file && fclose(file) != 0 && !status)
+        status = diag_no_memory(diag);
+    memset(out, 0, sizeof *out);
+    if (!status)
+        out->plan = hash_bytes(text, bytes);
+    free(text);
+    out->driver = (int32_t)pipe->driver;
+    out->device = (int32_t)pipe->device;
+    out->depth = pipe->driver == DRIVER_CLOCK ? pipeline->depth
+                 : pipe->max_depth            ? pipe->max_depth
+                                              : pipeline->max_depth;
+    snprintf(out->name, sizeof out->name, "%s", pipe->plan.name);
+    return status;
+}
+
+/* "rank 1 has plan 'step' (0123456789abcdef) under clock at depth 3 on host" */
+static void opened_words(const struct opened *opened, int rank, char *out, size_t cap)
+{
+    snprintf(out, cap, "rank %d has plan '%s' (%016" PRIx64 ") under %s at depth %d on %s", rank,
+             opened->name, opened->plan, driver_key((enum driver)opened->driver), opened->depth,
+             device_kind_key((enum device_kind)opened->device));
+}
+
+static enum status refuse_other(const struct opened *mine, int rank, const struct opened *other,
+                                int other_rank, struct diag *diag)
+{
+    char here[PLAN_MAX_NAME + 100], there[PLAN_MAX_NAME + 100];
+    opened_words(mine, rank, here, sizeof here);
+    opened_words(other, other_rank, there, sizeof there);
+    return diag_error(
+        diag, STATUS_INPUT,
+        "%s, and %s: all ranks of a group need the same plan, driver, depth and device", here,
+        there);
+}
+
+enum status group_open_same(struct swpipe_group *group, const struct swpipe *pipe,
+                            struct diag *diag)
+{
+    struct rendezvous *rendezvous = group->rendezvous;
+    struct opened mine, other;
+    char key[48];
+    enum status status = describe_opened(pipe, &mine, diag);
+    group->opens++;
+    snprintf(key, sizeof key, "open %d of rank %d", group->opens, group->rank);
+    if (!status)
+        status = rendezvous_put(rendezvous, key, &mine, sizeof mine, diag);
+    for (int rank = 0; rank < group->size && !status; rank++) {
+        size_t bytes = sizeof other;
+        snprintf(key, sizeof key, "open %d of rank %d", group->opens, rank);
+        status = rendezvous_get(rendezvous, key, &other, &bytes, group_deadline(group), diag);
+        if (!status && memcmp(&mine, &other, sizeof mine) != 0)
+            status = refuse_other(&mine, group->rank, &other, rank, diag);
+    }
+    return status;
 }
 
 /* ---- leave ----------------------------------------------------------------------------------- */
 
 void swpipe_leave(struct swpipe_group *group)
 {
-    if (!group)
+    if (!group || group->process != getpid())
         return;
     if (group->in_use) { /* swpipe_close comes back */
         group->left = true;

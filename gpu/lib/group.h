@@ -35,21 +35,30 @@
 #include "gpu/record/journal.h"
 #include "swpipe_group.h"
 
+struct swpipe;
+
 struct swpipe_group {
     struct rendezvous *rendezvous;
     struct broker *broker; /* rank 0 */
+    pid_t process; /* that joined: its forks have none of its threads */
     int rank, size;
     int64_t patience_ns; /* RENDEZVOUS_FOREVER: no limit */
     bool in_use;         /* a pipeline of it is open */
     bool left;           /* by the program; to be done when the pipeline closes */
+    int opens;           /* of pipelines */
     int64_t worlds;      /* that were opened */
     int recordings;      /* begun */
     int64_t base;        /* of this run's batches */
     char error[512];
 };
 
+/* STATUS_USAGE where it cannot be used: it has not come together, or this process is a fork of the one that joined. */
+enum status group_must_be_here(const struct swpipe_group *group, struct diag *diag);
 /* The moment at which a wait for the other processes, begun now, has taken too long. */
 int64_t group_deadline(const struct swpipe_group *group);
+/* All open a pipeline: with the same plan, driver, depth and device, or all get STATUS_INPUT with two that differ. */
+enum status group_open_same(struct swpipe_group *group, const struct swpipe *pipe,
+                            struct diag *diag);
 /* A world of devices has been opened by all. */
 void group_new_world(struct swpipe_group *group);
 /* All begin a run: none reads numbers of the last one any more. */

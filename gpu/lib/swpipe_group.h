@@ -11,8 +11,9 @@
  * communicator). Rank 0 carries the messages of the others. All leave together: swpipe_leave waits for the
  * others, up to the time limit of the join; a process that exits without it counts as dead.
  *
- * A pipeline of a group holds this process's rank of the plan. All processes open the same plan, and fill it,
- * drain it and run serial iterations of it as often as the others; one pipeline of a group is open at a time.
+ * A pipeline of a group holds this process's rank of the plan. All processes open the same plan with the same driver,
+ * depth and device, else swpipe_open is SWPIPE_INPUT on all, and fill it, drain it and run serial iterations of it as often
+ * as the others; one pipeline of a group is open at a time.
  * The run ends when the data of one rank ends: iterations that not every rank has a batch for are not started
  * on any. The failure of one rank, its end or the death of its process fails the run of the others with the
  * reason.
@@ -25,7 +26,8 @@
  * ranks only say that there is one; swpipe_recorded tells all ranks the outcome, and swpipe_format_stats works
  * on rank 0. Ending such a run waits for the other ranks, at most as long as a join.
  *
- * Do not fork between join and leave.
+ * In a fork of a process that joined, calls of the group are SWPIPE_USAGE and swpipe_leave does nothing. It has the
+ * sockets of its parent, so as long as it lives the others do not notice that its parent has died.
  */
 #ifndef SWPIPE_GROUP_H
 #define SWPIPE_GROUP_H

@@ -58,7 +58,9 @@ enum trouble {
     FAILS_IN_SOURCE,
     DIES_AT_OPEN,
     OTHER_PORT,
-    OTHER_SIZE
+    OTHER_SIZE,
+    OTHER_PLAN,
+    OTHER_DRIVER
 };
 
 struct scene {
@@ -150,19 +152,22 @@ static const char *plan_of(const struct scene *scene)
 static void take_part(struct swpipe_group *group, struct rank *rank, struct outcome *out)
 {
     struct swpipe_task task = {"Sum", sum, rank, NULL, 0};
+    const bool differs = rank->number == rank->scene->who;
     int heard = 0;
-    struct swpipe_config config = {.threads = way,
-                                   .plan_text = plan_of(rank->scene),
-                                   .plan_file = "group.yaml",
-                                   .tasks = &task,
-                                   .task_count = 1,
-                                   .driver = rank->scene->driver,
-                                   .device = device,
-                                   .ranks = swpipe_group_size(group),
-                                   .group = group,
-                                   .message = hear,
-                                   .message_arg = &heard,
-                                   .gpu = threads ? SWPIPE_GPU(rank->number) : 0};
+    struct swpipe_config config = {
+        .threads = way,
+        .plan_text = differs && rank->scene->trouble == OTHER_PLAN ? SLOW : plan_of(rank->scene),
+        .plan_file = "group.yaml",
+        .tasks = &task,
+        .task_count = 1,
+        .driver =
+            differs && rank->scene->trouble == OTHER_DRIVER ? SWPIPE_DATAFLOW : rank->scene->driver,
+        .device = device,
+        .ranks = swpipe_group_size(group),
+        .group = group,
+        .message = hear,
+        .message_arg = &heard,
+        .gpu = threads ? SWPIPE_GPU(rank->number) : 0};
     const struct swpipe_source source = {next, rank};
     struct swpipe *pipe;
     if (rank->scene->trouble == LEAVES && rank->number == rank->scene->who)
@@ -564,6 +569,18 @@ static void test_refusals(void)
            "no group");
 }
 
+/* All know at once. */
+static void test_not_the_same(enum trouble trouble, const char *words)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.trouble = trouble;
+    scene.who = 1;
+    play(3, &scene, "another plan or driver");
+    for (int rank = 0; rank < 3; rank++)
+        tap_ok(outcomes[rank].status == SWPIPE_INPUT && strstr(outcomes[rank].said, words),
+               "rank %d is told: %s", rank, outcomes[rank].said);
+}
+
 static void test_way(void)
 {
     test_good(2, SWPIPE_CLOCK, false);
@@ -593,6 +610,8 @@ static void test_way(void)
     test_alarms();
     test_other_port();
     test_size();
+    test_not_the_same(OTHER_PLAN, "rank 1 has plan 'slow'");
+    test_not_the_same(OTHER_DRIVER, "under dataflow at depth");
     if (device == SWPIPE_HOST)
         test_left_open();
     test_recorded(2, SWPIPE_CLOCK, false);
