@@ -340,12 +340,13 @@ struct device_staging {
 };
 
 /* Matches by position among the collectives of its communicator. Members that differ in kind, tag
-   (NULL equals NULL), bytes, number or root there: a mismatch, reported to all of them. */
+   (NULL equals NULL), bytes, number, root or iteration there: a mismatch, reported to all of them by the host device. */
 struct device_collective {
     struct device_comm *comm;
     enum collective_kind kind;
     const char *tag;
     int root;           /* broadcast: a rank */
+    int64_t iteration;  /* of the function that calls it, from 1 on; 0: differs from none */
     enum number number; /* of sums */
     int64_t bytes;
     struct device_ref send, recv; /* unused where the member sends or receives nothing */
@@ -356,12 +357,13 @@ struct device_p2p {
     bool send; /* else receive */
     int peer;  /* a rank of the communicator; itself only against its own part in this group */
     const char *tag;
+    int64_t iteration; /* as of a collective */
     int64_t bytes;
     struct device_ref data;
 };
 
 /* Finishes as a unit when every part is matched: the n-th send from a to b with the n-th receive at
-   b from a on that communicator. Different peers progress independently. Tags or bytes that differ:
+   b from a on that communicator. Different peers progress independently. Tags, bytes or iterations that differ:
    a mismatch, reported to both. */
 struct device_group {
     struct device_comm *comm;

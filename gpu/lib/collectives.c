@@ -272,6 +272,12 @@ static bool is_nothing(const struct collectives_request *call, size_t count)
     return count == 0 && call->context->engine->pipe->device != DEVICE_KIND_HOST;
 }
 
+/* The device compares them: where one rank leaves a call out, its later ones would meet those of other iterations. */
+static int64_t collectives_iteration(const struct collectives_request *call)
+{
+    return call->context->self->current.iteration + 1;
+}
+
 static struct device_ref at(const struct side *side, size_t offset)
 {
     return (struct device_ref){side->buffer, offset};
@@ -306,6 +312,7 @@ static bool collectives_push_collective(struct collectives_request *call, enum c
                                                 .root = root,
                                                 .number = call->number,
                                                 .bytes = (int64_t)bytes,
+                                                .iteration = collectives_iteration(call),
                                                 .send = at(send, 0),
                                                 .recv = at(recv, 0),
                                                 .staging = staging}};
@@ -404,10 +411,12 @@ static size_t collectives_add_parts(const struct collectives_request *call,
     for (int i = 0; i < call->desc->count && counts; i++) {
         size_t bytes = counts[i] * call->number_bytes;
         if ((call->peer < 0 || call->peer == i) && !is_nothing(call, bytes))
-            parts[count++] = (struct device_p2p){.send = send,
-                                                 .peer = call->desc->members[i],
-                                                 .bytes = (int64_t)bytes,
-                                                 .data = at(side, offset)};
+            parts[count++] =
+                (struct device_p2p){.send = send,
+                                    .peer = call->desc->members[i],
+                                    .bytes = (int64_t)bytes,
+                                    .iteration = call->peer < 0 ? collectives_iteration(call) : 0,
+                                    .data = at(side, offset)};
         offset += bytes;
     }
     return count;

@@ -10,8 +10,8 @@
  *     }
  *
  * They are pushed to the task's stream, NCCL's calls on cuda, and begin when what was pushed before is
- * done; the memory must stay valid until they have finished, which is so at the latest when the iteration is
- * retired. It is device memory: addresses of the GPU on cuda, of this process on the host device. Counts are known
+ * done; the memory must stay valid until they have finished, which is so at the latest when the values of
+ * the iteration are freed (swpipe_set). It is device memory: addresses of the GPU on cuda, of this process on the host device. Counts are known
  * when the call is made: swpipe_sync first, where they come from the device.
  *
  * `comm` is a communicator that the plan gives the task; NULL: its only one. A communicator that the task does not
@@ -34,7 +34,8 @@
  * receive wait for each other. An exchange is swpipe_all_to_all_v.
  *
  * Every function returns 0, or -1: the task fails, with a reason. Members that call different things, or with
- * different counts, 0 too, are told on the host device; NCCL waits for ever, until a time limit ends the run. Functions that
+ * different counts, 0 too, are told on the host device, and so are collectives of different iterations that meet, since one
+ * member has left a call out; NCCL waits for ever, until a time limit ends the run. Functions that
  * are device_only cannot call them: a graph keeps the addresses and counts of the call that was captured, and neither
  * need be those of the next iteration. The call is refused, and the task fails.
  */

@@ -1561,10 +1561,10 @@ static void test_ring(struct bench *bench, int count)
         if (!here(bench, rank))
             continue;
         int next = (rank + 1) % count, before = (rank + count - 1) % count;
-        struct device_p2p parts[] = {{true, next, "one", BYTES, {out[rank], 0}},
-                                     {true, next, "two", BYTES, {out[rank], BYTES}},
-                                     {false, before, "one", BYTES, {in[rank], 0}},
-                                     {false, before, "two", BYTES, {in[rank], BYTES}}};
+        struct device_p2p parts[] = {{true, next, "one", 0, BYTES, {out[rank], 0}},
+                                     {true, next, "two", 0, BYTES, {out[rank], BYTES}},
+                                     {false, before, "one", 0, BYTES, {in[rank], 0}},
+                                     {false, before, "two", 0, BYTES, {in[rank], BYTES}}};
         push(bench, bench->streams[rank][1],
              (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], parts, 4}});
     }
@@ -1593,8 +1593,8 @@ static void test_send_send(const struct device_config *config)
         if (!here(&bench, rank))
             continue;
         struct device_buffer *data = buffer(&bench, rank, MEMORY_DEVICE, 64);
-        struct device_p2p send = {true, 1 - rank, "x", 32, {data, 0}};
-        struct device_p2p receive = {false, 1 - rank, "x", 32, {data, 32}};
+        struct device_p2p send = {true, 1 - rank, "x", 0, 32, {data, 0}};
+        struct device_p2p receive = {false, 1 - rank, "x", 0, 32, {data, 32}};
         push(&bench, bench.streams[rank][0],
              (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &send, 1}});
         push(&bench, bench.streams[rank][0],
@@ -1626,7 +1626,7 @@ static void test_p2p_mismatch(const struct device_config *config)
         if (!here(&bench, rank))
             continue;
         struct device_buffer *data = buffer(&bench, rank, MEMORY_DEVICE, 64);
-        struct device_p2p part = {rank == 0, 1 - rank, "x", rank == 0 ? 32 : 64, {data, 0}};
+        struct device_p2p part = {rank == 0, 1 - rank, "x", 0, rank == 0 ? 32 : 64, {data, 0}};
         push(&bench, bench.streams[rank][0],
              (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &part, 1}});
     }
@@ -2067,8 +2067,8 @@ static void test_first_use(struct bench *bench)
         if (!here(bench, rank))
             continue;
         struct device_buffer *data = buffer(bench, rank, MEMORY_DEVICE, 64);
-        struct device_p2p send = {true, 1 - rank, "x", 32, {data, 0}};
-        struct device_p2p receive = {false, 1 - rank, "x", 32, {data, 32}};
+        struct device_p2p send = {true, 1 - rank, "x", 0, 32, {data, 0}};
+        struct device_p2p receive = {false, 1 - rank, "x", 0, 32, {data, 32}};
         push(bench, bench->streams[rank][0],
              (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &send, 1}});
         push(bench, bench->streams[rank][0],

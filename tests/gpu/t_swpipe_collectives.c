@@ -434,26 +434,45 @@ static int die_within(struct swpipe_context *context, void *arg)
     return swpipe_sync(context);
 }
 
-static void body_of_dying(const struct process *self, struct outcome *out)
+/* Without a word each later call would meet one of another iteration, with wrong sums. */
+static int leave_out(struct swpipe_context *context, void *arg)
 {
-    const struct trial *trial = self->arg;
+    struct state *state = arg;
+    const int rank = swpipe_rank(context);
+    struct memory *memory = &state->memory[rank][swpipe_iteration(context)];
+    memory->on_recv = memory->recv;
+    return rank == 1 && swpipe_iteration(context) == 1
+               ? 0
+               : swpipe_all_reduce(context, NULL, memory->send, memory->recv, state->trial.count,
+                                   state->trial.number);
+}
+
+struct misdeed {
+    struct trial trial;
+    int (*function)(struct swpipe_context *context, void *arg);
+};
+
+static void body_of_misdeed(const struct process *self, struct outcome *out)
+{
+    const struct misdeed *misdeed = self->arg;
+    const struct trial *trial = &misdeed->trial;
     const struct swpipe_join join = {
         .rank = self->number, .size = self->count, .address = self->address};
     struct swpipe_group *group;
     struct state *state = state_of(trial);
     out->status = swpipe_join(&join, &group);
     if (out->status == SWPIPE_OK)
-        out->status = run_with(die_within, state, group, out->said);
+        out->status = run_with(misdeed->function, state, group, out->said);
     free_state(state);
     swpipe_leave(group);
 }
 
 static void test_death(int count, size_t amount)
 {
-    const struct trial trial = {ALL_REDUCE, SWPIPE_F32, count, amount, true};
+    const struct misdeed dies = {{ALL_REDUCE, SWPIPE_F32, count, amount, true}, die_within};
     struct outcome outcomes[PROCESSES_MOST];
     bool ended[PROCESSES_MOST];
-    tap_ok(processes_run(count, body_of_dying, &trial, 60, outcomes, ended),
+    tap_ok(processes_run(count, body_of_misdeed, &dies, 60, outcomes, ended),
            "rank 1 of %d dies within calls of %zu numbers, and all end", count, amount);
     for (int i = 0; i < count; i++)
         tap_ok(i == 1 ? !ended[i]
@@ -461,6 +480,20 @@ static void test_death(int count, size_t amount)
                             strstr(outcomes[i].said, "rank 1"),
                "rank %d %s (%s)", i, i == 1 ? "is dead" : outcomes[i].said,
                ended[i] ? swpipe_status_name((enum swpipe_status)outcomes[i].status) : "killed");
+}
+
+static void test_left_out(int count, size_t amount)
+{
+    const struct misdeed skips = {{ALL_REDUCE, SWPIPE_F32, count, amount, true}, leave_out};
+    struct outcome outcomes[PROCESSES_MOST];
+    bool ended[PROCESSES_MOST];
+    tap_ok(processes_run(count, body_of_misdeed, &skips, 60, outcomes, ended),
+           "rank 1 of %d leaves out a call of %zu numbers, and all end", count, amount);
+    for (int i = 0; i < count; i++)
+        tap_ok(ended[i] && outcomes[i].status == SWPIPE_FAILED &&
+                   strstr(outcomes[i].said, "in iteration 1") &&
+                   strstr(outcomes[i].said, "in iteration 2"),
+               "rank %d is told of both iterations: %s", i, outcomes[i].said);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -506,6 +539,15 @@ static int go_wrong(struct swpipe_context *context, void *arg)
     case 19:
         return swpipe_all_to_all_v(context, NULL, x + 8 * rank, rank ? more : ones,
                                    x + 32 + 8 * rank, ones, SWPIPE_F32);
+    case 21:
+        return rank && swpipe_iteration(context) == 0
+                   ? 0
+                   : swpipe_all_reduce(context, NULL, mine, mine, 4, SWPIPE_F32);
+    case 22:
+        return rank && swpipe_iteration(context) == 0
+                   ? 0
+                   : swpipe_all_to_all_v(context, NULL, x + 8 * rank, ones, x + 32 + 8 * rank, ones,
+                                         SWPIPE_F32);
     default: return swpipe_broadcast(context, NULL, mine, mine, 4, SWPIPE_F32, rank);
     }
 }
@@ -668,6 +710,8 @@ int main(int argc, char **argv)
         test_death(3, FOUR_KIB);
         test_death(2, MANY);
         test_death(3, MANY);
+        test_left_out(2, FOUR_KIB);
+        test_left_out(3, MANY);
     }
     for (int a = 0; a < ACTS && device == SWPIPE_HOST; a++)
         for (int way = 4; way < way_count(); way++)
@@ -700,7 +744,9 @@ int main(int argc, char **argv)
         refuse(17, false, "all_reduce 'Meet' of 0 bytes");
         refuse(18, false, "sends a message of 0 bytes, rank 1 receives a message of 4");
         refuse(19, false, "rank 1 sends 2 numbers to itself, and receives 1 from itself");
-        refuse(20, false, "of f32 from rank 1");
+        refuse(23, false, "of f32 from rank 1");
+        refuse(21, false, "bytes of f32 in iteration 1");
+        refuse(22, false, "of 4 bytes in iteration 1");
         refuse(0, true, "the plan gives Look no communicator");
         refuse_in_graph();
         test_legal((struct around){0}, (struct around){0}, "no work around a collective");

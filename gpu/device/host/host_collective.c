@@ -70,7 +70,8 @@ static bool host_collective_same_collective(const struct device_collective *a,
                                             const struct device_collective *b)
 {
     return a->kind == b->kind && a->bytes == b->bytes && a->number == b->number &&
-           same_tag(a->tag, b->tag) && (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
+           same_tag(a->tag, b->tag) && same_iteration(a->iteration, b->iteration) &&
+           (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
 }
 
 /* For threads that look without the lock. */
@@ -91,14 +92,14 @@ static void fail_meeting(struct meeting *meeting, int count)
 /* "rank 1 has all_gather 'Sum' of 48 bytes of f32": the operation, and all in which it may differ. */
 static void add_presence(const struct presence *presence, char *out, size_t cap)
 {
-    char text[OP_TEXT], root[32] = "";
+    char text[OP_TEXT], root[32] = "", iteration[ITERATION_TEXT];
     const struct device_collective *what = &presence->op->collective;
     size_t used = strlen(out);
     if (what->kind == COLLECTIVE_BROADCAST)
         snprintf(root, sizeof root, " from rank %d", what->root);
-    snprintf(out + used, cap - used, "rank %d has %s of %lld bytes of %s%s", presence->rank,
+    snprintf(out + used, cap - used, "rank %d has %s of %lld bytes of %s%s%s", presence->rank,
              device_op_text(presence->op, text), (long long)what->bytes, number_key(what->number),
-             root);
+             root, iteration_text(what->iteration, iteration));
 }
 
 /* Two members disagree about what happens at this position. */

@@ -14,6 +14,7 @@
 #ifndef SWSIM_HOST_COMM_H
 #define SWSIM_HOST_COMM_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "host.h"
@@ -135,6 +136,21 @@ static inline int host_comm_rank_of(const struct entry *entry)
 static inline bool same_tag(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static inline bool same_iteration(int64_t a, int64_t b)
+{
+    return a == b || a == 0 || b == 0;
+}
+
+/* " in iteration 7"; "" where it is not known. */
+enum { ITERATION_TEXT = 40 };
+static inline const char *iteration_text(int64_t iteration, char out[ITERATION_TEXT])
+{
+    out[0] = '\0';
+    if (iteration > 0)
+        snprintf(out, ITERATION_TEXT, " in iteration %lld", (long long)iteration - 1);
+    return out;
 }
 
 static inline void host_comm_move_bytes(char *to, const char *from, size_t bytes)

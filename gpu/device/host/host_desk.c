@@ -125,6 +125,7 @@ static void fill_head(struct desk_head *head, const struct device_op *op)
     head->root = what->root;
     head->number = (int32_t)what->number;
     head->bytes = what->bytes;
+    head->iteration = what->iteration;
     head->tagged = what->tag != NULL;
     head->labelled = op->label != NULL;
     if (what->tag)
@@ -191,6 +192,7 @@ static struct guest *seat_guest(const struct host_comm_channel *channel, int pla
                                                   .root = head->root,
                                                   .number = (enum number)head->number,
                                                   .bytes = head->bytes,
+                                                  .iteration = head->iteration,
                                                   .staging = {.from = slot->data}}};
     guest->presence = (struct presence){.op = &guest->op, .rank = channel->members[place]};
     guest->sits = true;

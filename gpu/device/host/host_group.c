@@ -67,12 +67,17 @@ static void fail_pair(struct host_comm_channel *channel, struct host_part *a, st
     struct host_part *parts[] = {a, b};
     struct failure failure;
     const struct host_part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
+    char sent[ITERATION_TEXT] = "", received[ITERATION_TEXT] = "";
+    if (!same_iteration(send->what->iteration, receive->what->iteration)) {
+        iteration_text(send->what->iteration, sent);
+        iteration_text(receive->what->iteration, received);
+    }
     failure.status = STATUS_VIOLATED;
     snprintf(failure.text, sizeof failure.text,
              "point-to-point mismatch on communicator %s: rank %d sends " TAG_FORMAT
-             " of %lld bytes, rank %d receives " TAG_FORMAT " of %lld bytes",
-             channel->name, send->from, TAG_PIECES(send->what), (long long)send->what->bytes,
-             send->to, TAG_PIECES(receive->what), (long long)receive->what->bytes);
+             " of %lld bytes%s, rank %d receives " TAG_FORMAT " of %lld bytes%s",
+             channel->name, send->from, TAG_PIECES(send->what), (long long)send->what->bytes, sent,
+             send->to, TAG_PIECES(receive->what), (long long)receive->what->bytes, received);
     for (int i = 0; i < 2; i++)
         if (parts[i]->entry) {
             stream_fail(parts[i]->entry->stream, failure.status, "%s", failure.text);
@@ -87,7 +92,8 @@ static void match(struct host_comm_channel *channel, struct host_part *part,
                   struct host_part *partner)
 {
     if (part->what->bytes != partner->what->bytes ||
-        !same_tag(part->what->tag, partner->what->tag)) {
+        !same_tag(part->what->tag, partner->what->tag) ||
+        !same_iteration(part->what->iteration, partner->what->iteration)) {
         fail_pair(channel, part, partner);
         return;
     }

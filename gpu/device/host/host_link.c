@@ -131,6 +131,7 @@ void link_arrive(struct host_link *link, const struct host_comm_channel *channel
                                    .channel = comm_channel_name(channel),
                                    .position = position,
                                    .bytes = what->bytes,
+                                   .iteration = what->iteration,
                                    .claim = comm_claim(channel),
                                    .send = far_of(what->send),
                                    .recv = far_of(what->recv)};
@@ -180,6 +181,7 @@ void link_send(struct host_link *link, const struct host_comm_channel *channel,
                                    .channel = comm_channel_name(channel),
                                    .position = part->id,
                                    .bytes = part->what->bytes,
+                                   .iteration = part->what->iteration,
                                    .send = far_of(part->what->data)};
     if (!host_link_tell(link, host_link_process_of(link, part->to), &message,
                         host_link_text_of(part->what->tag), "", true))
@@ -323,6 +325,7 @@ static struct guest *guest_new(const struct host_link *link, const struct link_m
                                                   .root = message->root,
                                                   .number = (enum number)message->number,
                                                   .bytes = message->bytes,
+                                                  .iteration = message->iteration,
                                                   .send = send,
                                                   .recv = recv}};
     guest->presence = (struct presence){.op = &guest->op, .rank = message->rank};
@@ -330,6 +333,7 @@ static struct guest *guest_new(const struct host_link *link, const struct link_m
                                       .peer = message->peer,
                                       .tag = guest->tag,
                                       .bytes = message->bytes,
+                                      .iteration = message->iteration,
                                       .data = send};
     guest->part = (struct host_part){
         .what = &guest->what, .from = message->rank, .to = message->peer, .id = message->position};

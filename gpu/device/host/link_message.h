@@ -35,7 +35,7 @@ struct link_message {
     int32_t kind, root, number, status, tagged, labelled, staged, kept;
     int32_t world;              /* of the rendezvous': mail of an earlier one may come late */
     uint64_t channel, position; /* or the number of a send */
-    int64_t bytes;
+    int64_t bytes, iteration;
     int64_t
         claim; /* ARRIVE of the first member: where the channel's claim is in the common memory; 0: nowhere. DESK: where it
                       is */
@@ -47,7 +47,7 @@ enum { DESK_SLOTS = 2, DESK_TEXT = 128, DESK_BYTES = 8 << 10 };
 
 struct desk_head {
     int32_t kind, root, number, tagged, labelled;
-    int64_t bytes;
+    int64_t bytes, iteration;
     char tag[DESK_TEXT], label[DESK_TEXT]; /* a label is cut */
 };
 
