@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-HEADERS = ["swpipe_own.h", "swpipe_policy.h", "swpipe_group.h", "swpipe_collectives.h", "swpipe_build.h", "swpipe.h"]
+HEADERS = ["swpipe_status.h", "swpipe_own.h", "swpipe_policy.h", "swpipe_group.h", "swpipe_collectives.h", "swpipe_build.h", "swpipe.h"]
 SCALARS = {"int": "c_int", "int64_t": "c_int64", "long long": "c_longlong", "size_t": "c_size_t", "double": "c_double"}
 NOTE = "# Made by generate.py from {}: change these and make it again."
 
@@ -101,6 +101,10 @@ def members(body, structures, typedefs):
         typedef = re.fullmatch(r"(\w+) \*(\w+)", line)
         if typedef and typedef.group(1) in typedefs:
             out.append((typedef.group(2), typedef.group(1)))
+            continue
+        array = re.fullmatch(r"(.*?)(\w+)\[(\d+)\]", line)
+        if array:
+            out.append((array.group(2), c_type(array.group(1), structures) + " * " + array.group(3)))
             continue
         # "const char *const *device_only", "int warmup, measure, rounds"
         first, *others = [part.strip() for part in line.split(",")]

@@ -25,8 +25,9 @@ struct work {
     long input, *batch, *sum;
 };
 
-static void free_work(void *work)
+static void free_work(void *work, void *arg)
 {
+    (void)arg;
     free(work);
 }
 

@@ -57,10 +57,16 @@ struct work {
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
+static void free_work(void *work, void *arg)
+{
+    (void)arg;
+    free(work);
+}
+
 /* The iteration's own; the first task makes it. */
 static struct work *work_of(struct swpipe_context *context, struct model *model)
 {
-    static const struct swpipe_kind kind = {.release = free};
+    static const struct swpipe_kind kind = {.release = free_work};
     struct work *work = swpipe_get(context, "work");
     if (work)
         return work;

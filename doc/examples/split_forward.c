@@ -70,7 +70,13 @@ static long compute(const struct rows *rows)
 
 /* ---- hand-over: the fields of TrainPipelineContext are values by name ------------------------ */
 
-static const struct swpipe_kind heap = {.release = free};
+static void free_value(void *value, void *arg)
+{
+    (void)arg;
+    free(value);
+}
+
+static const struct swpipe_kind heap = {.release = free_value};
 
 /* The value belongs to the iteration from now on: it is freed when that is retired, or fails. */
 static int hand_over(struct swpipe_context *context, const char *name, void *value)

@@ -62,6 +62,11 @@ static enum status configure_check_words(struct swpipe *pipe, const struct swpip
                           "driver, device or graph is %d, %d, %d: expected at most %d, %d, %d",
                           driver, device, graph, SWPIPE_DATAFLOW, SWPIPE_CUDA,
                           SWPIPE_GRAPH_REQUIRE);
+    for (size_t i = 0; i < sizeof config->reserved / sizeof *config->reserved; i++)
+        if (config->reserved[i])
+            return diag_error(
+                &pipe->diag, STATUS_USAGE,
+                "reserved[%zu] is not NULL: a later version of swpipe.h has a member there", i);
     if (config->own.allocator.release && !config->own.allocator.alloc)
         return diag_error(
             &pipe->diag, STATUS_USAGE,

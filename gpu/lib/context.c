@@ -116,7 +116,7 @@ static void empty_value(struct iteration *iteration, struct named_value *value,
     else if (value->kind && value->kind->release) {
         const struct iteration *before = releasing;
         releasing = iteration;
-        value->kind->release(value->content);
+        value->kind->release(value->content, value->kind->arg);
         releasing = before;
     }
     value->memory = NULL;

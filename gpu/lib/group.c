@@ -231,15 +231,16 @@ static enum status come_together(struct swpipe_group *group, const struct swpipe
 }
 
 /* The first error of `diag`, if there is one, is the group's. */
-static int group_finish(struct swpipe_group *group, enum status status, struct diag *diag)
+static enum swpipe_status group_finish(struct swpipe_group *group, enum status status,
+                                       struct diag *diag)
 {
     if (status)
         snprintf(group->error, sizeof group->error, "%s", diag_first_text(diag));
     diag_fini(diag);
-    return (int)status_for_caller(status);
+    return status_for_caller(status);
 }
 
-int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out)
+enum swpipe_status swpipe_join(const struct swpipe_join *join, struct swpipe_group **out)
 {
     struct swpipe_group *group = out ? calloc(1, sizeof *group) : NULL;
     struct diag diag;
@@ -284,7 +285,7 @@ enum status group_must_be_here(const struct swpipe_group *group, struct diag *di
                                           group->error);
 }
 
-int swpipe_group_wait(struct swpipe_group *group)
+enum swpipe_status swpipe_group_wait(struct swpipe_group *group)
 {
     struct diag diag;
     if (!group)

@@ -40,7 +40,7 @@ struct swpipe;
 struct swpipe_group {
     struct rendezvous *rendezvous;
     struct broker *broker; /* rank 0 */
-    pid_t process; /* that joined: its forks have none of its threads */
+    pid_t process;         /* that joined: its forks have none of its threads */
     int rank, size;
     int64_t patience_ns; /* RENDEZVOUS_FOREVER: no limit */
     bool in_use;         /* a pipeline of it is open */

@@ -22,5 +22,6 @@ libgpu_a_SOURCES += \
     gpu/lib/swpipe_mpi.h \
     gpu/lib/swpipe_own.h \
     gpu/lib/swpipe_policy.h \
+    gpu/lib/swpipe_status.h \
     gpu/lib/tables.c \
     gpu/lib/turns.c

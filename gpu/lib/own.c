@@ -204,7 +204,7 @@ static enum status event_open(struct swpipe *pipe, int rank, struct swpipe_event
     return STATUS_OK;
 }
 
-int swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out)
+enum swpipe_status swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out)
 {
     if (!pipe_enter(pipe))
         return (int)SWPIPE_USAGE;
@@ -282,7 +282,7 @@ int swpipe_event_done(struct swpipe_event *event)
     return status ? -1 : done;
 }
 
-int swpipe_event_sync(struct swpipe_event *event, long long limit_ns)
+enum swpipe_status swpipe_event_sync(struct swpipe_event *event, long long limit_ns)
 {
     struct device_caller caller;
     if (!event)
@@ -295,5 +295,5 @@ int swpipe_event_sync(struct swpipe_event *event, long long limit_ns)
         event->handle,
         limit_ns < 0 ? DEVICE_FOREVER : device_deadline(device_now(pipe->world), limit_ns), NULL);
     device_restore_caller(pipe->device, &caller);
-    return (int)status_for_caller(status);
+    return status_for_caller(status);
 }

@@ -61,7 +61,7 @@ static enum status shortcut_keep_value(struct shortcut *shortcut, struct swpipe_
         return diag_error(diag, STATUS_USAGE, "value %s cannot be copied: its kind has no clone",
                           value->name);
     bool copied = kind && kind->clone;
-    kept->content = copied ? kind->clone(value->content) : value->content;
+    kept->content = copied ? kind->clone(value->content, kind->arg) : value->content;
     kept->kind = copied ? kind : NULL;
     return copied && !kept->content ? diag_no_memory(diag) : STATUS_OK;
 }
@@ -143,13 +143,13 @@ static enum status shortcut_put_value(const struct kept *kept, struct swpipe_con
         return block ? copy_on_device(stream, kept->copy, block->buffer, kept->bytes, diag)
                      : STATUS_SYSTEM;
     }
-    void *content = kept->kind ? kept->kind->clone(kept->content) : kept->content;
+    void *content = kept->kind ? kept->kind->clone(kept->content, kept->kind->arg) : kept->content;
     if (kept->kind && !content)
         return diag_no_memory(diag);
     if (iteration_set(iteration, kept->name, content, kept->kind, context->task, stream))
         return STATUS_OK;
     if (kept->kind && kept->kind->release)
-        kept->kind->release(content);
+        kept->kind->release(content, kept->kind->arg);
     return diag_no_memory(diag);
 }
 
@@ -185,7 +185,7 @@ void shortcut_forget(struct shortcut *shortcut, const struct swpipe_task *task)
     for (size_t k = 0; k < shortcut->count; k++) {
         struct kept *kept = &shortcut->kept[k];
         if (kept->kind && kept->kind->release && kept->content)
-            kept->kind->release(kept->content);
+            kept->kind->release(kept->content, kept->kind->arg);
         device_free(kept->copy);
         free(kept->name);
     }

@@ -30,6 +30,16 @@ const char *swpipe_status_name(enum swpipe_status status)
     return status >= SWPIPE_OK && status <= SWPIPE_SYSTEM ? names[status] : "unknown";
 }
 
+const char *swpipe_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+int swpipe_abi(void)
+{
+    return LIBRARY_ABI;
+}
+
 enum swpipe_status status_for_caller(enum status status)
 {
     switch (status) {

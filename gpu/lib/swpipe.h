@@ -37,6 +37,10 @@
  * Functions run on the library's threads, or all on the caller's (enum swpipe_threads); one task of one rank never runs
  * twice at the same time. The values of an iteration may be used by all its tasks at the same time.
  *
+ * Exceptions. A function, a hook, a source and whatever else of the program the library calls returns to it. An exception of
+ * C++ or another language must be caught in it and be made a failure (swpipe_fail); one that leaves it, or a longjmp out of
+ * it, would go through C code that holds locks, and ends the process or leaves it hanging.
+ *
  * fork(2). A pipeline belongs to the process that opened it. In a child its calls are SWPIPE_USAGE and say so, swpipe_close
  * does nothing, and the child may open pipelines of its own (on cuda only if the parent has not used CUDA, as CUDA says).
  *
@@ -61,6 +65,7 @@
 #include "swpipe_group.h"
 #include "swpipe_own.h"
 #include "swpipe_policy.h"
+#include "swpipe_status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,18 +74,6 @@ extern "C" {
 
 struct swpipe;
 struct swpipe_context;
-
-enum swpipe_status {
-    SWPIPE_OK,
-    SWPIPE_END,     /* no iteration is left */
-    SWPIPE_FAILED,  /* a task, its device work or the source failed */
-    SWPIPE_TIMEOUT, /* something took longer than its limit */
-    SWPIPE_USAGE,   /* a call that makes no sense now: fill twice, progress without fill, ... */
-    SWPIPE_INPUT,   /* the plan, or what is said of its tasks, is wrong */
-    SWPIPE_SYSTEM   /* memory, threads, files, the driver of the device */
-};
-/* "ok", "end", "failed", ... */
-const char *swpipe_status_name(enum swpipe_status status);
 
 enum swpipe_driver { SWPIPE_CLOCK, SWPIPE_DATAFLOW };
 enum swpipe_device { SWPIPE_HOST, SWPIPE_CUDA };
@@ -200,6 +193,7 @@ struct swpipe_config {
     void (*message)(void *arg, const char *text);
     void *message_arg;
     struct swpipe_policy policy; /* data-flow: chooses among the tasks that are ready */
+    void *reserved[8];           /* for later members; NULL, else SWPIPE_USAGE */
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; the program closes it in
@@ -392,8 +386,9 @@ int swpipe_fail(struct swpipe_context *context, const char *format, ...)
    are there at a time as swpipe_predict says are in flight at most. `release` cannot use the iteration: swpipe_set,
    swpipe_get, swpipe_unset and swpipe_alloc refuse it there (-1, NULL) and say why as swpipe_fail does. */
 struct swpipe_kind {
-    void *(*clone)(const void *value); /* NULL: memory is exhausted */
-    void (*release)(void *value);
+    void *(*clone)(const void *value, void *arg); /* returns NULL: memory is exhausted */
+    void (*release)(void *value, void *arg);
+    void *arg;
 };
 /* Returns 0, or -1 when memory is exhausted: then `value` is still the caller's. `name` is copied. */
 int swpipe_set(struct swpipe_context *context, const char *name, void *value,

@@ -35,6 +35,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "swpipe_status.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -59,13 +61,13 @@ struct swpipe_join {
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_group_error can say what was wrong; it is left in any
-   case. Returns enum swpipe_status: OK when all have come. */
-int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out);
+   case. OK: all have come. */
+enum swpipe_status swpipe_join(const struct swpipe_join *join, struct swpipe_group **out);
 const char *swpipe_group_error(const struct swpipe_group *group);
 int swpipe_group_rank(const struct swpipe_group *group);
 int swpipe_group_size(const struct swpipe_group *group);
-/* Until all processes are in it; enum swpipe_status. */
-int swpipe_group_wait(struct swpipe_group *group);
+/* Until all processes are in it. */
+enum swpipe_status swpipe_group_wait(struct swpipe_group *group);
 /* Where a pipeline of the group is open, the group is left when that is closed. NULL is allowed. */
 void swpipe_leave(struct swpipe_group *group);
 

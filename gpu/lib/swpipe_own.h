@@ -15,6 +15,8 @@
 
 #include <stddef.h>
 
+#include "swpipe_status.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -75,9 +77,9 @@ int swpipe_comm_is_lost(const struct swpipe *pipe, const char *comm);
    With a cudaEvent_t of the program's own the calls of CUDA do the same on swpipe_stream. */
 struct swpipe_event;
 
-/* Make an event of a rank of this process. Returns enum swpipe_status, and swpipe_error has the reason. USAGE: the rank is
+/* Make an event of a rank of this process; swpipe_error has the reason of a failure. USAGE: the rank is
    not in this process, or the pipeline did not open. */
-int swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out);
+enum swpipe_status swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out);
 /* At the latest before the pipeline is closed; while it is not filled. NULL is allowed. */
 void swpipe_event_close(struct swpipe_event *event);
 /* In a function: the event stands for all that has been pushed to the task's stream so far. Returns 0, or -1: the task
@@ -89,9 +91,9 @@ int swpipe_event_wait(struct swpipe_context *context, struct swpipe_event *event
 /* Returns 1 if the work of the event's last record is done, 0 if it is not, -1 if the run has failed. Any thread may call
    it while the pipeline is filled. */
 int swpipe_event_done(struct swpipe_event *event);
-/* Wait until the work of the event's last record is done, for at most `limit_ns` (-1: no limit). Returns enum
-   swpipe_status, TIMEOUT and FAILED among them. */
-int swpipe_event_sync(struct swpipe_event *event, long long limit_ns);
+/* Wait until the work of the event's last record is done, for at most `limit_ns` (-1: no limit); TIMEOUT and FAILED
+   are among the answers. */
+enum swpipe_status swpipe_event_sync(struct swpipe_event *event, long long limit_ns);
 
 #if defined __GNUC__
 #pragma GCC visibility pop

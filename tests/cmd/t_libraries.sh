@@ -38,7 +38,7 @@ names() # names LIBRARY HEADER...
     fi
 }
 
-names swpipe gpu/lib/swpipe.h gpu/lib/swpipe_build.h gpu/lib/swpipe_collectives.h gpu/lib/swpipe_group.h gpu/lib/swpipe_own.h gpu/lib/swpipe_policy.h
+names swpipe gpu/lib/swpipe.h gpu/lib/swpipe_build.h gpu/lib/swpipe_collectives.h gpu/lib/swpipe_group.h gpu/lib/swpipe_own.h gpu/lib/swpipe_policy.h gpu/lib/swpipe_status.h
 names swsim api/swsim.h
 
 # ---- the layout that programs are compiled with --------------------------------------------------------------
@@ -60,12 +60,12 @@ cat >"$dir/abi0" <<'END'
 swpipe_allocator 24
 swpipe_answer 32
 swpipe_choice 48
-swpipe_config 248
+swpipe_config 312
 swpipe_exposed 16
 swpipe_hooks 40
 swpipe_io 32
 swpipe_join 48
-swpipe_kind 16
+swpipe_kind 24
 swpipe_own 56
 swpipe_own_comm 16
 swpipe_own_stream 16

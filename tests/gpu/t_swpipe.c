@@ -68,19 +68,19 @@ static void *clone_number(const void *value)
 
 static atomic_int live_numbers;
 
-static void release_number(void *value)
+static void release_number(void *value, void *live)
 {
-    atomic_fetch_sub(&live_numbers, 1);
+    atomic_fetch_sub((atomic_int *)live, 1);
     free(value);
 }
 
-static void *clone_and_count(const void *value)
+static void *clone_and_count(const void *value, void *live)
 {
-    atomic_fetch_add(&live_numbers, 1);
+    atomic_fetch_add((atomic_int *)live, 1);
     return clone_number(value);
 }
 
-static const struct swpipe_kind number_kind = {clone_and_count, release_number};
+static const struct swpipe_kind number_kind = {clone_and_count, release_number, &live_numbers};
 
 static void load_on_device(void *arg)
 {
@@ -1138,9 +1138,9 @@ static void test_fault(void)
 static struct swpipe_context *released_in;
 static int refused_calls;
 
-static void release_and_use(void *value)
+static void release_and_use(void *value, void *arg)
 {
-    (void)value;
+    (void)value, (void)arg;
     swpipe_unset(released_in, "a");
     swpipe_set_result(released_in, NULL);
     refused_calls += swpipe_set(released_in, "b", NULL, NULL) == -1;
@@ -1151,7 +1151,7 @@ static void release_and_use(void *value)
 /* The task returns what the release was told. */
 static int replace(struct swpipe_context *context, void *arg)
 {
-    static const struct swpipe_kind kind = {NULL, release_and_use};
+    static const struct swpipe_kind kind = {.release = release_and_use};
     static int value;
     (void)arg;
     released_in = context;

@@ -60,15 +60,22 @@ static void release(void *arg, int rank, void *batch)
     free(batch);
 }
 
-static void *clone(const void *value)
+static void *clone(const void *value, void *arg)
 {
+    (void)arg;
     int *copy = malloc(sizeof *copy);
     if (copy)
         *copy = *(const int *)value;
     return copy;
 }
 
-static const struct swpipe_kind counted = {clone, free};
+static void forget_value(void *value, void *arg)
+{
+    (void)arg;
+    free(value);
+}
+
+static const struct swpipe_kind counted = {.clone = clone, .release = forget_value};
 
 static void read_value(void *arg)
 {
@@ -103,7 +110,7 @@ static int step(struct swpipe_context *context, void *arg)
 
 static void *capture(void *arg)
 {
-    return clone(&(int){*(int *)arg});
+    return clone(&(int){*(int *)arg}, NULL);
 }
 
 static int restore(const void *saved, void *arg)

@@ -190,8 +190,9 @@ static void run_move(void *arg)
     memcpy(move->to, move->from, move->bytes);
 }
 
-static void free_move(void *move)
+static void free_move(void *move, void *arg)
 {
+    (void)arg;
     free(move);
 }
 
@@ -208,7 +209,7 @@ static int move(struct swpipe_context *context, const char *name, void *to, cons
                    ? 0
                    : swpipe_fail(context, "a copy was refused");
 #endif
-    static const struct swpipe_kind kind = {NULL, free_move};
+    static const struct swpipe_kind kind = {.release = free_move};
     struct move *what = malloc(sizeof *what);
     *what = (struct move){to, from, bytes};
     return swpipe_set(context, name, what, &kind) || swpipe_launch(context, run_move, what);

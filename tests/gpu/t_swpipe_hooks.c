@@ -440,9 +440,9 @@ static void grow(atomic_int *count, atomic_int *most)
         atomic_store(most, now);
 }
 
-static void value_ends(void *value)
+static void value_ends(void *value, void *arg)
 {
-    atomic_fetch_sub(&alive.values, 1);
+    atomic_fetch_sub(&((struct alive *)arg)->values, 1);
     free(value);
 }
 
@@ -470,7 +470,7 @@ static void take_time(void *arg)
 
 static int work_or_wait(struct swpipe_context *context, void *arg)
 {
-    static const struct swpipe_kind kind = {.release = value_ends};
+    static const struct swpipe_kind kind = {.release = value_ends, .arg = &alive};
     if (arg) { /* the first task of an iteration */
         grow(&alive.values, &alive.most_values);
         if (swpipe_set(context, "x", malloc(1), &kind))

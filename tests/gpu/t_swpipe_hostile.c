@@ -489,6 +489,24 @@ static void test_disturbed(void)
     swpipe_close(disturbed.asker.pipe);
 }
 
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+static void test_versions(void)
+{
+    static int set;
+    const struct swpipe_config config = {.plan_text = plan_text, .reserved = {[3] = &set}};
+    struct swpipe *pipe;
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    tap_ok(refused(pipe, status, "reserved[3]"), "a member of a later version: %s",
+           swpipe_error(pipe));
+    swpipe_close(pipe);
+    tap_ok(strcmp(swpipe_version(), PACKAGE_VERSION) == 0 && swpipe_abi() == LIBRARY_ABI,
+           "the library is %s, %d", swpipe_version(), swpipe_abi());
+    tap_ok(strstr(swpipe_error(NULL), "no pipeline") &&
+               strstr(swpipe_group_error(NULL), "no group"),
+           "without a pipeline: %s", swpipe_error(NULL));
+}
+
 /* ---- in a fork ------------------------------------------------------------------------------- */
 
 enum before { OPENED, FILLED, HAS_RUN };
@@ -543,6 +561,7 @@ int main(void)
 {
     for (int i = 0; i < 6; i++)
         test_fork(i & 1 ? SWPIPE_CALLER : SWPIPE_WORKERS, (enum before)(i / 2));
+    test_versions();
     test_no_pipe();
     test_no_context();
     test_bad_arguments();

@@ -45,9 +45,10 @@ struct iteration {
 };
 
 /* Called when the device is done with the iteration. It has retired before, when all its work was pushed. */
-static void iteration_close(void *content)
+static void iteration_close(void *content, void *arg)
 {
     struct iteration *it = content;
+    (void)arg;
     if (it->loss)
         *it->loss = it->work->host->loss;
     work_close(it->work);
@@ -94,7 +95,7 @@ static void ask(void *work)
 
 static int load(struct swpipe_context *context, void *arg)
 {
-    static const struct swpipe_kind kind = {NULL, iteration_close};
+    static const struct swpipe_kind kind = {.release = iteration_close};
     struct app *app = arg;
     int rank = swpipe_rank(context);
     struct iteration *it = iteration_open(&app->models[rank], swpipe_batch(context));
@@ -103,7 +104,7 @@ static int load(struct swpipe_context *context, void *arg)
     if (rank == app->rank || (app->rank < 0 && rank == 0))
         it->loss = &app->losses[swpipe_iteration(context)];
     if (swpipe_set(context, "iteration", it, &kind) != 0) {
-        iteration_close(it);
+        iteration_close(it, NULL);
         return swpipe_fail(context, "out of memory");
     }
     return swpipe_launch(context, ask, it->work) || push(context, &it->steps[LOAD]);
