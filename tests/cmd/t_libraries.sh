@@ -207,7 +207,8 @@ builds() # builds MODULE NAME
 
 root=$dir/root
 unset DESTDIR
-if ${MAKE:-make} install DESTDIR="$root" >"$dir/log" 2>&1; then
+# Another prefix than configure had, as packagers give it.
+if ${MAKE:-make} install DESTDIR="$root" prefix=/opt/elsewhere >"$dir/log" 2>&1; then
     PKG_CONFIG_PATH=$(dirname "$(find "$root" -name swpipe.pc)") PKG_CONFIG_SYSROOT_DIR=$root
     export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
     lib=$(dirname "$PKG_CONFIG_PATH")
@@ -220,10 +221,11 @@ if ${MAKE:-make} install DESTDIR="$root" >"$dir/log" 2>&1; then
             skip "${of%% *} is not here: the headers in ${of##* }"
         fi
     done
+    check "pkg-config has the prefix that make install had" sh -c "pkg-config --variable=prefix swpipe | grep -q /opt/elsewhere\$"
     builds swpipe swpipe
     builds libswsim swsim
     check "everything that was installed is taken away again" sh -c \
-        "${MAKE:-make} uninstall DESTDIR='$root' >'$dir/log' 2>&1 && ! find '$root' -name '*swpipe*' -o -name '*swsim.*' | grep ."
+        "${MAKE:-make} uninstall DESTDIR='$root' prefix=/opt/elsewhere >'$dir/log' 2>&1 && ! find '$root' -name '*swpipe*' -o -name '*swsim.*' | grep ."
 else
     cat "$dir/log"
     check "the libraries install" false
