@@ -107,6 +107,7 @@ tests_in_sh = \
     tests/cmd/t_ci.sh \
     tests/cmd/t_formats.sh \
     tests/import/t_import.sh \
+    tests/import/t_import_accesses.sh \
     tests/import/t_import_cpu.sh \
     tests/import/t_import_figures.sh \
     tests/import/t_import_pipeline.sh \
@@ -494,6 +495,7 @@ check-long:
 
 # Beside programs of others, in the Python environment SWSIM_PARTNERS; without one it is made in partners/ here.
 partner_tests = \
+    tests/partners/t_accesses.py \
     tests/partners/t_adapters.py \
     tests/partners/t_cupti.py \
     tests/partners/t_dry.py \
@@ -512,6 +514,7 @@ partner_tests = \
     tests/partners/t_z3.py
 
 partner_files = \
+    tests/partners/accesses.py \
     tests/partners/dry_program.py \
     tests/partners/executed.py \
     tests/partners/hangs.py \

@@ -3,7 +3,7 @@
  * fuzz_traces.c - traces of profilers on their way to a plan. A trace that becomes a plan prints as a text that reads
  * back as itself, and has a run that can be stored.
  *
- * For `kineto` the input is one trace or several, with a line `====` between them. For `nsys` it changes an export of two
+ * For `kineto` the input is one trace or several, with a line `====` between them; one with "nodes" is an execution trace. For `nsys` it changes an export of two
  * processes (sql.h), unless it begins as SQLite's files do.
  */
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "trace/job/host_form.h"
+#include "trace/import/execution.h"
 #include "trace/import/import.h"
 #include "trace/import/kineto.h"
 #include "trace/import/meetings.h"
@@ -36,6 +37,10 @@ static void record(const struct imported *imported)
     fuzz_diag_end(&diag, status == STATUS_OK);
 }
 
+/* The execution traces of the input that is run. */
+static struct execution executions[2];
+static size_t execution_count;
+
 static enum status find_evidence(struct imported *imported, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -56,6 +61,8 @@ static enum status make_plan(struct imported *imported, size_t variant, struct d
         status = job_finish(&imported->job, diag);
     if (status == STATUS_OK && imported->job.rank_count > 1)
         status = meetings_align(&imported->job, diag);
+    if (status == STATUS_OK && execution_count > 0)
+        status = execution_join(&imported->job, executions, execution_count, diag);
     if (status == STATUS_OK)
         status = find_evidence(imported, diag);
     if (status == STATUS_OK)
@@ -94,7 +101,10 @@ static enum status read_trace(const char *text, size_t length, struct job *job, 
     enum status status = bytes_open_memory("fuzz.json", text, length, &bytes, diag);
     if (status != STATUS_OK)
         return status;
-    status = kineto_read(bytes, job, diag);
+    if (!memmem(text, length, "\"nodes\"", 7))
+        status = kineto_read(bytes, job, diag);
+    else if (execution_count < sizeof executions / sizeof *executions)
+        status = execution_read(bytes, &job->arena, &executions[execution_count++], diag);
     bytes_close(bytes);
     return status;
 }
@@ -104,6 +114,8 @@ static enum status read_traces(const void *input, size_t size, struct job *job, 
     static const char between[] = "\n====\n";
     const char *at = input, *end = at + size;
     enum status status = STATUS_OK;
+    execution_count = 0;
+    job->wants_operators = true;
     while (status == STATUS_OK && at) {
         const char *next = memmem(at, (size_t)(end - at), between, sizeof between - 1);
         status = read_trace(at, (size_t)((next ? next : end) - at), job, diag);
@@ -214,5 +226,6 @@ static enum status read_export(const void *input, size_t size, struct job *job, 
 
 void fuzz_nsys(const uint8_t *data, size_t size)
 {
+    execution_count = 0;
     import_with(read_export, data, size);
 }

@@ -131,9 +131,6 @@ static const char *refusal_words(enum format format)
     switch (format) {
     case FORMAT_EMPTY: return "the file is empty";
     case FORMAT_JSON: return "it has no \"traceEvents\": no trace";
-    case FORMAT_EXECUTION:
-        return "an execution trace (Chakra), which has no times of a device: import the trace of "
-               "torch.profiler of the same run";
     case FORMAT_ROCPROF:
         return "a trace of rocprofv3 in its own JSON, which is not read: profile with "
                "torch.profiler";
@@ -147,6 +144,7 @@ static const char *refusal_words(enum format format)
     case FORMAT_XZ: return "compressed with xz: 'unxz FILE' writes what is read (or gzip)";
     case FORMAT_NSYS:
     case FORMAT_KINETO:
+    case FORMAT_EXECUTION:
     case FORMAT_DUMP:
     case FORMAT_DUMP_PICKLE:
     case FORMAT_RECORDING:

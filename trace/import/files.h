@@ -16,11 +16,11 @@
 enum format {
     FORMAT_NSYS,        /* an export of Nsight Systems, SQLite */
     FORMAT_KINETO,      /* a trace of PyTorch's profiler */
+    FORMAT_EXECUTION,   /* an execution trace of PyTorch, JSON: what its operators access */
     FORMAT_DUMP,        /* a dump of the flight recorder, JSON */
     FORMAT_DUMP_PICKLE, /* the same as pickle */
     FORMAT_RECORDING,   /* of swsim record */
     FORMAT_JSON,        /* JSON of something else */
-    FORMAT_EXECUTION,   /* an execution trace of PyTorch or Chakra, JSON */
     FORMAT_ROCPROF,     /* of rocprofv3, JSON */
     FORMAT_REPORT,      /* of Nsight Systems itself */
     FORMAT_XPLANE,      /* of XLA's profiler */
@@ -34,7 +34,7 @@ enum format {
 
 static inline bool format_is_trace(enum format format)
 {
-    return format <= FORMAT_KINETO;
+    return format <= FORMAT_EXECUTION;
 }
 
 static inline bool format_is_usable(enum format format)

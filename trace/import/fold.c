@@ -24,8 +24,16 @@ struct fold_edge {
     int event; /* as it was */
 };
 
+/* Memory that is made in a step and used in no other one is the same memory in a step that uses its own in the same places. */
+struct fold_memory {
+    int step;    /* the only one that uses it; -1: several do, or other operations; -2: none yet */
+    int number;  /* in its step, by its first use */
+    int renamed; /* plan->buffers, of all steps of the run; -1: not yet */
+};
+
 struct folder {
-    struct plan *plan;
+    struct job *job;
+    struct plan *plan; /* of the job */
     struct fold_thread *threads;
     int thread_count, steps;
     bool typical;
@@ -35,10 +43,11 @@ struct folder {
     struct fold_place *set; /* per flag, then per event: where it is set */
     struct fold_edge *edges;
     size_t edge_count, edge_cap;
-    int from, to; /* the run of steps */
-    int **event;  /* per thread and slot: that is recorded behind it; -1 */
-    int *renamed; /* per event */
-    bool changed; /* some step waits otherwise in the plan than in the trace */
+    struct fold_memory *memories; /* per plan->buffers */
+    int from, to;                 /* the run of steps */
+    int **event;                  /* per thread and slot: that is recorded behind it; -1 */
+    int *renamed;                 /* per event */
+    bool changed;                 /* some step waits otherwise in the plan than in the trace */
     bool no_memory;
 };
 
@@ -109,6 +118,57 @@ static int fold_step_at(const struct folder *folder, int thread, size_t op, int 
     return step;
 }
 
+static void fold_use_list(struct folder *folder, const struct index_list *list, int step)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct fold_memory *memory = &folder->memories[list->items[i]];
+        const bool from_outside = folder->plan->buffers[list->items[i]].input;
+        memory->step = from_outside ? -1 : memory->step == -2 || memory->step == step ? step : -1;
+    }
+}
+
+/* The step in which memory is used; -1: outside of all. */
+static void fold_use_memory(struct folder *folder, const struct host_op *op, int step)
+{
+    fold_use_list(folder, host_op_reads(op), step);
+    fold_use_list(folder, host_op_writes(op), step);
+    for (size_t i = 0; i < host_op_part_count(op); i++) {
+        fold_use_list(folder, &op->parts[i].reads, step);
+        fold_use_list(folder, &op->parts[i].writes, step);
+    }
+}
+
+static void fold_number_list(struct folder *folder, const struct index_list *list, int *next)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct fold_memory *memory = &folder->memories[list->items[i]];
+        if (memory->step >= 0 && memory->number < 0)
+            memory->number = next[memory->step]++;
+    }
+}
+
+/* The memory of each step is numbered in the order of threads and slots. */
+static bool fold_number_memory(struct folder *folder)
+{
+    int *next = ARENA_ARRAY(&folder->arena, (size_t)folder->steps + 1, int);
+    if (!next)
+        return false;
+    memset(next, 0, ((size_t)folder->steps + 1) * sizeof *next);
+    for (int t = 0; t < folder->thread_count; t++) {
+        const struct host_thread *thread = folder->threads[t].thread;
+        for (size_t i = 0; i < thread->op_count; i++) {
+            const struct host_op *op = &thread->ops[i];
+            fold_number_list(folder, host_op_reads(op), next);
+            fold_number_list(folder, host_op_writes(op), next);
+            for (size_t k = 0; k < host_op_part_count(op); k++) {
+                fold_number_list(folder, &op->parts[k].reads, next);
+                fold_number_list(folder, &op->parts[k].writes, next);
+            }
+        }
+    }
+    return true;
+}
+
 static bool list_slots(struct folder *folder, int thread)
 {
     const struct host_thread *t = folder->threads[thread].thread;
@@ -127,6 +187,7 @@ static bool list_slots(struct folder *folder, int thread)
             if (last + 1 <= folder->steps)
                 first[last + 1] = count;
         const bool inside = step >= 0 && step < folder->steps;
+        fold_use_memory(folder, op, inside ? step : -1);
         if (is_slot(op) && inside)
             slots[count++] = i;
         outside += is_slot(op) && !inside;
@@ -153,8 +214,12 @@ static bool fold_prepare(struct folder *folder)
     folder->set =
         ARENA_ARRAY(&folder->arena, plan->flags.count + plan->events.count + 1, struct fold_place);
     folder->renamed = ARENA_ARRAY(&folder->arena, plan->events.count + 1, int);
-    if (!folder->slots || !folder->first || !folder->event || !folder->set || !folder->renamed)
+    folder->memories = ARENA_ARRAY(&folder->arena, plan->buffer_count + 1, struct fold_memory);
+    if (!folder->slots || !folder->first || !folder->event || !folder->set || !folder->renamed ||
+        !folder->memories)
         return false;
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        folder->memories[i] = (struct fold_memory){-2, -1, -1};
     for (int i = 0; i < (int)plan->events.count; i++)
         folder->renamed[i] = i;
     for (size_t i = 0; i < plan->flags.count + plan->events.count; i++)
@@ -162,7 +227,7 @@ static bool fold_prepare(struct folder *folder)
     for (int t = 0; t < folder->thread_count; t++)
         if (!list_slots(folder, t))
             return false;
-    return true;
+    return fold_number_memory(folder);
 }
 /* ---- which steps do the same ------------------------------------------------------------------ */
 
@@ -171,13 +236,32 @@ static bool fold_same_word(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_parts(const struct host_op *a, const struct host_op *b)
+/* The same memory, or each step's own. */
+static bool fold_same_memory(const struct folder *folder, const struct index_list *a, int a_step,
+                             const struct index_list *b, int b_step)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        const struct fold_memory *own = &folder->memories[a->items[i]];
+        const struct fold_memory *other = &folder->memories[b->items[i]];
+        same = a->items[i] == b->items[i] ||
+               (own->step == a_step && other->step == b_step && own->number == other->number);
+    }
+    return same;
+}
+
+static bool same_parts(const struct folder *folder, const struct host_op *a, int a_step,
+                       const struct host_op *b, int b_step)
 {
     if (host_op_part_count(a) != host_op_part_count(b))
         return false;
-    for (size_t i = 0; i < host_op_part_count(a); i++)
-        if (a->parts[i].send != b->parts[i].send || a->parts[i].peer != b->parts[i].peer)
+    for (size_t i = 0; i < host_op_part_count(a); i++) {
+        const struct p2p_part *own = &a->parts[i], *other = &b->parts[i];
+        if (own->send != other->send || own->peer != other->peer ||
+            !fold_same_memory(folder, &own->reads, a_step, &other->reads, b_step) ||
+            !fold_same_memory(folder, &own->writes, a_step, &other->writes, b_step))
             return false;
+    }
     return true;
 }
 
@@ -210,7 +294,9 @@ static bool same_slot(const struct folder *folder, int thread, int a_step, int b
            (a->kind != OP_SYNC || a->sync == b->sync) &&
            (a->kind != OP_COPY || a->direction == b->direction) &&
            (a->kind != OP_COLLECTIVE || a->collective == b->collective) &&
-           fold_same_word(a->name, b->name) && same_parts(a, b) &&
+           fold_same_word(a->name, b->name) && same_parts(folder, a, a_step, b, b_step) &&
+           fold_same_memory(folder, host_op_reads(a), a_step, host_op_reads(b), b_step) &&
+           fold_same_memory(folder, host_op_writes(a), a_step, host_op_writes(b), b_step) &&
            same_cause(folder, a, a_step, b, b_step);
 }
 
@@ -272,10 +358,12 @@ static bool mark_changed(struct plan *plan)
     return plan_add_unrecorded(plan, what, "--repeat=like took those of most steps");
 }
 
-bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, size_t steps,
+bool fold_steps(struct job *job, struct fold_thread *threads, size_t count, size_t steps,
                 bool typical)
 {
-    struct folder folder = {.plan = plan,
+    struct plan *plan = &job->plan;
+    struct folder folder = {.job = job,
+                            .plan = plan,
                             .threads = threads,
                             .thread_count = (int)count,
                             .steps = (int)steps,
@@ -699,6 +787,62 @@ static int64_t most_bytes(const struct folder *folder, int thread, int slot)
     return most;
 }
 
+/* The buffer of this number in each step, an instance a step. -1 without memory. */
+static int fold_ring(struct folder *folder, int number)
+{
+    struct plan *plan = folder->plan;
+    const int times = folder->to - folder->from + 1;
+    const char *name = arena_printf(&plan->arena, "step%d.%d", times, number);
+    const int buffer = name ? job_buffer(folder->job, name) : -1;
+    if (buffer >= 0) {
+        plan->buffers[buffer].instances = times;
+        plan->buffers[buffer].declared = true;
+    }
+    return buffer;
+}
+
+/* The list with the memory of the run's steps in place of that of one. */
+static struct index_list fold_rename_list(struct folder *folder, const struct index_list *list)
+{
+    struct index_list own = *list;
+    if (list->count == 0)
+        return own;
+    own.items = ARENA_ARRAY(&folder->plan->arena, list->count, int);
+    folder->no_memory |= !own.items;
+    for (size_t i = 0; own.items && i < list->count; i++) {
+        struct fold_memory *memory = &folder->memories[list->items[i]];
+        if (memory->step == folder->from && memory->renamed < 0)
+            memory->renamed = fold_ring(folder, memory->number);
+        own.items[i] = memory->step == folder->from ? memory->renamed : list->items[i];
+        folder->no_memory |= own.items[i] < 0;
+    }
+    return own;
+}
+
+static void fold_rename_memory(struct folder *folder, struct host_op *op)
+{
+    struct arena *arena = &folder->plan->arena;
+    if (op->accesses) {
+        const struct host_accesses *old = op->accesses;
+        op->accesses = ARENA_ARRAY(arena, 1, struct host_accesses);
+        if (op->accesses)
+            *op->accesses = (struct host_accesses){fold_rename_list(folder, &old->reads),
+                                                   fold_rename_list(folder, &old->writes)};
+        folder->no_memory |= !op->accesses;
+    }
+    if (host_op_part_count(op) == 0)
+        return;
+    struct p2p_part *parts = ARENA_ARRAY(arena, op->part_count, struct p2p_part);
+    folder->no_memory |= !parts;
+    for (size_t i = 0; parts && i < op->part_count; i++) {
+        parts[i] = op->parts[i];
+        parts[i].reads = fold_rename_list(folder, &op->parts[i].reads);
+        parts[i].writes = fold_rename_list(folder, &op->parts[i].writes);
+    }
+    if (parts)
+        op->parts = parts;
+}
+
 static void add_slot(struct fold_writer *writer, int slot)
 {
     struct folder *folder = writer->folder;
@@ -710,6 +854,7 @@ static void add_slot(struct fold_writer *writer, int slot)
         op->bytes = most_bytes(folder, writer->thread, slot);
     fold_set_times(writer, slot, device_ns, op, false);
     fold_set_times(writer, slot, host_ns, op, true);
+    fold_rename_memory(folder, op);
     if (host_op_syncs(op, SYNC_EVENT))
         op->object = folder->renamed[op->object];
     const int stream = op->stream, event = folder->event[writer->thread][slot];

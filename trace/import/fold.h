@@ -8,6 +8,9 @@
  * iteration, and a wait for the iteration before stands in front of it. Of threads that wait for each other's events, flags
  * must tell the iterations apart.
  *
+ * Operations access the same memory in each step, or memory that its step alone uses, in the same places: that becomes a buffer
+ * with an instance for each iteration.
+ *
  * Waits of streams are evidence, not calls, so they may differ where the calls do not. With `typical` the step has those
  * that most steps have, one a kind where their places differ a little; else such steps are not the same. Waits
  * that were changed so are `unrecorded` in the plan. Bytes are the most of any step.
@@ -15,7 +18,7 @@
 #ifndef SWSIM_FOLD_H
 #define SWSIM_FOLD_H
 
-#include "plan/plan.h"
+#include "trace/job/job.h"
 
 struct fold_thread {
     struct host_thread *thread;
@@ -24,7 +27,7 @@ struct fold_thread {
 };
 
 /* Folds the steps of one rank where most do the same; else nothing changes. False without memory. */
-bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, size_t steps,
+bool fold_steps(struct job *job, struct fold_thread *threads, size_t count, size_t steps,
                 bool typical);
 
 #endif

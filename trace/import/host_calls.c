@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "evidence.h"
 #include "fold.h"
@@ -205,8 +206,9 @@ struct calls_writer {
     size_t next_handoff;
     int *first_edge; /* per work, and one more: its edges */
     int *follower;   /* per work: the one without a launch behind it on its stream, or -1 */
-    struct innermost innermost; /* of a job on CPUs; else empty */
-    int stretch, last_stretch;  /* of the thread: the next one, and the end */
+    struct innermost innermost;    /* of a job on CPUs; else empty */
+    int stretch, last_stretch;     /* of the thread: the next one, and the end */
+    size_t next_touch, last_touch; /* of the thread: rank->touches */
     struct step_search steps;
     struct fold_thread *folds; /* the threads so far */
     size_t fold_count;
@@ -261,6 +263,76 @@ static void add_host(struct calls_writer *writer, int64_t until_ns)
             break;
     }
     add_time(writer, until_ns, NULL);
+}
+
+/* ---- accesses -------------------------------------------------------------------------------- */
+
+/* plan->buffers of a memory; those of one name on several ranks are one entry. -1 without memory. */
+static int host_calls_buffer(struct calls_writer *writer, int memory)
+{
+    const struct job_memory *of = &writer->rank->memories[memory];
+    const int buffer = job_buffer(writer->job, of->name);
+    if (buffer >= 0)
+        writer->job->plan.buffers[buffer].input |= of->from_outside;
+    return buffer;
+}
+
+static bool host_calls_list(struct calls_writer *writer, struct index_list *list, int buffer)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == buffer)
+            return true;
+    int *items = ARENA_ARRAY(&writer->job->plan.arena, list->count + 1, int);
+    if (!items)
+        return false;
+    if (list->count > 0)
+        memcpy(items, list->items, list->count * sizeof *items);
+    items[list->count++] = buffer;
+    list->items = items;
+    return true;
+}
+
+static void host_calls_list_all(struct calls_writer *writer, const struct job_accesses *accesses,
+                                struct index_list *reads, struct index_list *writes)
+{
+    for (int i = 0; i < accesses->count && !writer->failed; i++) {
+        const struct job_access *access = &writer->rank->accesses[accesses->first + i];
+        const int buffer = host_calls_buffer(writer, access->memory);
+        writer->failed |=
+            buffer < 0 || !host_calls_list(writer, access->write ? writes : reads, buffer);
+    }
+}
+
+static void add_accesses(struct calls_writer *writer, const struct job_accesses *accesses,
+                         struct host_op *op)
+{
+    if (accesses->count == 0)
+        return;
+    if (op->kind == OP_GROUP) {
+        if (op->part_count > 0)
+            host_calls_list_all(writer, accesses, &op->parts[0].reads, &op->parts[0].writes);
+        return;
+    }
+    if (host_op_make_accesses(op, &writer->job->plan.arena))
+        host_calls_list_all(writer, accesses, &op->accesses->reads, &op->accesses->writes);
+    else
+        writer->failed = true;
+}
+
+/* CPU work up to this time that accesses what others use. */
+static void add_touches(struct calls_writer *writer, int64_t until_ns)
+{
+    for (; writer->next_touch < writer->last_touch; writer->next_touch++) {
+        const struct job_touch *touch = &writer->rank->touches[writer->next_touch];
+        if (touch->time_ns > until_ns)
+            return;
+        add_host(writer, touch->time_ns);
+        struct host_op *op = host_calls_add_op(writer, OP_HOST);
+        if (!op)
+            return;
+        op->name = writer->job->names.items[touch->name];
+        add_accesses(writer, &touch->accesses, op);
+    }
 }
 
 /* ---- pushes ---------------------------------------------------------------------------------- */
@@ -378,6 +450,7 @@ static void host_calls_add_push(struct calls_writer *writer, int work)
             op->collective = w->collective;
         op->time_ns = meeting->time_ns;
     }
+    add_accesses(writer, &w->accesses, op);
     if (writer->event[work] < 0)
         return;
     struct host_op *record = host_calls_add_op(writer, OP_RECORD);
@@ -473,6 +546,7 @@ static void host_calls_add_call(struct calls_writer *writer, int at)
     const struct job_call *call = &writer->rank->calls[at];
     assert(at >= 0 && (size_t)at < writer->rank->call_count);
     const struct host_wait *wait = &writer->evidence->waits[at];
+    add_touches(writer, call->start_ns);
     add_awaits(writer, at);
     for (int i = 0; i < call->work_count; i++) {
         const int work = writer->rank->pushed[call->first_work + i];
@@ -500,12 +574,14 @@ static bool host_calls_begin_thread(struct calls_writer *writer, const char *nam
 {
     writer->thread = name ? job_add_thread(writer->job, writer->number, name) : NULL;
     writer->stretch = writer->last_stretch = 0;
+    writer->next_touch = writer->last_touch = 0;
     return writer->thread != NULL;
 }
 
 /* The step begins, or the last one ends, at the thread's next operation. Layers that are CPU time end there. */
 static void mark_step(struct calls_writer *writer, size_t step, int64_t time_ns)
 {
+    add_touches(writer, time_ns - 1);
     if (writer->rank->is_host && time_ns <= writer->end_ns)
         add_host(writer, time_ns);
     writer->folds[writer->fold_count].marks[step] = writer->thread->host.op_count;
@@ -576,6 +652,9 @@ static bool host_calls_write_thread(struct calls_writer *writer, int thread)
         writer->stretch = writer->innermost.first[thread];
         writer->last_stretch = writer->innermost.first[thread + 1];
     }
+    writer->next_touch = SORT_FIRST(i, 0, rank->touch_count, rank->touches[i].thread >= thread);
+    writer->last_touch =
+        SORT_FIRST(i, writer->next_touch, rank->touch_count, rank->touches[i].thread > thread);
     writer->end_ns = thread_end(rank, thread);
     if (!begin_marks(writer))
         return false;
@@ -591,6 +670,7 @@ static bool host_calls_write_thread(struct calls_writer *writer, int thread)
         host_calls_add_call(writer, i);
     }
     mark_steps(writer, step, INT64_MAX);
+    add_touches(writer, INT64_MAX);
     add_host(writer, writer->end_ns);
     writer->fold_count += writer->thread->host.op_count > 0;
     return !writer->failed;
@@ -681,8 +761,8 @@ static bool host_calls_write_rank(struct calls_writer *writer)
         ok = host_calls_write_thread(writer, thread);
     for (int stream = 0; ok && stream < (int)rank->stream_count; stream++)
         ok = write_unlaunched(writer, stream);
-    ok = ok && fold_steps(&writer->job->plan, writer->folds, writer->fold_count,
-                          writer->steps.step_count, writer->options->repeat == REPEAT_LIKE);
+    ok = ok && fold_steps(writer->job, writer->folds, writer->fold_count, writer->steps.step_count,
+                          writer->options->repeat == REPEAT_LIKE);
     arena_fini(&arena);
     free(writer->follower);
     free(writer->event);
@@ -749,6 +829,7 @@ static bool host_calls_write_ranks(struct job *job, const struct evidence *evide
                                       .number = (int)r};
         ok = host_calls_write_rank(&writer);
     }
+    plan->inputs_given = plan->buffer_count > 0;
     return ok;
 }
 

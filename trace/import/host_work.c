@@ -167,6 +167,17 @@ static void host_work_find_workers(struct host_maker *maker)
     sort_workers(maker);
 }
 
+/* What gloo's own threads do is part of its operations. */
+static void drop_workers_operators(struct host_maker *maker)
+{
+    struct job_rank *rank = maker->rank;
+    size_t kept = 0;
+    for (size_t i = 0; i < rank->operator_count; i++)
+        if (!host_is_worker(maker, rank->operators[i].thread))
+            rank->operators[kept++] = rank->operators[i];
+    rank->operator_count = kept;
+}
+
 /* The n-th group, of all or of those that have several ranks; the count of them: there are no more. */
 static size_t nth_group(const struct job_rank *rank, bool several, size_t n)
 {
@@ -400,6 +411,7 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
         find_askers(&maker, false);
         find_askers(&maker, true);
         host_work_find_workers(&maker);
+        drop_workers_operators(&maker);
         status = add_works(&maker);
     }
     if (status == STATUS_OK && !host_waits_make(&maker))
@@ -473,9 +485,10 @@ static int awaited(struct host_maker *maker, const struct job_gloo_event *wait)
 
 static bool add_told_waits(struct host_maker *maker)
 {
-    const struct job_rank *rank = maker->rank;
+    struct job_rank *rank = maker->rank;
     for (size_t i = 0; i < rank->gloo_event_count; i++) {
         const struct job_gloo_event *wait = &rank->gloo_events[i];
+        rank->has_waits |= wait->kind == GLOO_WAIT;
         const int event = wait->kind == GLOO_WAIT ? awaited(maker, wait) : -1;
         if (event >= 0 &&
             !host_work_add_wait(maker, event, wait->thread, wait->start_ns, wait->end_ns))
@@ -579,8 +592,13 @@ static bool host_work_add_ends(struct host_maker *maker)
 /* The waits of threads, and where threads begin and end. False without memory. */
 static bool host_waits_make(struct host_maker *maker)
 {
+    bool at_once = true;
     if (!host_work_list_edges(maker) || !add_told_waits(maker))
         return false;
+    for (size_t i = 0; i < maker->rank->gloo_event_count; i++)
+        at_once &=
+            maker->rank->gloo_events[i].kind != GLOO_CALLED || maker->rank->gloo_events[i].waits;
+    maker->rank->has_waits |= at_once;
     for (size_t i = 0; i < maker->rank->gloo_event_count; i++)
         if (host_work_is_open(maker, i) && !host_work_infer_wait(maker, (int)i))
             return false;

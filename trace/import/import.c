@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "execution.h"
 #include "files.h"
 #include "flight.h"
 #include "kineto.h"
@@ -111,6 +112,8 @@ static enum status import_read_ranks(const struct import_files *files,
     size_t seen = 0;
     for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
         const size_t first = job->rank_count;
+        if (files->items[i].format == FORMAT_EXECUTION)
+            continue;
         status = import_read_file(&files->items[i], job, diag);
         if (status == STATUS_OK)
             drop_unwanted(job, first, options, &seen);
@@ -118,10 +121,45 @@ static enum status import_read_ranks(const struct import_files *files,
     return status == STATUS_OK && job->rank_count == 0 ? refuse_ranks(diag) : status;
 }
 
+static size_t count_executions(const struct import_files *files)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < files->count; i++)
+        count += files->items[i].format == FORMAT_EXECUTION;
+    return count;
+}
+
+/* What the operations access, where execution traces tell it. */
+static enum status import_accesses(const struct import_files *files, size_t count, struct job *job,
+                                   struct diag *diag)
+{
+    struct execution *items = ARENA_ARRAY(&job->arena, count + 1, struct execution);
+    enum status status = items ? STATUS_OK : diag_no_memory(diag);
+    size_t read = 0;
+    for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
+        struct bytes *bytes;
+        if (files->items[i].format != FORMAT_EXECUTION)
+            continue;
+        status = bytes_open(files->items[i].path, &bytes, diag);
+        if (status != STATUS_OK)
+            return status;
+        status = execution_read(bytes, &job->arena, &items[read++], diag);
+        bytes_close(bytes);
+    }
+    return status == STATUS_OK ? execution_join(job, items, count, diag) : status;
+}
+
 static enum status read_files(const struct import_files *files,
                               const struct import_options *options, struct job *job,
                               struct diag *diag)
 {
+    const size_t executions = count_executions(files);
+    if (executions == files->count)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: an execution trace, which has no times of a device: "
+                          "import the trace of torch.profiler of the same run beside it",
+                          files->items[0].path);
+    job->wants_operators = executions > 0;
     enum status status = import_read_ranks(files, options, job, diag);
     if (status == STATUS_OK)
         status = check_worlds(job, diag);
@@ -133,6 +171,8 @@ static enum status read_files(const struct import_files *files,
         status = job_finish(job, diag);
     if (status == STATUS_OK && job->rank_count > 1)
         status = meetings_align(job, diag);
+    if (status == STATUS_OK && executions > 0)
+        status = import_accesses(files, executions, job, diag);
     return status;
 }
 
@@ -201,6 +241,29 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
     return status;
 }
 
+/* Accesses are ordered by waits: where the trace does not tell which, the verdict says so. */
+static bool mark_guessed_order(const struct job *job, const struct evidence *evidence,
+                               struct plan *plan)
+{
+    size_t guessed = 0;
+    bool silent = false;
+    for (size_t r = 0; r < job->rank_count; r++) {
+        const struct job_rank *rank = &job->ranks[r];
+        if (!rank->execution)
+            continue;
+        silent |= rank->is_host && !rank->has_waits;
+        for (size_t i = 0; i < evidence[r].edge_count; i++)
+            guessed += evidence[r].edges[i].word != IDLE_EVENT_ID;
+    }
+    return (guessed == 0 ||
+            plan_add_unrecorded(plan,
+                                arena_printf(&plan->arena, "the events of %zu waits", guessed),
+                                "inferred from calls and times (enable_cuda_sync_events records "
+                                "them)")) &&
+           (!silent || plan_add_unrecorded(plan, "accesses of threads",
+                                           "their waits are not recorded (with_stack=True)"));
+}
+
 /* Gaps in every verdict about the plan: ranks without a trace, operations that were left out. */
 static bool mark_unrecorded(const struct job *job, struct plan *plan)
 {
@@ -259,7 +322,9 @@ static enum status import_traces(const struct import_files *files,
         status = host_form(&imported->job, &imported->plan, diag);
     if (status == STATUS_OK)
         mark_unexplained(imported, options->form.opaque, &imported->plan);
-    return status == STATUS_OK && !mark_unrecorded(&imported->job, &imported->plan)
+    return status == STATUS_OK &&
+                   !(mark_unrecorded(&imported->job, &imported->plan) &&
+                     mark_guessed_order(&imported->job, imported->evidence, &imported->plan))
                ? diag_no_memory(diag)
                : status;
 }

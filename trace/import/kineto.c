@@ -59,7 +59,8 @@ struct kineto_event {
     struct text ranks;      /* "Process Group Ranks": "[0, 2, ...]" */
     int64_t start_ns, duration_ns;
     int64_t correlation, stream, device, bytes, source_stream, record; /* of args; -1: not there */
-    int64_t peer; /* its number in the process group */
+    int64_t peer;   /* its number in the process group */
+    int64_t number; /* "Record function id" */
     bool waits;
 };
 
@@ -71,9 +72,10 @@ struct kineto {
     int64_t base_ns; /* baseTimeNanoseconds */
     uint32_t place;  /* of the event */
     bool has_events;
-    const char *device;       /* a kind whose work is not read; NULL: none is seen */
-    const char *backend;      /* over which ranks meet, where it is not gloo; NULL */
-    struct names act_threads; /* of rank->acts, until all threads with calls are known */
+    const char *device;  /* a kind whose work is not read; NULL: none is seen */
+    const char *backend; /* over which ranks meet, where it is not gloo; NULL */
+    struct names
+        act_threads; /* of rank->acts and operators, until all threads with calls are known */
     struct job_reversed reversed;
     struct text worked_tid; /* of the operator that was kept last, and its end */
     int64_t worked_end_ns;
@@ -227,10 +229,11 @@ static bool kineto_is_distributed(const struct kineto_event *event)
     return event->category == CATEGORY_OPERATOR && kineto_begins(event->name.bytes, "c10d::");
 }
 
-static bool has_useful_args(const struct kineto_event *event)
+static bool has_useful_args(const struct kineto *kineto, const struct kineto_event *event)
 {
     const enum category category = event->category;
     return kineto_is_distributed(event) || names_process(event) ||
+           (category == CATEGORY_OPERATOR && kineto->job->wants_operators) ||
            (category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
             category != CATEGORY_MARK && category != CATEGORY_OPERATOR &&
             category != CATEGORY_PYTHON);
@@ -293,6 +296,7 @@ static bool read_args(struct kineto *kineto, struct kineto_event *event)
         {"wait_on_cuda_event_record_corr_id", &event->record},
         {"Dst Rank", &event->peer},
         {"Src Rank", &event->peer},
+        {"Record function id", &event->number},
     };
     struct json_reader *reader = &kineto->reader;
     enum json_token token = json_next(reader);
@@ -343,7 +347,7 @@ static bool read_member(struct kineto *kineto, struct kineto_event *event)
         return kineto_read_text(kineto, &event->pid);
     if (json_text_is(reader, "tid"))
         return kineto_read_text(kineto, &event->tid);
-    if (json_text_is(reader, "args") && has_useful_args(event))
+    if (json_text_is(reader, "args") && has_useful_args(kineto, event))
         return read_args(kineto, event);
     const bool cat = json_text_is(reader, "cat");
     if (!cat && !json_text_is(reader, "ph"))
@@ -371,7 +375,7 @@ static void begin_event(struct kineto_event *event)
     event->collective.bytes[0] = event->ranks.bytes[0] = 0;
     event->start_ns = event->duration_ns = 0;
     event->correlation = event->stream = event->device = event->bytes = -1;
-    event->source_stream = event->record = event->peer = -1;
+    event->source_stream = event->record = event->peer = event->number = -1;
     event->waits = false;
 }
 
@@ -574,18 +578,44 @@ static bool keep_act(struct kineto *kineto, const struct kineto_event *event)
     return act.name >= 0 && act.thread >= 0 && job_add_act(kineto->rank, &act);
 }
 
-/* Acts of threads that do nothing else are left out. */
+static bool keep_accessing(struct kineto *kineto, const struct kineto_event *event)
+{
+    struct job_operator operator= {.number = event->number,
+                                   .start_ns = event->start_ns,
+                                   .end_ns = event->start_ns + event->duration_ns};
+    if (!kineto->job->wants_operators || event->number <= 0)
+        return true;
+    operator.name = kineto_intern(kineto, event->name.bytes);
+    operator.thread = kineto_intern_thread(kineto, event, &kineto->act_threads);
+    return operator.name >= 0 && operator.thread >= 0 && job_add_operator(kineto->rank, &operator);
+}
+
+/* The thread of an act, as a thread of the rank; -1: it does nothing else. */
+static int settled_thread(const struct kineto *kineto, int thread)
+{
+    return names_find(&kineto->rank->threads, kineto->act_threads.items[thread]);
+}
+
+/* Acts and operators of threads that do nothing else are left out. */
 static void settle_acts(struct kineto *kineto)
 {
     struct job_rank *rank = kineto->rank;
     size_t kept = 0;
     for (size_t i = 0; i < rank->act_count; i++) {
         struct job_act act = rank->acts[i];
-        act.thread = names_find(&rank->threads, kineto->act_threads.items[act.thread]);
+        act.thread = settled_thread(kineto, act.thread);
         if (act.thread >= 0)
             rank->acts[kept++] = act;
     }
     rank->act_count = kept;
+    kept = 0;
+    for (size_t i = 0; i < rank->operator_count; i++) {
+        struct job_operator operator= rank->operators[i];
+        operator.thread = settled_thread(kineto, operator.thread);
+        if (operator.thread >= 0)
+            rank->operators[kept++] = operator;
+    }
+    rank->operator_count = kept;
 }
 
 static bool keep_annotation(struct kineto *kineto, const struct kineto_event *event)
@@ -626,6 +656,8 @@ static bool keep_event(struct kineto *kineto, const struct kineto_event *event)
                (!kineto_begins(event->name.bytes, "<built-in method wait of ") ||
                 keep_gloo(kineto, event, GLOO_WAIT));
     case CATEGORY_OPERATOR:
+        if (!keep_accessing(kineto, event))
+            return false;
         if (kineto_is_distributed(event))
             return keep_gloo(kineto, event, GLOO_CALLED);
         return range_is_step(event->name.bytes, &number) || strchr(event->name.bytes, '#')

@@ -2,6 +2,7 @@
 # trace/import: traces of real jobs and dumps of hangs, read into a job; evidence for the order of a job; the job as a plan.
 libimport_a_SOURCES += \
     trace/import/evidence.c trace/import/evidence.h \
+    trace/import/execution.c trace/import/execution.h \
     trace/import/files.c trace/import/files.h \
     trace/import/flight.c trace/import/flight.h \
     trace/import/flight_calls.c trace/import/flight_calls.h \

@@ -159,6 +159,14 @@ static bool copy_host(struct splitter *splitter, int pid, struct job_rank *rank)
         if (act.thread < 0 || !job_add_act(rank, &act))
             return false;
     }
+    for (size_t i = 0; i < source->operator_count; i++) {
+        struct job_operator operator= source->operators[i];
+        if (splitter->pid_of[operator.thread] != pid)
+            continue;
+        operator.thread = copy_thread(splitter, rank, operator.thread);
+        if (operator.thread<0 || !job_add_operator(rank, &operator))
+            return false;
+    }
     return true;
 }
 

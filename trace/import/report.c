@@ -192,6 +192,15 @@ static void print_host_shares(const struct job *job, const struct job_rank *rank
     host_shares_fini(&shares);
 }
 
+/* The operations of a device whose accesses an execution trace tells. */
+static size_t report_count_told(const struct job_rank *rank)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rank->work_count; i++)
+        count += rank->works[i].accesses.count > 0;
+    return count;
+}
+
 static void report_print_rank(const struct imported *imported, size_t r, FILE *out)
 {
     const struct job_rank *rank = &imported->job.ranks[r];
@@ -207,6 +216,10 @@ static void report_print_rank(const struct imported *imported, size_t r, FILE *o
     }
     report_print_line("all", &evidence->total, out);
     print_host_shares(&imported->job, rank, evidence, out);
+    if (rank->memory_count > 0)
+        fprintf(out,
+                "  %s tells what %zu of %zu operations access; CPU work touches it %zu times\n",
+                rank->execution, report_count_told(rank), rank->work_count, rank->touch_count);
     print_warnings(evidence, out);
 }
 
@@ -293,6 +306,7 @@ void import_report_json(const struct imported *imported, struct json *json)
         json_put_int(json, "measured_ns", rank->end_ns);
         json_put_int(json, "operations", (int64_t)rank->work_count);
         json_put_int(json, "calls", (int64_t)rank->call_count);
+        json_put_int(json, "with_accesses", (int64_t)report_count_told(rank));
         put_ledger(json, &evidence->total, evidence_unexplained(rank, evidence, false));
         put_streams(json, rank, evidence);
         put_host_shares(json, &imported->job, rank, evidence);

@@ -31,6 +31,10 @@ static void free_rank(struct job_rank *rank)
     free(rank->streams);
     free(rank->gloo_events);
     free(rank->marks);
+    free(rank->operators);
+    free(rank->memories);
+    free(rank->accesses);
+    free(rank->touches);
     free(rank->pushed);
     free(rank->by_stream);
     free(rank->first_call);
@@ -125,6 +129,11 @@ bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
     own.correlation = unsigned_id(sync->correlation);
     own.record = unsigned_id(sync->record);
     return ADD(rank, sync, &own);
+}
+
+bool job_add_operator(struct job_rank *rank, const struct job_operator *item)
+{
+    return ADD(rank, operator, item);
 }
 
 bool job_add_gloo_event(struct job_rank *rank, const struct job_gloo_event *event)
@@ -408,6 +417,7 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
     SHIFT(rank->acts, rank->act_count, by_ns)
     SHIFT(rank->gloo_events, rank->gloo_event_count, by_ns)
     SHIFT(rank->marks, rank->mark_count, by_ns)
+    SHIFT(rank->operators, rank->operator_count, by_ns)
     rank->steps_begin_ns -= by_ns;
     rank->steps_end_ns -= by_ns;
 }
@@ -633,6 +643,19 @@ struct job_thread *job_add_thread(struct job *job, int rank, const char *name)
     *thread = (struct job_thread){.host = {.rank = rank, .name = name}};
     job->threads[job->thread_count++] = thread;
     return thread;
+}
+
+int job_buffer(struct job *job, const char *name)
+{
+    struct plan *plan = &job->plan;
+    const int buffer = names_intern(&job->buffers, &plan->arena, name);
+    if (buffer < 0 || (size_t)buffer < plan->buffer_count)
+        return buffer;
+    if (!ARENA_GROW(&plan->arena, plan->buffers, plan->buffer_count, job->buffer_cap))
+        return -1;
+    plan->buffers[plan->buffer_count++] =
+        (struct buffer){.name = job->buffers.items[buffer], .scope = SCOPE_SHARED};
+    return buffer;
 }
 
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind)

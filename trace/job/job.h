@@ -14,6 +14,7 @@
  *     works     kernels, copies and memsets of the device, on its streams
  *     ranges    annotated by the program or the profiler: steps, phases
  *     syncs     rows about waits that some profilers add to the calls
+ *     accesses  of works, and of CPU work that touches the same memory, where a file tells them
  *
  * A reader adds these in any order. job_finish sorts them by time, joins calls with their work by the
  * correlation id, and puts time 0 at the beginning of the job. Times are nanoseconds. Names and all
@@ -44,6 +45,16 @@ struct job_call {
     int sync;                   /* rank->syncs that tells more; -1 */
 };
 
+struct job_access {
+    int memory; /* rank->memories */
+    bool write;
+};
+
+/* Accesses in a row: rank->accesses[first ...]. */
+struct job_accesses {
+    int first, count;
+};
+
 enum work_class { CLASS_KERNEL, CLASS_COPY, CLASS_MEMSET };
 
 struct job_work {
@@ -66,6 +77,7 @@ struct job_work {
     int peer; /* of a message of NCCL: the other rank */
     bool
         awaited; /* of a message of gloo: a thread was waiting when it ended, so it did not end before */
+    struct job_accesses accesses; /* none where no execution trace tells them */
 };
 
 struct job_range {
@@ -80,6 +92,26 @@ struct job_act {
     int thread, name;
     bool is_line; /* a function of Python that is the program's own: "train.py(41): step" */
     int64_t start_ns, end_ns;
+};
+
+/* An operator of PyTorch, kept where an execution trace tells what operators access (execution.h). */
+struct job_operator {
+    int thread, name;
+    int64_t number; /* of the record function, by which both files name it */
+    int64_t start_ns, end_ns;
+};
+
+/* Memory of a rank that its operations access: a storage of tensors, or all storages that one stream alone uses. */
+struct job_memory {
+    const char *name;
+    bool from_outside; /* it holds a value from before the trace: it is read before it is written */
+};
+
+/* CPU work of a thread that accesses memory which others access, too; the accesses are made at `time_ns`. */
+struct job_touch {
+    int thread, name;
+    int64_t time_ns;
+    struct job_accesses accesses;
 };
 
 /* An annotation that names a pass, over the work of a stream (passes.h). */
@@ -144,21 +176,27 @@ struct job_rank {
     struct job_stream *streams;
     struct job_gloo_event *gloo_events;
     struct job_mark *marks;
+    struct job_operator *operators;
+    struct job_memory *memories;
+    struct job_access *accesses;
+    struct job_touch *touches; /* by thread, then by time */
     int *pushed, *by_stream;
     size_t call_count, work_count, range_count, sync_count, stream_count, gloo_event_count,
-        mark_count, act_count;
+        mark_count, act_count, operator_count, memory_count, access_count, touch_count;
+    size_t operator_cap, memory_cap, access_cap, touch_cap;
     size_t act_cap, call_cap, work_cap, range_cap, sync_cap, stream_cap, gloo_event_cap, mark_cap;
     struct names threads; /* "PID/TID" */
     struct names groups;  /* process groups, in their order, where the file lists them */
     struct job_members
         *members; /* of each of the groups; empty where the file does not list them */
     size_t members_count, members_cap;
-    bool is_host;         /* its work is on threads of the host */
-    bool has_waits;       /* ... and the trace has the waits of its threads */
-    struct names rows;    /* the names under which the file shows devices */
-    int64_t first_device; /* of the works, in the order of the file; -1: none yet */
-    int *first_call;      /* per thread, and one more at the end */
-    int64_t end_ns;       /* of all calls and works, and of the steps */
+    const char *execution; /* the execution trace that tells its accesses; NULL: none */
+    bool is_host;          /* its work is on threads of the host */
+    bool has_waits;        /* ... and the trace has the waits of its threads */
+    struct names rows;     /* the names under which the file shows devices */
+    int64_t first_device;  /* of the works, in the order of the file; -1: none yet */
+    int *first_call;       /* per thread, and one more at the end */
+    int64_t end_ns;        /* of all calls and works, and of the steps */
     bool stepped; /* it has steps of the profiler, those of `stepper`, which took this time: */
     int stepper;  /* rank->threads */
     int64_t steps_begin_ns, steps_end_ns;
@@ -175,10 +213,13 @@ struct job_thread {
 struct job {
     struct arena arena;
     struct names names;
+    bool wants_operators;   /* readers keep them: an execution trace will tell what they access */
     struct job_rank *ranks; /* of profiles */
     size_t rank_count, rank_cap;
     struct plan
         plan; /* without threads: what their operations name, and what is known of the whole job */
+    struct names buffers; /* of the plan: job_buffer */
+    size_t buffer_cap;
     struct job_thread **threads;
     size_t thread_count, thread_cap;
 };
@@ -202,6 +243,7 @@ bool job_add_work(struct job_rank *rank, const struct job_work *work);
 bool job_add_range(struct job_rank *rank, const struct job_range *range);
 bool job_add_act(struct job_rank *rank, const struct job_act *act);
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync);
+bool job_add_operator(struct job_rank *rank, const struct job_operator *item);
 bool job_add_gloo_event(struct job_rank *rank, const struct job_gloo_event *event);
 bool job_add_mark(struct job_rank *rank, const struct job_mark *mark);
 /* The rank's stream that a device has under this number, added if new; -1 without memory. Streams of another device
@@ -242,6 +284,8 @@ enum status job_finish(struct job *job, struct diag *diag);
 
 /* A new thread, whose clock shows 0; `name` lives as long as the plan. NULL without memory. */
 struct job_thread *job_add_thread(struct job *job, int rank, const char *name);
+/* The plan's buffer of this name, maybe a new one, shared and without a value; -1 without memory. */
+int job_buffer(struct job *job, const char *name);
 /* A new operation that names nothing yet. NULL without memory. */
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind);
 /* The thread's clock goes on to `until_ns`, where that is later; returns the time that passes. */
