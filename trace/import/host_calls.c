@@ -303,8 +303,8 @@ static void host_calls_list_all(struct calls_writer *writer, const struct job_ac
     }
 }
 
-static void add_accesses(struct calls_writer *writer, const struct job_accesses *accesses,
-                         struct host_op *op)
+static void host_calls_accesses(struct calls_writer *writer, const struct job_accesses *accesses,
+                                struct host_op *op)
 {
     if (accesses->count == 0)
         return;
@@ -320,7 +320,7 @@ static void add_accesses(struct calls_writer *writer, const struct job_accesses 
 }
 
 /* CPU work up to this time that accesses what others use. */
-static void add_touches(struct calls_writer *writer, int64_t until_ns)
+static void host_calls_touches(struct calls_writer *writer, int64_t until_ns)
 {
     for (; writer->next_touch < writer->last_touch; writer->next_touch++) {
         const struct job_touch *touch = &writer->rank->touches[writer->next_touch];
@@ -331,7 +331,7 @@ static void add_touches(struct calls_writer *writer, int64_t until_ns)
         if (!op)
             return;
         op->name = writer->job->names.items[touch->name];
-        add_accesses(writer, &touch->accesses, op);
+        host_calls_accesses(writer, &touch->accesses, op);
     }
 }
 
@@ -450,7 +450,7 @@ static void host_calls_add_push(struct calls_writer *writer, int work)
             op->collective = w->collective;
         op->time_ns = meeting->time_ns;
     }
-    add_accesses(writer, &w->accesses, op);
+    host_calls_accesses(writer, &w->accesses, op);
     if (writer->event[work] < 0)
         return;
     struct host_op *record = host_calls_add_op(writer, OP_RECORD);
@@ -546,7 +546,7 @@ static void host_calls_add_call(struct calls_writer *writer, int at)
     const struct job_call *call = &writer->rank->calls[at];
     assert(at >= 0 && (size_t)at < writer->rank->call_count);
     const struct host_wait *wait = &writer->evidence->waits[at];
-    add_touches(writer, call->start_ns);
+    host_calls_touches(writer, call->start_ns);
     add_awaits(writer, at);
     for (int i = 0; i < call->work_count; i++) {
         const int work = writer->rank->pushed[call->first_work + i];
@@ -581,7 +581,7 @@ static bool host_calls_begin_thread(struct calls_writer *writer, const char *nam
 /* The step begins, or the last one ends, at the thread's next operation. Layers that are CPU time end there. */
 static void mark_step(struct calls_writer *writer, size_t step, int64_t time_ns)
 {
-    add_touches(writer, time_ns - 1);
+    host_calls_touches(writer, time_ns - 1);
     if (writer->rank->is_host && time_ns <= writer->end_ns)
         add_host(writer, time_ns);
     writer->folds[writer->fold_count].marks[step] = writer->thread->host.op_count;
@@ -670,7 +670,7 @@ static bool host_calls_write_thread(struct calls_writer *writer, int thread)
         host_calls_add_call(writer, i);
     }
     mark_steps(writer, step, INT64_MAX);
-    add_touches(writer, INT64_MAX);
+    host_calls_touches(writer, INT64_MAX);
     add_host(writer, writer->end_ns);
     writer->fold_count += writer->thread->host.op_count > 0;
     return !writer->failed;
