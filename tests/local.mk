@@ -511,6 +511,7 @@ partner_tests = \
     tests/partners/t_schedules.py \
     tests/partners/t_torchrec.py \
     tests/partners/t_torchrec_dry.py \
+    tests/partners/t_tracelens.py \
     tests/partners/t_z3.py
 
 partner_files = \
