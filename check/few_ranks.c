@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "structure.h"
 
 /* A search with few ranks is over soon, or given up. */
 enum { FEW = 2, STEPS = 1 << 17 };
@@ -153,7 +152,7 @@ enum status few_ranks_find(const struct program *program, const struct search_op
 {
     struct program_options built = program->options;
     struct program *few;
-    if (program->ranks <= FEW || program->comm_count == 0 || !structure_is_for_any_ranks(program->plan))
+    if (program->ranks <= FEW || program->comm_count == 0 || !plan_is_for_any_ranks(program->plan))
         return STATUS_OK;
     built.ranks = FEW;
     enum status status = program_build(program->plan, &built, &few, diag);

@@ -457,16 +457,3 @@ enum status structure_proves(const struct program *program, struct search_watch 
     free(place);
     return status;
 }
-
-bool structure_is_for_any_ranks(const struct plan *plan)
-{
-    const struct pipeline *pipeline = &plan->pipeline;
-    if (plan->form != FORM_PIPELINE || pipeline->override_count > 0 || pipeline->batches)
-        return false;
-    for (int t = 0; t < (int)pipeline->task_count; t++) {
-        const struct work *work = &plan_task(plan, 0, t)->work;
-        if (work->kind == WORK_COLLECTIVE && plan->comms[work->comm].members)
-            return false;
-    }
-    return true;
-}

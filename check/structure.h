@@ -20,8 +20,4 @@
 enum status structure_proves(const struct program *program, struct search_watch *watch,
                              unsigned *proved, struct diag *diag);
 
-/* True if a proof by structure of two ranks holds for any number of them: ranks that are added are like the others and members
-   of every communicator. */
-bool structure_is_for_any_ranks(const struct plan *plan);
-
 #endif

@@ -125,7 +125,7 @@ static bool few_ranks_may_do(const struct verification *v)
     const unsigned properties = v->options->properties;
     return v->ranks > FEW && v->ranks <= PLAN_MAX_RANKS && !v->options->no_reduction &&
            !asks_about_faults(v->plan, v->options, v->options->program.driver) &&
-           !(properties & BIT(FAULTS)) && structure_is_for_any_ranks(v->plan);
+           !(properties & BIT(FAULTS)) && plan_is_for_any_ranks(v->plan);
 }
 
 static enum status have_all_ranks(struct verification *v)
@@ -226,7 +226,7 @@ static void report_program(const struct verification *v)
     report->finite = program->tasks == 0;
     report->repeated = plan_repeats(v->plan);
     report->any_ranks = v->proved && !v->searched && !(v->asked & BIT(FAULTS)) &&
-                        structure_is_for_any_ranks(v->plan);
+                        plan_is_for_any_ranks(v->plan);
     report->most_in_flight = program->most_in_flight;
     report->most_bytes = program->shared_bytes + program->most_in_flight * program->iteration_bytes;
     for (int s = 0; s < program->stream_count; s++)

@@ -33,6 +33,7 @@ struct program_options {
     enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
     int64_t iterations; /* pipeline form: iterations until the data ends; -1: any number */
     int ranks;          /* 0: as the plan says */
+    int stands_for;     /* one rank is built for so many that are equal; 0: each is built */
     int max_depth;      /* 0: as the plan says */
     int part;           /* 0: all ranks; k + 1: rank k and its fellows, the others have no data */
     bool faults;        /* let one fault happen: see struct fault */
@@ -453,6 +454,19 @@ enum status program_fits(const struct program *program, struct diag *diag);
 /* The agent's name for people: "thread default", "stream memcpy", with "rank 1 " in front when
    there are several ranks. Returns buf. */
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap);
+
+/* All ranks, those that a built one stands for among them. */
+static inline int program_all_ranks(const struct program *program)
+{
+    return program->options.stands_for ? program->options.stands_for : program->ranks;
+}
+
+/* The rank of all steps of a communicator; -1: there are several. */
+static inline int program_comm_rank(const struct program *program, int comm)
+{
+    const struct comm_desc *desc = &program->comms[comm];
+    return desc->count > 1 || program->options.stands_for ? -1 : desc->members[0];
+}
 
 /* Where a thread comes to that goes `steps` operations on in the body from `at`: a `then` that is over ends behind its `else`. */
 static inline int program_behind(const struct program *program, const struct body *body, int at,

@@ -88,6 +88,19 @@ const struct task *plan_task(const struct plan *plan, int rank, int task)
     return &plan_tasks(plan, rank)[task];
 }
 
+bool plan_is_for_any_ranks(const struct plan *plan)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    if (plan->form != FORM_PIPELINE || pipeline->override_count > 0 || pipeline->batches)
+        return false;
+    for (int t = 0; t < (int)pipeline->task_count; t++) {
+        const struct work *work = &plan_task(plan, 0, t)->work;
+        if (work->kind == WORK_COLLECTIVE && plan->comms[work->comm].members)
+            return false;
+    }
+    return true;
+}
+
 static bool same_list(const struct index_list *a, const struct index_list *b)
 {
     return a->count == b->count &&

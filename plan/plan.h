@@ -246,6 +246,8 @@ const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
 /* Do the tasks of two ranks differ in durations and communicators only? */
 bool plan_same_task(const struct task *a, const struct task *b);
+/* Are all ranks of the pipeline equal, and members of every communicator, however many there are? */
+bool plan_is_for_any_ranks(const struct plan *plan);
 /* Both CPU parts together take `time_ns`; each keeps its share. */
 void plan_set_host_time(struct task *task, int64_t time_ns);
 /* The number of copies of the pipeline, by `parallel:` or by `fsdp: {replicas}`. */

@@ -509,7 +509,7 @@ static void walk_collective(struct graph_builder *b, const struct op *op,
         &b->slots[b->slot_members + b->p->comms[op->comm].first_member + op->member];
     if (joint->event == NONE) {
         struct walk_place shared = *place;
-        shared.rank = b->p->comms[op->comm].count > 1 ? NONE : place->rank;
+        shared.rank = program_comm_rank(b->p, op->comm);
         joint->event = new_event(b, EVENT_DEVICE, &shared);
         joint->stage = place->stage;
         /* The operation of each member. */

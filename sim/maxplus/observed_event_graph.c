@@ -100,7 +100,7 @@ static void observed_event_graph_describe(struct observed_builder *b,
     event->kind = desc->kind == AGENT_THREAD ? EVENT_HOST : EVENT_DEVICE;
     event->task = op->task;
     if (desc->kind == AGENT_COMM) {
-        event->rank = p->comms[desc->index].count > 1 ? NONE : p->comms[desc->index].members[0];
+        event->rank = program_comm_rank(p, desc->index);
         /* All members are in a collective for as long as the slowest. */
         for (size_t i = 0; i < b->p->op_count; i++)
             if (op_ends_together(b->p->ops[i].kind) && b->p->ops[i].comm == op->comm &&

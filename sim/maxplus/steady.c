@@ -285,8 +285,8 @@ static struct steady_part steady_part_of(const struct program *p, const struct e
         part.kind = EVENT_DRIVER;
     if (agent->kind == AGENT_THREAD && step->op >= 0)
         part.kind = EVENT_HOST;
-    if (agent->kind == AGENT_COMM && p->comms[agent->index].count == 1)
-        part.rank = p->comms[agent->index].members[0];
+    if (agent->kind == AGENT_COMM)
+        part.rank = program_comm_rank(p, agent->index);
     return part;
 }
 

@@ -122,14 +122,15 @@ static void add_slowdowns(struct prediction *sum, struct simulation_result *resu
 
 static bool add_result(struct prediction *sum, struct simulation_result *result, int number)
 {
-    double share = 1.0 / sum->replications;
+    const double share = 1.0 / sum->replications;
+    const int each = program_all_ranks(sum->program) / sum->program->ranks;
     sum->makespan_ns += share * (double)result->makespan_ns;
     sum->fill_ns += result->fill_ns < 0 ? NAN : share * (double)result->fill_ns;
     sum->drain_ns += result->drain_ns < 0 ? NAN : share * (double)result->drain_ns;
     sum->total_ns += result->makespan_ns;
     sum->in_flight_mean += (double)result->in_flight_ns;
-    sum->tasks += result->tasks;
-    sum->steps += result->steps;
+    sum->tasks += each * result->tasks;
+    sum->steps += each * result->steps;
     sum->violated |= result->violated;
     if (result->in_flight_max > sum->in_flight_max)
         sum->in_flight_max = result->in_flight_max;
@@ -737,6 +738,8 @@ static enum status exposed_find(struct prediction *prediction, const struct plan
     if (how.iterations > wanted)
         how.iterations = wanted;
     prediction->exposed_iterations = how.iterations;
+    how.ranks = prediction->program->options.ranks;
+    how.stands_for = prediction->program->options.stands_for;
     enum status status =
         find_exposed_in(prediction, plan, options, &how, &prediction->exposed_ns, &mean_ns, diag);
     return status != STATUS_OK ? status : find_serial_exposed(prediction, plan, options, how, diag);
@@ -765,19 +768,65 @@ static void give_up_steady(struct prediction *prediction)
     snprintf(steady->why, sizeof steady->why, "the run ends in a deadlock");
 }
 
-static enum status predict_into(struct prediction *prediction, const struct plan *plan,
-                                const struct predict_options *options, struct diag *diag)
+static int ranks_of(const struct plan *plan, const struct predict_options *options)
+{
+    return options->program.ranks ? options->program.ranks : plan_rank_count(plan);
+}
+
+/* Equal ranks whose times do not vary do the same at the same times, and each meets the others as if it were alone: one of them
+   stands for all. Not where they share something, or connect to each other, or where each is watched, maybe by another process. */
+static bool one_rank_stands_for_all(const struct plan *plan, const struct predict_options *options)
+{
+    const struct machine_spec *machine = &plan->machine;
+    const struct simulate_observer *observer = options->observer;
+    const bool watched =
+        options->begin || options->critical_path || options->wire ||
+        (observer && (observer->span || observer->work || observer->iteration || observer->step));
+    const int ranks = ranks_of(plan, options);
+    bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && plan_is_for_any_ranks(plan) &&
+                 !machine->share_device && machine->cores == 0 && machine->memory.count <= 1 &&
+                 !machine->first_use_blocks;
+    for (size_t c = 0; c < plan->comm_count; c++)
+        alike &= plan->comms[c].time_limit_ns == 0;
+    for (int t = 0; alike && t < (int)plan->pipeline.task_count; t++) {
+        const struct work *work = &plan_task(plan, 0, t)->work;
+        alike = work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0;
+    }
+    return alike;
+}
+
+/* The program and its timing, of one rank or of all. */
+static enum status predict_build(struct prediction *prediction, const struct plan *plan,
+                                 const struct predict_options *options, bool one,
+                                 struct diag *diag)
 {
     /* Times need no knowledge of what happened before. */
     struct program_options timed = options->program;
     timed.no_knowledge = true;
     timed.keep_lists = plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
+    if (one) {
+        timed.ranks = 1;
+        timed.stands_for = ranks_of(plan, options);
+    }
     enum status status = program_build(plan, &timed, &prediction->program, diag);
     if (status == STATUS_OK)
         status = timing_init(&prediction->timing, prediction->program, options->jitter,
                              options->jitter_count, diag);
     if (status == STATUS_OK)
         status = timing_change(&prediction->timing, options->times, options->time_count, diag);
+    return status;
+}
+
+static enum status predict_into(struct prediction *prediction, const struct plan *plan,
+                                const struct predict_options *options, bool one, struct diag *diag)
+{
+    enum status status = predict_build(prediction, plan, options, one, diag);
+    if (status == STATUS_OK && one && prediction->timing.draw_count > 0) {
+        timing_fini(&prediction->timing);
+        program_close(prediction->program);
+        prediction->program = NULL;
+        status = predict_build(prediction, plan, options, false, diag);
+    }
     if (status == STATUS_OK && options->begin)
         status = options->begin(options->observer->context, prediction->program, diag);
     if (status == STATUS_OK && options->in_flight) {
@@ -815,9 +864,16 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
     assert(options->replications >= 1 && options->replications <= PREDICT_MAX_REPLICATIONS);
     assert(options->threads >= 1 && options->threads <= PREDICT_MAX_THREADS);
     double start = seconds_now(CLOCK_MONOTONIC), cpu = seconds_now(CLOCK_PROCESS_CPUTIME_ID);
-    struct prediction prediction = {
+    const struct prediction begun = {
         .seed = options->seed, .replications = options->replications, .serial_ns = NAN};
-    enum status status = predict_into(&prediction, plan, options, diag);
+    struct prediction prediction = begun;
+    const bool one = one_rank_stands_for_all(plan, options);
+    enum status status = predict_into(&prediction, plan, options, one, diag);
+    if (status == STATUS_OK && one && prediction.blocked_count) { /* all that wait are told */
+        prediction_fini(&prediction);
+        prediction = begun;
+        status = predict_into(&prediction, plan, options, false, diag);
+    }
     if (status != STATUS_OK) {
         prediction_fini(&prediction);
         return status;

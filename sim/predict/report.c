@@ -67,8 +67,8 @@ static void report_print_head(const struct prediction *prediction, FILE *out)
     fputs(p->plan->name, out);
     if (p->tasks)
         fprintf(out, ", %s driver", driver_key(p->driver));
-    if (p->ranks > 1)
-        fprintf(out, ", %d ranks", p->ranks);
+    if (program_all_ranks(prediction->program) > 1)
+        fprintf(out, ", %d ranks", program_all_ranks(prediction->program));
     if (p->tasks) {
         int64_t most = report_most_iterations(p);
         fprintf(out, ", %" PRId64 " iteration%s", most, most == 1 ? "" : "s");
@@ -109,7 +109,7 @@ static void report_print_part(const struct prediction *prediction, const struct 
     bool goes_on = host && last && last->kind == EVENT_HOST && same_rank;
     if (last)
         fputs(goes_on ? ", " : " -> ", out);
-    if (p->ranks > 1 && !same_rank && part->rank >= 0)
+    if (program_all_ranks(prediction->program) > 1 && !same_rank && part->rank >= 0)
         fprintf(out, "rank %d ", part->rank);
     if (part->kind == EVENT_DRIVER)
         fputs("driver", out);

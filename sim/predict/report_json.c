@@ -119,7 +119,7 @@ static void report_json_write_streams(const struct prediction *prediction,
     for (int r = 0; r < count; r++) {
         json_key(json, p->streams[rows[r].stream].name);
         report_json_write_account(prediction, &rows[r].sum, rows[r].count, json);
-        if (p->ranks == 1)
+        if (program_all_ranks(prediction->program) == 1)
             write_named(prediction, rows[r].stream, json);
         json_end_object(json);
     }
@@ -131,13 +131,13 @@ static void report_json_write_ranks(const struct prediction *prediction, struct 
     const struct program *p = prediction->program;
     json_key(json, "ranks");
     json_begin_array(json);
-    for (int rank = 0; rank < p->ranks; rank++) {
+    for (int rank = 0; rank < program_all_ranks(prediction->program); rank++) {
         json_begin_object(json);
         json_put_int(json, "rank", rank);
         json_key(json, "streams");
         json_begin_object(json);
         for (int s = 0; s < p->stream_count; s++) {
-            if (p->streams[s].rank != rank)
+            if (p->streams[s].rank != rank % p->ranks)
                 continue;
             json_key(json, p->streams[s].name);
             report_json_write_account(prediction, &prediction->streams[s], 1, json);
@@ -378,7 +378,7 @@ static void report_json_write_body(const struct prediction *prediction,
     json_put_double(json, "jitter_penalty", prediction->jitter_penalty);
     json_put_double(json, "bubble", prediction->bubble);
     report_json_write_streams(prediction, rows, row_count, json);
-    if (p->ranks > 1)
+    if (program_all_ranks(prediction->program) > 1)
         report_json_write_ranks(prediction, json);
     report_write_pipeline(prediction, json);
     write_slowdowns(prediction, json);

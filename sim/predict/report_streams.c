@@ -119,7 +119,7 @@ static void report_streams_row_name(const struct prediction *prediction,
                                     size_t cap)
 {
     const struct stream_desc *stream = &prediction->program->streams[row->stream];
-    if (prediction->program->ranks == 1 || row->count == same_name)
+    if (program_all_ranks(prediction->program) == 1 || row->count == same_name)
         snprintf(buf, cap, "%s", stream->name);
     else if (row->count == 1)
         snprintf(buf, cap, "%s, rank %d", stream->name, stream->rank);
@@ -314,6 +314,6 @@ enum status report_print_step(const struct prediction *prediction, bool color, F
     fputs("  step        ", out);
     step_bar_print(&bar, color, out);
     fprintf(out, "  %s%s\n", p->streams[prediction_compute_stream(prediction, 0)].name,
-            p->ranks > 1 ? ", mean of the ranks" : "");
+            program_all_ranks(prediction->program) > 1 ? ", mean of the ranks" : "");
     return STATUS_OK;
 }

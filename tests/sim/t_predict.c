@@ -11,6 +11,7 @@
 #include "plan/text/parse.h"
 #include "sim/predict/predict.h"
 #include "tests/harness.h"
+#include "tests/random_plan.h"
 #include "tests/tap.h"
 
 static struct diag diag;
@@ -1016,6 +1017,91 @@ static void test_in_flight(void)
     tap_ok(most == 9, "and the peak");
 }
 
+/* ---- one rank for all ------------------------------------------------------------------------ */
+
+static bool accept_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
+                             int64_t finished_ns)
+{
+    (void)context, (void)rank, (void)number, (void)admitted_ns, (void)finished_ns;
+    return true;
+}
+
+static bool same_figure(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * fabs(a);
+}
+
+/* Does each of many ranks do what the one does that was predicted? */
+static bool same_for_all(const struct prediction *one, const struct prediction *all)
+{
+    bool same = program_all_ranks(one->program) == all->program->ranks &&
+                one->makespan_ns == all->makespan_ns && same_figure(one->fill_ns, all->fill_ns) &&
+                one->drain_ns == all->drain_ns && one->in_flight_max == all->in_flight_max &&
+                one->in_flight_bytes_max == all->in_flight_bytes_max &&
+                same_figure(one->in_flight_mean, all->in_flight_mean) &&
+                same_figure(one->iteration.mean, all->iteration.mean) &&
+                same_figure(one->iteration.p99, all->iteration.p99) &&
+                same_figure(one->bubble, all->bubble) && one->violated == all->violated;
+    for (int s = 0; same && s < all->program->stream_count; s++) {
+        const struct stream_desc *desc = &all->program->streams[s];
+        const struct stream_account *account = &all->streams[s];
+        const int own = stream_named(one, desc->rank % one->program->ranks, desc->name);
+        same = own >= 0 && one->streams[own].busy_ns == account->busy_ns &&
+               memcmp(one->streams[own].stall_ns, account->stall_ns, sizeof account->stall_ns) == 0;
+    }
+    return same;
+}
+
+struct stand_ins {
+    int compared, represented, different;
+};
+
+static void compare_stand_in(struct stand_ins *counts, const struct plan *plan, enum driver driver,
+                             int ranks)
+{
+    const struct simulate_observer observer = {.iteration = accept_iteration};
+    struct predict_options options = usual(driver, 40);
+    struct prediction one, all;
+    options.program.ranks = ranks;
+    if (predict(plan, &options, &one, &diag) != STATUS_OK)
+        return;
+    options.observer = &observer;
+    if (predicts(plan, options, &all)) {
+        counts->compared++;
+        counts->represented += one.program->ranks < ranks;
+        counts->different += !same_for_all(&one, &all);
+        prediction_fini(&all);
+    }
+    prediction_fini(&one);
+}
+
+/* A prediction of equal ranks whose times do not vary is that of one of them; an observer sees all. */
+static void test_one_for_all(void)
+{
+    struct stand_ins counts = {0};
+    glob_t found = files_source("plans/*/*.yaml");
+    for (size_t i = 0; i < found.gl_pathc + 400; i++) {
+        struct plan plan;
+        char *text = i < found.gl_pathc ? NULL : random_pipeline(i);
+        const enum status status = text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag)
+                                        : plan_read(found.gl_pathv[i], &plan, &diag);
+        const int before = counts.different;
+        for (enum driver driver = DRIVER_CLOCK; !status && driver <= DRIVER_DATAFLOW; driver++)
+            if (plan.form == FORM_PIPELINE)
+                compare_stand_in(&counts, &plan, driver, 2 + (int)(i % 3));
+        if (counts.different > before)
+            tap_note("%s", text ? text : found.gl_pathv[i]);
+        if (status == STATUS_OK)
+            plan_fini(&plan);
+        free(text);
+    }
+    globfree(&found);
+    tap_is_int(counts.different, 0, "one rank stands for all in %d of %d predictions",
+               counts.represented, counts.compared);
+    tap_ok(counts.represented > 100 && counts.represented < counts.compared,
+           "and in some it does not");
+}
+
 int main(void)
 {
     diag_init(&diag);
@@ -1044,6 +1130,7 @@ int main(void)
     test_all_plans();
     test_looks();
     test_in_flight();
+    test_one_for_all();
     diag_fini(&diag);
     return tap_done();
 }
