@@ -73,6 +73,11 @@ void tap_note(const char *fmt, ...)
     fflush(stdout);
 }
 
+void tap_forget(void)
+{
+    cases = failures = 0;
+}
+
 int tap_done(void)
 {
     printf("1..%d\n", cases);

@@ -25,6 +25,9 @@ void tap_skip(const char *why);
 /* A comment in the log. */
 void tap_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* In a fork: the cases of the parent are not this process's. */
+void tap_forget(void);
+
 /* Print the plan. Returns the exit status for main: 0 when at least one case ran and none failed. */
 int tap_done(void);
 

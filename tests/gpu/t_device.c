@@ -2261,6 +2261,7 @@ static void be_process(enum device_kind kind, struct broker *broker, int process
     diag_init(&diag);
     int socket = broker_inherit(broker, process);
     dup2(lines, STDOUT_FILENO);
+    tap_forget();
     if (rendezvous_join(socket, process, RENDEZVOUS_FOREVER, &rendezvous, &diag))
         tap_ok(0, "process %d joins: %s", process, diag.count ? diag.messages[0].text : "?");
     else
