@@ -208,7 +208,7 @@ enum swpipe_status swpipe_event_open(struct swpipe *pipe, int rank, struct swpip
 {
     if (!pipe_enter(pipe))
         return (int)SWPIPE_USAGE;
-    return (int)swpipe_finish(pipe, event_open(pipe, rank, out));
+    return swpipe_finish(pipe, event_open(pipe, rank, out));
 }
 
 void swpipe_event_close(struct swpipe_event *event)
