@@ -179,6 +179,11 @@ enum status device_world_open(const struct device_config *config, struct device_
     return status;
 }
 
+int device_kept_comms(const struct device *device)
+{
+    return atomic_load(&device->kept_comms);
+}
+
 int64_t device_kept_bytes(const struct device *device)
 {
     return atomic_load(&device->kept_bytes);

@@ -118,6 +118,8 @@ void device_world_close(struct device_world *world);
 /* Bytes of freed buffers that stay allocated until the process ends, because work that an abort does not end, a
    kernel of the program's, may still use them. 0 on the host device. */
 int64_t device_kept_bytes(const struct device *device);
+/* Likewise communicators, whose abort waits for that work. */
+int device_kept_comms(const struct device *device);
 
 /* Fail all streams of all ranks with "aborted: why" and wake every waiter: syncs, blocked pushes,
    streams, collectives. Operations that are computing stop early. Returns at once; a second abort

@@ -92,6 +92,7 @@ struct device {
     atomic_llong
         clock_error_ns;      /* its stamps may be off by so much on the world's clock; it grows */
     atomic_llong kept_bytes; /* device_kept_bytes */
+    atomic_int kept_comms;   /* device_kept_comms */
 };
 
 struct device_stream {

@@ -121,13 +121,15 @@ const char *swpipe_error(const struct swpipe *pipe)
 static void tell_kept(const struct swpipe *pipe, int rank)
 {
     const int64_t bytes = device_kept_bytes(pipe->devices[rank]);
-    char text[200];
-    if (bytes == 0 || !pipe->message)
+    const int comms = device_kept_comms(pipe->devices[rank]);
+    char text[240];
+    if ((bytes == 0 && comms == 0) || !pipe->message)
         return;
     snprintf(text, sizeof text,
-             "rank %d: %" PRId64 " bytes stay allocated until the process ends: the GPU has work "
-             "that does not end and may use them\n",
-             rank, bytes);
+             "rank %d: %" PRId64
+             " bytes and %d communicators stay allocated until the process ends: "
+             "the GPU has work that does not end and may use them\n",
+             rank, bytes, comms);
     pipe->message(pipe->message_arg, text);
 }
 

@@ -9,7 +9,8 @@
  * an asynchronous error, and running operations continue until ncclCommAbort; abort and destroy wait for the
  * pushed operations, from NCCL 2.22 on inside a group only at its end, after all communicators of the group were marked.
  * A communicator that divides another gets its handle when it is made: at the end of a group, or later.
- * Stricter: in a communicator that does not block (ncclConfig_t) the making, each call that connects, and some others
+ * Its end frees pinned memory, which waits for all work of the GPU, as NCCL's does.
+ * Stricter: ncclCommGetAsyncError beside another call on the communicator ends the program with a message; in a communicator that does not block (ncclConfig_t) the making, each call that connects, and some others
  * go on in a thread of their own: until ncclCommGetAsyncError says that they are through, another call is refused. A communicator that ends while a thread is in
  * that call, or has ended before it, ends the program with a message. A thread of the library's lives on until the process
  * ends: a program that unloads the library crashes.
@@ -187,6 +188,18 @@ void nccl_join(struct ncclComm *comm)
    the process lives. */
 static struct ncclComm *ended_comms; /* emulation.lock */
 
+void nccl_enter(struct ncclComm *comm, const char *function)
+{
+    atomic_fetch_add(&comm->calling, 1);
+    if (atomic_load(&comm->asking) > 0)
+        emulation_misuse("%s: another thread is in ncclCommGetAsyncError", function);
+}
+
+void nccl_leave(struct ncclComm *comm)
+{
+    atomic_fetch_sub(&comm->calling, 1);
+}
+
 void nccl_end_comm(struct ncclComm *comm)
 {
     nccl_join(comm);
@@ -203,6 +216,9 @@ void nccl_end_comm(struct ncclComm *comm)
     emulation_unlock();
     if (comm->is_open)
         link_close(&comm->link);
+    if (comm->flag)
+        cudaFreeHost(comm->flag);
+    comm->flag = NULL;
 }
 
 /* ---- communicators ------------------------------------------------------------------------------ */
@@ -277,7 +293,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 {
     if (atomic_load(&comm->abort))
         emulation_misuse("ncclCommGetAsyncError: the communicator has ended");
-    atomic_fetch_add(&comm->asking, 1);
+    if (atomic_fetch_add(&comm->asking, 1) > 0 || atomic_load(&comm->calling) > 0)
+        emulation_misuse("ncclCommGetAsyncError: another thread is in a call on the communicator");
     const cudaError_t fault = fault_call(__func__);
     *out = atomic_load(&comm->state);
     atomic_fetch_sub(&comm->asking, 1);

@@ -279,9 +279,13 @@ ncclResult_t nccl_refuse(ncclResult_t result)
 ncclResult_t nccl_group_add(struct ncclComm *comm, cudaStream_t stream, const struct call *call,
                             const struct transfer *message)
 {
+    if (comm)
+        nccl_enter(comm, "a collective or message");
     ncclGroupStart();
     const ncclResult_t result = nccl_refuse(add(comm, stream, call, message));
     const ncclResult_t ended = ncclGroupEnd();
+    if (comm)
+        nccl_leave(comm);
     return result == ncclSuccess ? ended : result;
 }
 
@@ -325,7 +329,10 @@ static ncclResult_t start_all(ncclResult_t result)
             batch_free(batch);
             continue;
         }
+        struct ncclComm *comm = batch->comm;
+        nccl_enter(comm, "ncclGroupEnd");
         result = start_batch(batch);
+        nccl_leave(comm);
         if (result == ncclInProgress) {
             under_way = result;
             result = ncclSuccess;

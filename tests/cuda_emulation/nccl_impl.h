@@ -22,7 +22,9 @@ struct ncclComm {
     int running;        /* running operations; emulation.lock */
     atomic_bool abort;
     _Atomic ncclResult_t state;
-    atomic_int asking; /* threads that are in ncclCommGetAsyncError */
+    atomic_int asking;  /* threads that are in ncclCommGetAsyncError */
+    atomic_int calling; /* threads that are in another call, but for its end */
+    void *flag;         /* memory that the GPU sees, as NCCL's abort flag; freed behind all work */
     bool free_running; /* it does not block */
     bool is_open;      /* the link */
     bool has_thread;   /* that does a call; its user's thread joins it */
@@ -51,6 +53,9 @@ struct call {
 extern _Atomic(const char *) nccl_last_error; /* a literal */
 /* nccl.c: an error and its words, for ncclGetLastError; the result. */
 ncclResult_t nccl_wrong(ncclResult_t result, const char *what);
+/* nccl.c: a call of a thread begins and ends: no other thread is in one. */
+void nccl_enter(struct ncclComm *comm, const char *function);
+void nccl_leave(struct ncclComm *comm);
 /* nccl.c: a call that is under way comes to its end; so does the communicator. */
 void nccl_join(struct ncclComm *comm);
 void nccl_end_comm(struct ncclComm *comm);

@@ -129,6 +129,13 @@ static bool is_none(const struct making *making)
     return making->divides && making->color < 0;
 }
 
+/* It has not been made. */
+static void drop(struct ncclComm *comm)
+{
+    cudaFreeHost(comm->flag);
+    free(comm);
+}
+
 static void *make(void *arg)
 {
     struct making *making = arg;
@@ -172,7 +179,7 @@ static void *make_later(void *arg)
     free(making);
     atomic_compare_exchange_strong(&comm->state, &under_way, result);
     if (is_nobodys)
-        free(comm);
+        drop(comm);
     under_way = ncclInProgress;
     if (parent) /* its user asks that one */
         atomic_compare_exchange_strong(&parent->state, &under_way, result);
@@ -200,7 +207,7 @@ static ncclResult_t start(struct making *making)
     }
     if (parent)
         atomic_store(&parent->state, ncclSuccess);
-    free(comm);
+    drop(comm);
     free(making);
     return ncclSystemError;
 }
@@ -210,7 +217,7 @@ static ncclResult_t end_making(struct making *making)
     const ncclResult_t result = making->result;
     atomic_store(&making->comm->state, ncclSuccess);
     if (result != ncclSuccess || is_none(making))
-        free(making->comm);
+        drop(making->comm);
     free(making);
     return result;
 }
@@ -221,7 +228,7 @@ static ncclResult_t begin(const struct making *wanted)
     static pthread_once_t service = PTHREAD_ONCE_INIT;
     struct making *making = malloc(sizeof *making);
     if (!making) {
-        free(wanted->comm);
+        drop(wanted->comm);
         return ncclSystemError;
     }
     pthread_once(&service, start_service);
@@ -279,6 +286,10 @@ static struct ncclComm *new_comm(int rank, int ranks, int gpu, bool blocks)
     comm->gpu = gpu;
     comm->free_running = !blocks;
     comm->luck = (uint32_t)rank + 1;
+    if (cudaHostAlloc(&comm->flag, sizeof(int), cudaHostAllocMapped) != cudaSuccess) {
+        free(comm);
+        return NULL;
+    }
     return comm;
 }
 
@@ -303,6 +314,8 @@ static ncclResult_t init(ncclComm_t *out, int ranks, const ncclUniqueId *id, int
 
 ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
 {
+    if (fault_call(__func__) != cudaSuccess)
+        _exit(9);
     return init(out, ranks, &id, rank, true);
 }
 
@@ -317,8 +330,6 @@ static ncclResult_t init_config(ncclComm_t *out, int ranks, const ncclUniqueId *
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
-    if (fault_call(__func__) != cudaSuccess)
-        _exit(9);
     return init_config(out, ranks, &id, rank, config);
 }
 

@@ -3,6 +3,7 @@
  * rows.c - rows of tests/gpu/run.sh that need a program of their own:
  *
  *     rows poll [TIMES]        a wait of the runtime beside one of CUDA's own: how long after the work's end it returns
+ *     rows push [TIMES]        the host's time for the push of an all-reduce of 4 KiB, beside NCCL's own call; two processes
  *     rows hand [ITERATIONS]   a pipeline of two streams by hand, beside the same in the library under both drivers
  *     rows refill              a pipeline that fails, is drained and filled again; drained halfway and filled again
  *     rows illegal             a kernel with an address that there is not: told, and the process ends in order
@@ -19,11 +20,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/device/cuda/kernels.h"
+#include "gpu/device/cuda/nccl_load.h"
 #include "gpu/device/device.h"
 #include "gpu/lib/swpipe.h"
+#include "gpu/net/rendezvous.h"
 
 enum { SLOTS = 8, COUNT = 1024, IN_FLIGHT = 3, MOST_TIMES = 10000 };
 
@@ -485,6 +490,121 @@ static bool poll_row(int times)
     return all;
 }
 
+/* ---- the push of a collective ------------------------------------------------------------------- */
+
+#ifdef HAVE_NCCL
+enum { PUSH_BYTES = 4096, PUSHES_AHEAD = 16 };
+
+struct pusher {
+    struct device_world *world;
+    struct device *device;
+    struct device_stream *stream;
+    struct device_comm *comm;
+    struct device_buffer *send, *recv;
+    struct nccl nccl;
+};
+
+static bool open_pusher(struct pusher *pusher, struct rendezvous *rendezvous, struct diag *diag)
+{
+    const int rank = rendezvous_rank(rendezvous), members[] = {0, 1};
+    const struct device_config config = {.kind = DEVICE_KIND_CUDA,
+                                         .ranks = 2,
+                                         .first_rank = rank,
+                                         .local_ranks = 1,
+                                         .rendezvous = rendezvous,
+                                         .own_process = true};
+    return device_world_open(&config, &pusher->world, diag) == STATUS_OK &&
+           device_open(pusher->world, rank, &pusher->device, diag) == STATUS_OK &&
+           device_stream_open(pusher->device, "push", &pusher->stream, diag) == STATUS_OK &&
+           device_alloc(pusher->device, MEMORY_DEVICE, PUSH_BYTES, &pusher->send, diag) ==
+               STATUS_OK &&
+           device_alloc(pusher->device, MEMORY_DEVICE, PUSH_BYTES, &pusher->recv, diag) ==
+               STATUS_OK &&
+           device_comm_open(pusher->device, "dp", members, 2, &pusher->comm, diag) == STATUS_OK &&
+           nccl_load(&pusher->nccl, diag) == STATUS_OK;
+}
+
+static bool push_once(struct pusher *pusher, bool by_hand, struct diag *diag)
+{
+    if (by_hand)
+        return pusher->nccl.AllReduce(device_address(pusher->send), device_address(pusher->recv),
+                                      PUSH_BYTES / sizeof(float), ncclFloat, ncclSum,
+                                      device_comm_handle(pusher->comm),
+                                      device_stream_handle(pusher->stream)) == ncclSuccess;
+    const struct device_op op = {.kind = DEVICE_OP_COLLECTIVE,
+                                 .collective = {.comm = pusher->comm,
+                                                .kind = COLLECTIVE_ALL_REDUCE,
+                                                .bytes = PUSH_BYTES,
+                                                .send = {pusher->send, 0},
+                                                .recv = {pusher->recv, 0}}};
+    return device_push(pusher->stream, &op, NULL, diag) == STATUS_OK;
+}
+
+/* The median of calls that find a queue with room. */
+static bool time_pushes(struct pusher *pusher, bool by_hand, int times, int64_t *out,
+                        struct diag *diag)
+{
+    static int64_t ns[MOST_TIMES];
+    for (int i = 0; i < times; i++) {
+        const int64_t begin_ns = now_ns();
+        if (!push_once(pusher, by_hand, diag))
+            return complain("a push failed");
+        ns[i] = now_ns() - begin_ns;
+        if (i % PUSHES_AHEAD == 0 &&
+            device_stream_sync(pusher->stream, DEVICE_FOREVER, diag) != STATUS_OK)
+            return false;
+    }
+    *out = median(ns, times);
+    return device_stream_sync(pusher->stream, DEVICE_FOREVER, diag) == STATUS_OK;
+}
+
+static bool push_as_rank(struct broker *broker, int rank, int times)
+{
+    struct pusher pusher = {0};
+    struct rendezvous *rendezvous = NULL;
+    struct diag diag;
+    int64_t library_ns = 0, nccl_ns = 0, unused;
+    diag_init(&diag);
+    bool all = rendezvous_join(broker_inherit(broker, rank), rank, RENDEZVOUS_FOREVER, &rendezvous,
+                               &diag) == STATUS_OK &&
+               open_pusher(&pusher, rendezvous, &diag) &&
+               time_pushes(&pusher, false, 20, &unused, &diag) &&
+               time_pushes(&pusher, true, times, &nccl_ns, &diag) &&
+               time_pushes(&pusher, false, times, &library_ns, &diag);
+    if (all && rank == 0)
+        printf("{\"push_ns\":%lld,\"nccl_ns\":%lld}\n", (long long)library_ns, (long long)nccl_ns);
+    if (!all)
+        diag_print(&diag, "rows", false, stderr);
+    fflush(stdout);
+    return all;
+}
+
+/* Each process ends with what it has open. */
+static bool push_row(int times)
+{
+    struct broker *broker = NULL;
+    struct diag diag;
+    pid_t pids[2];
+    bool all = true;
+    diag_init(&diag);
+    if (broker_open(2, &broker, &diag) || broker_invite(broker, 0, &diag) ||
+        broker_invite(broker, 1, &diag))
+        return complain("no place to meet");
+    for (int rank = 0; rank < 2; rank++)
+        if ((pids[rank] = fork()) == 0)
+            _exit(!push_as_rank(broker, rank, times));
+    all = broker_start(broker, &diag) == STATUS_OK;
+    for (int rank = 0; rank < 2; rank++) {
+        int status = -1;
+        waitpid(pids[rank], &status, 0);
+        all = all && status == 0;
+    }
+    broker_close(broker);
+    diag_fini(&diag);
+    return all;
+}
+#endif
+
 /* ---- the clock --------------------------------------------------------------------------------- */
 
 struct tie {
@@ -559,6 +679,10 @@ int main(int argc, char **argv)
     swpipe_set_environment();
     if (strcmp(row, "poll") == 0 && number > 0 && number <= MOST_TIMES)
         return !poll_row(number);
+#ifdef HAVE_NCCL
+    if (strcmp(row, "push") == 0 && number > 0 && number <= MOST_TIMES)
+        return !push_row(number);
+#endif
     if (strcmp(row, "hand") == 0 && number > 0 && number <= 5000)
         return !hand_row(number);
     if (strcmp(row, "drift") == 0 && number > 0 && number <= 600)
@@ -569,7 +693,8 @@ int main(int argc, char **argv)
         return !illegal_row();
     if (strcmp(row, "hung") == 0)
         return !hung_row();
-    fputs("usage: rows poll TIMES | hand ITERATIONS | refill | illegal | hung | drift SECONDS\n",
+    fputs("usage: rows poll TIMES | push TIMES | hand ITERATIONS | refill | illegal | hung | drift "
+          "SECONDS\n",
           stderr);
     return 2;
 }

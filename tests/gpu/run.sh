@@ -441,6 +441,8 @@ row 60 "library: the program's own" "$build/tests/gpu/t_swpipe_own$variant" cuda
 # From here on a row needs NCCL and several processes.
 [ -n "$nccl" ] || lacks="no NCCL here"
 row 60 "device conformance, several ranks" "$suite" cuda
+ask 60 "push of an all-reduce" run_rows 'printf "%.1f us, NCCL alone %.1f", at["push_ns"] / 1e3, at["nccl_ns"] / 1e3
+    if (at["push_ns"] > at["nccl_ns"] + 15000) printf "aim: 15 us more than NCCL" >missed' push $waits
 row 90 "library: collectives on own memory" "$build/tests/gpu/t_swpipe_collectives$variant" cuda
 row 150 "library: groups and their recordings" "$build/tests/gpu/t_swpipe_group$variant" cuda
 for ranks in 2 4; do

@@ -8,6 +8,9 @@
 #include "tests/tap.h"
 
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -502,7 +505,9 @@ static int nccl_without_blocking(void)
     diag_init(&diag);
     NEED(cudaGetDeviceCount(&count) == cudaSuccess && nccl_load(&nccl, &diag) == STATUS_OK);
     NEED(nccl.GetUniqueId(&id) == ncclSuccess);
-    NEED(nccl.CommInitRankConfig(&comm, 2, id, 0, &config) == ncclInProgress && comm);
+    __typeof__(&ncclCommInitRankConfig) make;
+    *(void **)&make = dlsym(nccl.library, "ncclCommInitRankConfig");
+    NEED(make && make(&comm, 2, id, 0, &config) == ncclInProgress && comm);
     NEED(nccl.CommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress);
     NEED(nccl.AllReduce(NULL, NULL, 1, ncclFloat, ncclSum, comm, NULL) == ncclInvalidArgument);
     NEED(nccl.CommAbort(comm) == ncclSuccess);
@@ -542,6 +547,38 @@ static int free_twice(void)
     void *device;
     NEED(cudaMalloc(&device, 64) == cudaSuccess && cudaFree(device) == cudaSuccess);
     cudaFree(device);
+    return STILL_THERE;
+}
+
+struct asked {
+    struct nccl nccl;
+    ncclComm_t comm;
+};
+
+static void *ask(void *arg)
+{
+    struct asked *asked = arg;
+    ncclResult_t state;
+    asked->nccl.CommGetAsyncError(asked->comm, &state);
+    return NULL;
+}
+
+static int ask_beside_a_call(void)
+{
+    struct asked asked;
+    struct diag diag;
+    ncclUniqueId id;
+    pthread_t thread;
+    int count;
+    void *device;
+    diag_init(&diag);
+    setenv("SWSIM_EMULATION_SLOW", "ncclCommGetAsyncError:2000", 1);
+    NEED(cudaGetDeviceCount(&count) == cudaSuccess && nccl_load(&asked.nccl, &diag) == STATUS_OK);
+    NEED(asked.nccl.GetUniqueId(&id) == ncclSuccess && cudaMalloc(&device, 64) == cudaSuccess);
+    NEED(asked.nccl.CommInitRank(&asked.comm, 1, id, 0) == ncclSuccess);
+    NEED(pthread_create(&thread, NULL, ask, &asked) == 0);
+    usleep(200000);
+    asked.nccl.AllReduce(device, device, 1, ncclFloat, ncclSum, asked.comm, NULL);
     return STILL_THERE;
 }
 
@@ -587,5 +624,6 @@ int main(void)
     tap_ok(run(use_destroyed_stream) != STILL_THERE, "nobody uses a destroyed stream");
     tap_ok(run(use_destroyed_event) != STILL_THERE, "nor event");
     tap_ok(run(free_twice) != STILL_THERE, "nor frees twice");
+    tap_ok(run(ask_beside_a_call) == -SIGABRT, "nor asks for errors beside a call of NCCL");
     return tap_done();
 }

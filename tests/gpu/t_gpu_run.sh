@@ -41,6 +41,8 @@ check "device times of a recording" figure "recorded: device times by CUPTI" '"s
 check "waits" figure "waits: after the end of the work" '"short_ns":[0-9]*,"short_cuda_ns":[0-9]*,"long_ns":[0-9]*,"long_cuda_ns":[0-9]'
 check "a pipeline by hand" figure "a pipeline by hand, and in the library" '"hand_ns":[0-9]*,"clock_ns":[0-9]*,"dataflow_ns":[0-9]'
 check "one that is filled again" figure "a pipeline fails and is filled again" '"clock_drain_ns":[0-9]'
+check "the push of a collective" figure "push of an all-reduce" '"push_ns":[0-9]*,"nccl_ns":[0-9]'
+check "takes no 15 us beside NCCL's call" sh -c 'tests/gpu/rows_emulated push 200 | tr -dc "0-9,\n" | awk -F, "{ exit !(\$1 < \$2 + 15000) }"'
 check "an illegal address" figure "an illegal address" '"told_ns":[0-9]*,"ended_ns":[0-9]'
 check "drift" figure "drift of the clocks" '"ppm":-*[0-9.]*,"error_ppm":[0-9.]*,"worst_ns":[0-9]'
 drift_of() { SWSIM_EMULATION_DRIFT=$1 tests/gpu/rows_emulated drift 3 | awk -F'[:,]' -v ppm="$1" '{print; exit !($2 - ppm < $4 + 1 && ppm - $2 < $4 + 1)}'; }

@@ -231,7 +231,7 @@ static void body(const struct process *self, struct outcome *out)
     if (device == SWPIPE_CUDA && !threads)
         processes_share_gpu(self);
     if (scene->trouble == DIES_AT_OPEN && self->number == scene->who)
-        setenv("SWSIM_EMULATION_FAULT", "ncclCommInitRankConfig=1", 1);
+        setenv("SWSIM_EMULATION_FAULT", "ncclCommInitRank=1", 1);
     if (scene->broadcast) {
         join.broadcast = processes_broadcast;
         join.arg = &copy;

@@ -6,18 +6,21 @@
  * processes meet; the others get it there. NCCL has neither time limit nor callback: its errors
  * are polled during waits (cuda_comm_check), and only an abort ends its kernels.
  *
- * Communicators are made when all members have come to do so. From NCCL 2.14 on they do not block (ncclConfig_t): a
- * call that is ncclInProgress is asked for until it is not (cuda_comm_await), so that the abort of the world ends it, also where a
- * member dies in it. In earlier ones that leaves the others to NCCL's own limits there; swrun ends them, a library's user
- * has to. A communicator of the program's own is as the program made it, and is asked in the same way.
+ * Communicators block: one that does not has NCCL make a thread for every call. So they are made, and connected, by a
+ * thread of their own (make_main), when all members have come to do so: its caller watches the others meanwhile, and gives it
+ * up where one has died or the world has ended. A call that is then in ncclCommInitRank comes back when NCCL notices, or never;
+ * its thread owns all that it uses. A communicator of the program's own is as the program made it; a call of one that does not
+ * block is asked for until it is through (cuda_comm_await).
  *
  * NCCL connects two ranks at their first message, and their hosts wait for each other then. A push must not
- * wait, so opening a communicator sends one message between every pair of its ranks (warm_up); the
+ * wait, so opening a communicator sends one message between every pair of its ranks (push_warm_up); the
  * connections of collectives are made by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
  *
  * An abort waits for pushed operations, and these for other communicators that are being aborted, so all are
- * aborted in one group (before NCCL 2.22: by a thread each), by a thread of its own: the aborting thread goes on at once. Calls of NCCL hold
- * comm->lock; one that does not come back within ABORT_WAIT_S is stuck, and only the abort ends it.
+ * aborted in one group (before NCCL 2.22: by a thread each), by a thread of its own: the aborting thread goes on at once. It
+ * also waits for work of the user's on the GPU, which nothing need end: after SETTLE_S a close leaves it, and what it has, until
+ * the process ends. Calls of NCCL hold comm->lock, the question for errors, too (find_error); one that does not come back
+ * within ABORT_WAIT_S is stuck, and only the abort ends it.
  *
  * In a build without NCCL's header there are no communicators (the end of this file).
  */
@@ -36,9 +39,12 @@
 #include "gpu/net/rendezvous.h"
 #include "base/hash.h"
 #include "base/quiet_thread.h"
+#include "base/system_words.h"
 
 enum {
     ABORT_WAIT_S = 1,
+    SETTLE_S = 5,
+    LOCK_WAIT_NS = 5000000,
     NCCL_TEXT = 300,
     WARM_UP_PAUSE_NS = 20000,
     NEWS_NS =
@@ -69,11 +75,10 @@ static bool cuda_comm_passes(ncclResult_t result)
     return result == ncclSuccess || result == ncclInProgress;
 }
 
-/* The end of a call that may still be under way; with comm->lock, or, with `diag`, while the communicator is made. */
-static ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result, struct diag *diag);
+/* The end of a call that may still be under way; with comm->lock. */
+static ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result);
 /* The end of a group whose calls gave `result`. */
-static ncclResult_t cuda_comm_end_group(struct cuda_comm *comm, ncclResult_t result,
-                                        struct diag *diag);
+static ncclResult_t cuda_comm_end_group(struct cuda_comm *comm, ncclResult_t result);
 
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
 {
@@ -122,22 +127,19 @@ static enum status members_ended(struct cuda_comm *comm, struct diag *diag)
                       how);
 }
 
-static ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)
+static ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result)
 {
     while (result == ncclInProgress) {
-        if (diag && members_ended(comm, diag))
-            return ncclInvalidUsage;
         nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
         result = cuda_comm_ask(comm);
     }
     return result;
 }
 
-static ncclResult_t cuda_comm_end_group(struct cuda_comm *comm, ncclResult_t result,
-                                        struct diag *diag)
+static ncclResult_t cuda_comm_end_group(struct cuda_comm *comm, ncclResult_t result)
 {
     const ncclResult_t ended = comm->nccl->GroupEnd();
-    return cuda_comm_passes(result) ? cuda_comm_await(comm, ended, diag) : result;
+    return cuda_comm_passes(result) ? cuda_comm_await(comm, ended) : result;
 }
 
 enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag)
@@ -153,9 +155,10 @@ enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *di
 
 void cuda_nccl_close(struct cuda_device *device)
 {
-    if (device->nccl)
+    if (device->nccl && !device->stuck) {
         nccl_unload(device->nccl);
-    free(device->nccl);
+        free(device->nccl);
+    }
     device->nccl = NULL;
 }
 
@@ -307,64 +310,156 @@ static enum status cannot_be_made(struct cuda_comm *comm, ncclResult_t result, s
     return status ? status : refused(comm, "cannot be made", result, diag);
 }
 
-#ifdef NCCL_HAS_CONFIG
-/* An abort of the world ends it. */
-static enum status init_without_blocking(struct cuda_comm *comm, ncclUniqueId id, struct diag *diag)
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* A communicator that is being made. Given up, it belongs to its thread. */
+struct making {
+    struct cuda_comm *comm; /* not looked at by a thread that has been given up */
+    struct nccl nccl;
+    ncclUniqueId id;
+    int count, me;
+    ncclComm_t handle; /* NULL: not yet made */
+    ncclResult_t result;
+    pthread_mutex_t lock;
+    bool entered, made, ended,
+        given_up; /* the thread's GPU is the world's; the handle is there; both; nobody waits */
+    pthread_t thread;
+};
+
+static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream);
+
+static void making_free(struct making *making)
 {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    const size_t before = diag->errors;
-    config.blocking = 0;
-    ncclResult_t result =
-        comm->nccl->CommInitRankConfig(&comm->handle, comm->base.count, id, comm->base.me, &config);
-    result = cuda_comm_await(comm, result, diag);
-    if (result == ncclSuccess)
-        return STATUS_OK;
-    enum status status = diag->errors > before ? STATUS_SYSTEM : cannot_be_made(comm, result, diag);
-    if (comm->handle)
-        comm->nccl->CommAbort(comm->handle);
-    comm->handle = NULL;
+    pthread_mutex_destroy(&making->lock);
+    free(making);
+}
+
+/* The handle is there. False: nobody wants it. */
+static bool hand_over(struct making *making)
+{
+    pthread_mutex_lock(&making->lock);
+    const bool wanted = !making->given_up;
+    making->made = wanted && making->result == ncclSuccess;
+    if (making->made)
+        making->comm->handle = making->handle;
+    making->ended = wanted && !making->made;
+    pthread_mutex_unlock(&making->lock);
+    return wanted;
+}
+
+static void making_say(struct making *making, bool *what)
+{
+    pthread_mutex_lock(&making->lock);
+    *what = true;
+    pthread_mutex_unlock(&making->lock);
+}
+
+static bool making_has(struct making *making, const bool *what)
+{
+    pthread_mutex_lock(&making->lock);
+    const bool has = *what;
+    pthread_mutex_unlock(&making->lock);
+    return has;
+}
+
+static void *make_main(void *arg)
+{
+    struct making *making = arg;
+    const struct cuda_device *device = (const struct cuda_device *)making->comm->base.device;
+    const bool entered = cuda_enter(device->world) == cudaSuccess;
+    making_say(making, &making->entered);
+    if (!entered)
+        making->result = ncclUnhandledCudaError;
+    else if (!making->handle)
+        making->result =
+            making->nccl.CommInitRank(&making->handle, making->count, making->id, making->me);
+    if (!hand_over(making)) {
+        if (making->result == ncclSuccess)
+            making->nccl.CommAbort(making->handle);
+        making_free(making);
+        return NULL;
+    }
+    if (making->ended)
+        return NULL;
+    pthread_mutex_lock(&making->comm->lock);
+    making->result = push_warm_up(making->comm, device->service);
+    pthread_mutex_unlock(&making->comm->lock);
+    making_say(making, &making->ended);
+    return NULL;
+}
+
+static void tell_lost(const struct cuda_comm *comm);
+
+/* The thread is through, or, where a member or the world has ended, it is made to be, or left alone: `left`. */
+static enum status await_making(struct making *making, bool *left, struct diag *diag)
+{
+    struct cuda_comm *comm = making->comm;
+    enum status status = STATUS_OK;
+    *left = false;
+    while (!making_has(making, &making->ended) && !status) {
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+        status = members_ended(comm, diag);
+    }
+    while (!making_has(making, &making->entered))
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+    pthread_mutex_lock(&making->lock);
+    const bool connects = making->made && !making->ended;
+    *left = making->given_up = !making->made && !making->ended;
+    pthread_mutex_unlock(&making->lock);
+    if (!connects)
+        return status;
+    atomic_store(&comm->aborted, true); /* which no other thread knows yet */
+    tell_lost(comm);
+    comm->nccl->CommAbort(comm->handle);
     return status;
 }
-#endif
 
-static enum status init(struct cuda_comm *comm, ncclUniqueId id, struct diag *diag)
+static enum status make_in_thread(struct cuda_comm *comm, const ncclUniqueId *id, struct diag *diag)
 {
-#ifdef NCCL_HAS_CONFIG
-    if (comm->nccl->CommInitRankConfig && comm->nccl->CommFinalize)
-        return init_without_blocking(comm, id, diag);
-#endif
-    ncclResult_t result =
-        comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
-    return result == ncclSuccess ? STATUS_OK : cannot_be_made(comm, result, diag);
-}
-
-/* All pushed work is done; the communicator may be one that does not block. */
-static void destroy(struct cuda_comm *comm)
-{
-#ifdef NCCL_HAS_CONFIG
-    ncclResult_t result =
-        comm->nccl->CommFinalize ? comm->nccl->CommFinalize(comm->handle) : ncclSuccess;
-    for (int64_t left_ns = ABORT_WAIT_S * INT64_C(1000000000);
-         result == ncclInProgress && left_ns > 0; left_ns -= WARM_UP_PAUSE_NS) {
-        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
-        comm->nccl->CommGetAsyncError(comm->handle, &result);
+    struct making *making = calloc(1, sizeof *making);
+    if (!making || pthread_mutex_init(&making->lock, NULL) != 0) {
+        free(making);
+        return diag_no_memory(diag);
     }
-    if (result != ncclSuccess) {
+    making->comm = comm;
+    making->nccl = *comm->nccl;
+    making->handle = comm->handle;
+    making->count = comm->base.count;
+    making->me = comm->base.me;
+    if (id)
+        making->id = *id;
+    const int failed = quiet_thread_start(&making->thread, make_main, making);
+    if (failed) {
+        making_free(making);
+        return diag_error(diag, STATUS_SYSTEM, "communicator %s: cannot start a thread: %s",
+                          comm->base.name, system_words(failed));
+    }
+    const pthread_t thread = making->thread;
+    bool left;
+    enum status status = await_making(making, &left, diag);
+    if (left) {
+        pthread_detach(thread);
+        return status;
+    }
+    pthread_join(thread, NULL);
+    const ncclResult_t result = making->result;
+    const bool made = making->made;
+    making_free(making);
+    if (!status && result != ncclSuccess)
+        status = made ? refused(comm, "cannot be used", result, diag)
+                      : cannot_be_made(comm, result, diag);
+    if (status && made && !atomic_exchange(&comm->aborted, true) && !comm->adopted)
         comm->nccl->CommAbort(comm->handle);
-        return;
-    }
-#endif
-    comm->nccl->CommDestroy(comm->handle);
+    return status;
 }
 
 static enum status cuda_comm_make(struct cuda_comm *comm, struct diag *diag)
 {
     void *handle = own_handle(comm->base.device, comm->base.name);
     ncclUniqueId id;
-    if (handle)
-        return cuda_comm_adopt(comm, handle, diag);
-    enum status status = agree_on_id(comm, &id, diag);
-    return status ? status : init(comm, id, diag);
+    enum status status =
+        handle ? cuda_comm_adopt(comm, handle, diag) : agree_on_id(comm, &id, diag);
+    return status ? status : make_in_thread(comm, handle ? NULL : &id, diag);
 }
 
 static size_t scratch_bytes(const struct cuda_comm *comm)
@@ -373,7 +468,7 @@ static size_t scratch_bytes(const struct cuda_comm *comm)
 }
 
 /* Steps that can fail on one rank alone come before the call that all ranks make together. */
-static enum status connect(struct cuda_comm *comm, struct diag *diag)
+static enum status cuda_comm_connect(struct cuda_comm *comm, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)comm->base.device;
     cudaError_t error = cuda_enter(device->world);
@@ -426,8 +521,28 @@ static struct cuda_comm *comm_new(struct cuda_device *device, const char *name, 
     return comm;
 }
 
+/* A communicator whose end waits for work that does not end: the thread that ends it keeps it. */
+static void comm_leave(struct cuda_comm *comm)
+{
+    struct device *device = comm->base.device;
+    atomic_fetch_add(&device->kept_bytes, (long long)scratch_bytes(comm));
+    atomic_fetch_add(&device->kept_comms, 1);
+}
+
+/* False: the thread goes on, by itself. */
+static bool join_for(pthread_t thread, int seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+        return true;
+    pthread_detach(thread);
+    return false;
+}
+
 /* A number from every rank to every rank, and a sum. */
-static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream, struct diag *diag)
+static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream)
 {
     const struct nccl *nccl = comm->nccl;
     char *mine = comm->scratch + (size_t)comm->base.me * sizeof(float);
@@ -440,25 +555,18 @@ static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream, st
             result = nccl->Recv(comm->scratch + (size_t)i * sizeof(float), sizeof(float), ncclChar,
                                 i, comm->handle, stream);
     }
-    result = cuda_comm_end_group(comm, result, diag);
+    result = cuda_comm_end_group(comm, result);
     if (result == ncclSuccess)
         result = nccl->AllReduce(comm->scratch, comm->scratch, 1, ncclFloat, ncclSum, comm->handle,
                                  stream);
-    return cuda_comm_await(comm, result, diag);
+    return cuda_comm_await(comm, result);
 }
 
-static enum status cuda_comm_warm_up(struct cuda_comm *comm, struct diag *diag)
+/* What the thread that made it has pushed is done. */
+static enum status await_warm_up(struct cuda_comm *comm, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)comm->base.device;
-    ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
-    const size_t before = diag->errors;
-    pthread_mutex_lock(&comm->lock);
-    if (!atomic_load(&comm->aborted))
-        result = push_warm_up(comm, device->service, diag);
-    pthread_mutex_unlock(&comm->lock);
-    enum status status = diag->errors > before ? STATUS_SYSTEM : members_ended(comm, diag);
-    if (!status && result != ncclSuccess)
-        status = refused(comm, "cannot be used", result, diag);
+    enum status status = members_ended(comm, diag);
     while (!status) {
         cudaError_t error = cuda_ask_stream(device->world, device->service);
         if (error == cudaSuccess)
@@ -494,7 +602,7 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
     struct cuda_comm *comm = comm_new(device, name, members, count);
     if (!comm)
         return diag_no_memory(diag);
-    enum status status = connect(comm, diag);
+    enum status status = cuda_comm_connect(comm, diag);
     if (status) {
         comm_free(comm);
         return status;
@@ -503,12 +611,35 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
     comm->next = device->comms;
     device->comms = comm;
     pthread_mutex_unlock(&device->world->lock);
-    status = cuda_comm_warm_up(comm, diag);
+    status = await_warm_up(comm, diag);
     if (status)
         cuda_comm_close(&comm->base);
     else
         *out = &comm->base;
     return status;
+}
+
+/* All pushed work is done. NCCL wants all ranks of a machine to destroy theirs, and one may have died. */
+static void *destroy_one(void *arg)
+{
+    const struct cuda_comm *comm = arg;
+    cuda_enter(((struct cuda_device *)comm->base.device)->world);
+    comm->nccl->CommDestroy(comm->handle);
+    return NULL;
+}
+
+static void end_alone(struct cuda_comm *comm)
+{
+    struct cuda_device *device = (struct cuda_device *)comm->base.device;
+    pthread_t thread;
+    if (quiet_thread_start(&thread, destroy_one, comm) != 0)
+        destroy_one(comm);
+    else if (!join_for(thread, SETTLE_S)) {
+        device->stuck = true;
+        comm_leave(comm);
+        return;
+    }
+    comm_free(comm);
 }
 
 /* The thread that takes `aborted` ends the handle; the other must be through with it. */
@@ -528,11 +659,14 @@ void cuda_comm_close(struct device_comm *base)
     *link = comm->next;
     bool mine = !atomic_exchange(&comm->aborted, true);
     pthread_mutex_unlock(&device->world->lock);
-    if (!mine)
-        cuda_comm_settle(device);
-    else if (!comm->adopted)
-        destroy(comm);
-    comm_free(comm);
+    if (mine && comm->adopted)
+        comm_free(comm);
+    else if (mine)
+        end_alone(comm);
+    else if (cuda_comm_settle(device))
+        comm_free(comm);
+    else
+        comm_leave(comm);
 }
 
 void *cuda_comm_handle(struct device_comm *base)
@@ -558,7 +692,7 @@ static ncclResult_t all_to_all(struct cuda_comm *comm, const struct device_colle
             result = nccl->Recv(ref_address(what->recv) + offset, block, ncclChar, i, comm->handle,
                                 stream);
     }
-    return cuda_comm_end_group(comm, result, NULL);
+    return cuda_comm_end_group(comm, result);
 }
 
 static ncclDataType_t type_of(enum number number)
@@ -616,7 +750,7 @@ static ncclResult_t cuda_comm_push_group(struct cuda_comm *comm, const struct de
                      ? nccl->Send(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream)
                      : nccl->Recv(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream);
     }
-    return cuda_comm_end_group(comm, result, NULL);
+    return cuda_comm_end_group(comm, result);
 }
 
 /* A push that is refused behind the death of a peer: the abort, which says who it was, may come in a moment. */
@@ -630,18 +764,34 @@ static void cuda_comm_await_news(struct cuda_world *world, ncclResult_t result)
         nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
 }
 
+/* False: it has been aborted, which may hold the lock for as long as graphs are open that have its work. */
+static bool cuda_comm_lock(struct cuda_comm *comm)
+{
+    struct timespec until;
+    while (!atomic_load(&comm->aborted)) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOCK_WAIT_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_mutex_timedlock(&comm->lock, &until) == 0)
+            return true;
+    }
+    return false;
+}
+
 void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
 {
     struct cuda_comm *comm = (struct cuda_comm *)device_op_comm(op);
     ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
     char text[OP_TEXT], words[NCCL_TEXT];
-    pthread_mutex_lock(&comm->lock);
-    if (!atomic_load(&comm->aborted))
+    const bool locked = cuda_comm_lock(comm);
+    if (locked && !atomic_load(&comm->aborted))
         result = op->kind == DEVICE_OP_GROUP
                      ? cuda_comm_push_group(comm, &op->group, stream->handle)
                      : cuda_comm_push_collective(comm, &op->collective, stream->handle);
-    result = cuda_comm_await(comm, result, NULL);
-    pthread_mutex_unlock(&comm->lock);
+    result = cuda_comm_await(comm, result);
+    if (locked)
+        pthread_mutex_unlock(&comm->lock);
     cuda_comm_await_news(stream->device->world, result);
     if (result != ncclSuccess)
         cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s on communicator %s: %s",
@@ -651,13 +801,21 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* The first communicator with an error of its own, and the error. The world's lock is held. */
+/* Has the communicator an error of its own? One with a call under way is asked later: NCCL wants one caller at a time. */
+static bool has_error(struct cuda_comm *comm, ncclResult_t *error)
+{
+    if (atomic_load(&comm->aborted) || pthread_mutex_trylock(&comm->lock) != 0)
+        return false;
+    const bool answered = comm->nccl->CommGetAsyncError(comm->handle, error) == ncclSuccess;
+    pthread_mutex_unlock(&comm->lock);
+    return answered && *error != ncclSuccess && *error != ncclInProgress;
+}
+
+/* The first with an error, and the error. The world's lock is held, so none is aborted meanwhile. */
 static const struct cuda_comm *find_error(const struct cuda_device *device, ncclResult_t *error)
 {
-    for (const struct cuda_comm *comm = device->comms; comm; comm = comm->next)
-        if (!atomic_load(&comm->aborted) &&
-            comm->nccl->CommGetAsyncError(comm->handle, error) == ncclSuccess &&
-            *error != ncclSuccess && *error != ncclInProgress)
+    for (struct cuda_comm *comm = device->comms; comm; comm = comm->next)
+        if (has_error(comm, error))
             return comm;
     return NULL;
 }
@@ -776,16 +934,18 @@ void cuda_comm_abort_here(struct cuda_device *device)
     abort_all(device);
 }
 
-void cuda_comm_settle(struct cuda_device *device)
+bool cuda_comm_settle(struct cuda_device *device)
 {
     pthread_mutex_lock(&device->abort_lock); /* the second to ask waits for the first */
     pthread_mutex_lock(&device->world->lock);
     bool aborting = device->aborting;
     device->aborting = false;
     pthread_mutex_unlock(&device->world->lock);
-    if (aborting)
-        pthread_join(device->abort_thread, NULL);
+    if (aborting && !join_for(device->abort_thread, SETTLE_S))
+        device->stuck = true;
+    const bool settled = !device->stuck;
     pthread_mutex_unlock(&device->abort_lock);
+    return settled;
 }
 
 #else
@@ -832,9 +992,10 @@ void cuda_comm_abort_here(struct cuda_device *device)
     (void)device;
 }
 
-void cuda_comm_settle(struct cuda_device *device)
+bool cuda_comm_settle(struct cuda_device *device)
 {
     (void)device;
+    return true;
 }
 
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)

@@ -111,6 +111,7 @@ struct cuda_device {
     pthread_t abort_thread;
     struct cuda_comm *condemned; /* what it aborts */
     bool aborting;               /* the aborting thread exists and is not joined */
+    bool stuck;                  /* a thread that ends communicators was left: it uses NCCL */
     bool unfinished;             /* a stream was closed with work that the abort did not end */
     int *stop, *stop_on_device;  /* one mapped number: ends the spin kernels of an aborted run */
     cudaStream_t service;        /* for our own small work */
@@ -306,8 +307,8 @@ void cuda_comm_check(struct cuda_device *device);
    cuda_comm_abort_here, without the lock, must do it. */
 bool cuda_comm_abort(struct cuda_device *device);
 void cuda_comm_abort_here(struct cuda_device *device);
-/* Wait until an abort that has been started is through. */
-void cuda_comm_settle(struct cuda_device *device);
+/* Wait until an abort that has been started is through. False: it waits for work that does not end, and was left alone. */
+bool cuda_comm_settle(struct cuda_device *device);
 /* Look for NCCL, and name it ("NCCL 2.28.9", or why there is none) at the end of a description. */
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size);
 void cuda_nccl_close(struct cuda_device *device);

@@ -39,10 +39,7 @@
     X(CommCuDevice)
 
 /* Those of later versions, NULL where the library or the header has them not. */
-#if NCCL_VERSION_CODE >= 21400
-#define NCCL_HAS_CONFIG       1
-#define NCCL_OPTIONAL_LIST(X) X(GetLastError) X(CommInitRankConfig) X(CommFinalize)
-#elif NCCL_VERSION_CODE >= 21300
+#if NCCL_VERSION_CODE >= 21300
 #define NCCL_OPTIONAL_LIST(X) X(GetLastError)
 #else
 #define NCCL_OPTIONAL_LIST(X)
