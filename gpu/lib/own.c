@@ -207,7 +207,7 @@ static enum status event_open(struct swpipe *pipe, int rank, struct swpipe_event
 enum swpipe_status swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out)
 {
     if (!pipe_enter(pipe))
-        return (int)SWPIPE_USAGE;
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, event_open(pipe, rank, out));
 }
 

@@ -33,7 +33,7 @@ static inline int swpipe_mpi_machines(MPI_Comm comm)
 
 /* As swpipe_join, with the ranks of `comm`, which is needed during the call only. Where they are on several machines
    all of them are refused. */
-static inline int swpipe_join_mpi(MPI_Comm comm, struct swpipe_group **out)
+static inline enum swpipe_status swpipe_join_mpi(MPI_Comm comm, struct swpipe_group **out)
 {
     struct swpipe_join join;
     memset(&join, 0, sizeof join); /* in C and C++ without a warning */

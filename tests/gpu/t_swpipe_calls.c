@@ -164,7 +164,7 @@ static int change(struct world *world)
     struct swpipe_event *event = NULL;
     if (atomic_load(&world->event))
         return SWPIPE_OK;
-    int status = swpipe_event_open(pipe, below(&world->random, 2) * 9, &event);
+    int status = (int)swpipe_event_open(pipe, below(&world->random, 2) * 9, &event);
     if (status == SWPIPE_OK && event)
         atomic_store(&world->event, event);
     return status;

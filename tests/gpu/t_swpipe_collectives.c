@@ -385,7 +385,7 @@ static void body(const struct process *self, struct outcome *out)
         processes_share_gpu(self);
         swpipe_set_environment();
     }
-    out->status = swpipe_join(&join, &group);
+    out->status = (int)swpipe_join(&join, &group);
     for (int a = 0; a < ACTS && out->status == SWPIPE_OK; a++)
         for (int n = 0; n < 5 * way_count() && out->status == SWPIPE_OK; n++) {
             const struct way *how = &ways[n / 5];
@@ -461,7 +461,7 @@ static void body_of_misdeed(const struct process *self, struct outcome *out)
         .rank = self->number, .size = self->count, .address = self->address};
     struct swpipe_group *group;
     struct state *state = state_of(trial);
-    out->status = swpipe_join(&join, &group);
+    out->status = (int)swpipe_join(&join, &group);
     if (out->status == SWPIPE_OK)
         out->status = run_with(misdeed->function, state, group, out->said);
     free_state(state);

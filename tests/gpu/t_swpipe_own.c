@@ -340,7 +340,7 @@ static void with_comm(const struct process *self, struct outcome *out)
     ncclComm_t comm;
     int members = 0;
     cudaSetDevice(self->number);
-    out->status = swpipe_join(&join, &group);
+    out->status = (int)swpipe_join(&join, &group);
     if (out->status == SWPIPE_OK && nccl.init(&comm, self->count, id, self->number) != ncclSuccess)
         out->status = SWPIPE_SYSTEM;
     if (out->status == SWPIPE_OK) {
