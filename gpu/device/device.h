@@ -167,6 +167,8 @@ struct device_caller {
     void *context;                     /* the driver's that is current; NULL: none */
     int (*set_current)(void *context); /* the driver's; NULL: the GPU is restored by its number */
     bool had_error;
+    int capture_mode; /* between both calls the thread's polls end no capture of the program's */
+    int (*exchange_mode)(int *mode); /* the driver's; NULL: the mode stays */
 };
 /* `world` is NULL before it is opened. */
 void device_note_caller(enum device_kind kind, const struct device_world *world,

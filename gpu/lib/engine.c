@@ -93,8 +93,10 @@ static void enter_on_caller(const struct engine *engine, int rank)
 }
 static void leave_on_caller(const struct engine *engine)
 {
+    struct device_caller gpu = engine->pipe->caller;
+    gpu.exchange_mode = NULL; /* the call goes on */
     if (engine->pipe->on_caller)
-        device_restore_caller(engine->pipe->device, &engine->pipe->caller);
+        device_restore_caller(engine->pipe->device, &gpu);
 }
 
 /* A thread of tasks begins, or ends. */

@@ -16,7 +16,8 @@
  *   - the default streams order as in default_stream.c, copies between GPUs as in copies.c; pools hand out memory again as
  *     in pool.c, and cudaFree of such memory waits for nothing;
  *   - host functions of all streams run one at a time, and may not call CUDA;
- *   - a call that is not allowed while a stream is captured ends the capture; a launched graph has a stream
+ *   - a call that is not allowed while a stream is captured ends the capture, also a query by another thread whose mode
+ *     is Global as the capture's is; a launched graph has a stream
  *     for each captured one;
  *   - a query of unfinished work leaves cudaErrorNotReady as the thread's last error; the driver's queries do not, and
  *     want a context that a call of the runtime has made current on the thread;
@@ -25,6 +26,7 @@
  *
  * Environment:
  *   SWSIM_EMULATED_GPUS=N     the number of GPUs (1)
+ *   CUDA_VISIBLE_DEVICES=I,J  those that the process is shown, by number, in this order (all)
  *   SWSIM_EMULATED_DRIVER=N   the CUDA version of the driver, as 12040 for 12.4 (that of the headers); 0: no driver
  *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
  *   SWSIM_EMULATION_CONTEXTS=N  a process that makes a context on more GPUs ends with a message (no limit)
@@ -119,10 +121,11 @@ struct gpu {
 
 struct emulation {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* some operation has finished, or a context has ended */
-    pid_t owner;            /* the process that used CUDA first; 0: none yet */
-    int gpu_count;          /* -1: not yet known */
-    int driver;             /* its CUDA version */
+    pthread_cond_t changed;             /* some operation has finished, or a context has ended */
+    pid_t owner;                        /* the process that used CUDA first; 0: none yet */
+    int gpu_count;                      /* that the process is shown; -1: not yet known */
+    int of_machine[EMULATION_MAX_GPUS]; /* their numbers on the machine */
+    int driver;                         /* its CUDA version */
     uint32_t seed;
     int most_contexts; /* of all GPUs; 0: no limit */
     int drift_ppm;

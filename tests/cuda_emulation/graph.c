@@ -149,13 +149,32 @@ cudaError_t graph_forbids(struct CUstream_st *stream)
     return cudaErrorStreamCaptureUnsupported;
 }
 
+/* Of the thread that makes a potentially unsafe call: what captures forbid it. */
+static _Thread_local enum cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    cudaError_t error = call_begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const enum cudaStreamCaptureMode before = mode_of_thread;
+    mode_of_thread = *mode;
+    *mode = before;
+    return call_end(cudaSuccess);
+}
+
 cudaError_t graph_forbids_all(void)
 {
-    for (struct CUstream_st *at = emulation.streams; at; at = at->next)
-        if (at->graph && (at->graph->mode == cudaStreamCaptureModeGlobal ||
-                          (at->graph->mode == cudaStreamCaptureModeThreadLocal &&
-                           pthread_equal(at->graph->thread, pthread_self()))))
+    if (mode_of_thread == cudaStreamCaptureModeRelaxed)
+        return cudaSuccess;
+    for (struct CUstream_st *at = emulation.streams; at; at = at->next) {
+        if (!at->graph || at->graph->mode == cudaStreamCaptureModeRelaxed)
+            continue;
+        if (pthread_equal(at->graph->thread, pthread_self()) ||
+            (at->graph->mode == cudaStreamCaptureModeGlobal &&
+             mode_of_thread == cudaStreamCaptureModeGlobal))
             return graph_forbids(at);
+    }
     return cudaSuccess;
 }
 

@@ -25,9 +25,9 @@ struct ncclComm {
     atomic_int asking;  /* threads that are in ncclCommGetAsyncError */
     atomic_int calling; /* threads that are in another call, but for its end */
     void *flag;         /* memory that the GPU sees, as NCCL's abort flag; freed behind all work */
-    bool free_running; /* it does not block */
-    bool is_open;      /* the link */
-    bool has_thread;   /* that does a call; its user's thread joins it */
+    bool free_running;  /* it does not block */
+    bool is_open;       /* the link */
+    bool has_thread;    /* that does a call; its user's thread joins it */
     pthread_t thread;
     uint32_t luck;
     int splits, shrinks;     /* made of it so far */

@@ -47,8 +47,9 @@ static uint64_t host_hash(void)
 static ncclResult_t meet(struct ncclComm *comm)
 {
     struct patience patience = {.ended = nccl_is_ended, .arg = comm};
-    ncclResult_t result = nccl_result_of(link_open(comm->id, comm->rank, comm->ranks, host_hash(),
-                                                   comm->gpu, &patience, &comm->link));
+    ncclResult_t result =
+        nccl_result_of(link_open(comm->id, comm->rank, comm->ranks, host_hash(),
+                                 emulation.of_machine[comm->gpu], &patience, &comm->link));
     comm->is_open = result == ncclSuccess;
     return result;
 }
@@ -81,7 +82,7 @@ static ncclResult_t ask_all(const struct making *making, struct choice choices[L
     size_t count = 0;
     choices[making->rank] = (struct choice){making->color, making->key};
     enum link_end end = link_open(making->place, making->rank, making->ranks, host_hash(),
-                                  making->comm->gpu, &patience, &link);
+                                  emulation.of_machine[making->comm->gpu], &patience, &link);
     if (end != LINK_DONE)
         return nccl_result_of(end);
     for (int peer = 0; peer < making->ranks; peer++)

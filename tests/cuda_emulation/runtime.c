@@ -56,6 +56,24 @@ __attribute__((constructor)) static void choose_nccl(void)
     }
 }
 
+/* As the driver reads the list: up to the first number that is no GPU's. NULL: all. */
+static void show_gpus(const char *list)
+{
+    const int count = emulation.gpu_count;
+    for (int gpu = 0; gpu < count; gpu++)
+        emulation.of_machine[gpu] = gpu;
+    for (emulation.gpu_count = list ? 0 : count; list && emulation.gpu_count < count;) {
+        char *end;
+        const long number = strtol(list, &end, 10);
+        if (end == list || number < 0 || number >= count)
+            return;
+        emulation.of_machine[emulation.gpu_count++] = (int)number;
+        if (*end != ',')
+            return;
+        list = end + 1;
+    }
+}
+
 /* The first use of CUDA; the lock is held. */
 static void start(void)
 {
@@ -63,6 +81,7 @@ static void start(void)
     emulation.gpu_count = number_from("SWSIM_EMULATED_GPUS", 1);
     if (emulation.gpu_count > EMULATION_MAX_GPUS)
         emulation_misuse("SWSIM_EMULATED_GPUS: at most %d", EMULATION_MAX_GPUS);
+    show_gpus(getenv("CUDA_VISIBLE_DEVICES"));
     emulation.driver = number_from("SWSIM_EMULATED_DRIVER", CUDART_VERSION);
     emulation.most_contexts = number_from("SWSIM_EMULATION_CONTEXTS", 0);
     emulation.drift_ppm = number_from("SWSIM_EMULATION_DRIFT", 0);
@@ -172,8 +191,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu)
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%s", EMULATION_NAME);
     out->multiProcessorCount = 1;
-    out->pciBusID = gpu + 1;
-    out->uuid.bytes[0] = (char)(gpu + 1);
+    out->pciBusID = emulation.of_machine[gpu] + 1;
+    out->uuid.bytes[0] = (char)(emulation.of_machine[gpu] + 1);
     return call_end(cudaSuccess);
 }
 
@@ -458,8 +477,9 @@ static cudaError_t stream_query(cudaStream_t handle, const char *function)
     struct CUstream_st *stream = any_stream(handle, function);
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);
-    if (stream->graph)
-        return call_end(graph_forbids(stream));
+    error = stream->graph ? graph_forbids(stream) : graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     if (emulation.gpus[stream->gpu].error != cudaSuccess)
         return call_end(emulation.gpus[stream->gpu].error);
     return call_end(stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
@@ -478,8 +498,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle)
     struct CUstream_st *stream = any_stream(handle, __func__);
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);
-    if (stream->graph)
-        return call_end(graph_forbids(stream));
+    error = stream->graph ? graph_forbids(stream) : graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     int gpu = stream->gpu;
     stream_await(stream);
     return call_end(emulation.gpus[gpu].error);
@@ -622,6 +643,9 @@ static cudaError_t event_query(cudaEvent_t handle, const char *function)
         return call_end(emulation.gpus[event->gpu].error);
     if (event->last && event->last->capture)
         return call_end(cudaErrorCapturedEvent);
+    error = graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     return call_end(!event->last || event->last->done ? cudaSuccess : cudaErrorNotReady);
 }
 
@@ -642,6 +666,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle)
         return call_end(cudaSuccess);
     if (point->capture)
         return call_end(cudaErrorCapturedEvent);
+    error = graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     point->references++;
     while (!point->done && gpu->error == cudaSuccess)
         pthread_cond_wait(&emulation.changed, &emulation.lock);
@@ -698,6 +725,14 @@ static int driver_stream_query(cudaStream_t stream)
     return (int)as_driver(query_stream, stream);
 }
 
+static int driver_exchange_mode(enum cudaStreamCaptureMode *mode)
+{
+    emulation_lock();
+    const bool unused = emulation.owner == 0;
+    emulation_unlock();
+    return unused ? cudaErrorInitializationError : (int)cudaThreadExchangeStreamCaptureMode(mode);
+}
+
 /* A context is a number of no other use; those of the driver's functions that this file has make nothing else of it. */
 static int driver_get_current(void **out)
 {
@@ -745,6 +780,7 @@ static const struct {
     const char *name;
     void (*function)(void);
 } given[] = {
+    {"cuThreadExchangeStreamCaptureMode", (void (*)(void))driver_exchange_mode},
     {"cuEventQuery", (void (*)(void))driver_event_query},
     {"cuStreamQuery", (void (*)(void))driver_stream_query},
     {"cuCtxGetCurrent", (void (*)(void))driver_get_current},

@@ -66,6 +66,7 @@ enum trouble {
 struct scene {
     enum swpipe_driver driver;
     bool broadcast, serial, twice, pageable, ahead, alarms, slow;
+    bool shown;                  /* each rank one GPU, of its own: that alone */
     int batches[PROCESSES_MOST]; /* of each rank */
     enum trouble trouble;
     int who, at; /* of rank `who` in iteration `at` */
@@ -213,6 +214,15 @@ static void be_alarmed(int rank)
     setitimer(ITIMER_REAL, &often, NULL);
 }
 
+/* As a launcher does it, before the first use of CUDA. */
+static void show_gpu(int number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    setenv("SWSIM_EMULATED_GPUS", "4", 1);
+    setenv("CUDA_VISIBLE_DEVICES", text, 1);
+}
+
 static void body(const struct process *self, struct outcome *out)
 {
     const struct scene *scene = self->arg;
@@ -228,7 +238,9 @@ static void body(const struct process *self, struct outcome *out)
         be_alarmed(self->number);
     struct process copy = *self;
     struct swpipe_group *group;
-    if (device == SWPIPE_CUDA && !threads)
+    if (scene->shown)
+        show_gpu(self->number);
+    else if (device == SWPIPE_CUDA && !threads)
         processes_share_gpu(self);
     if (scene->trouble == DIES_AT_OPEN && self->number == scene->who)
         setenv("SWSIM_EMULATION_FAULT", "ncclCommInitRank=1", 1);
@@ -239,7 +251,7 @@ static void body(const struct process *self, struct outcome *out)
         bool other = scene->trouble == OTHER_PORT && self->number == scene->who;
         join.address = other ? "127.0.0.1:1" : self->address;
     }
-    out->status = swpipe_join(&join, &group);
+    out->status = (int)swpipe_join(&join, &group);
     if (out->status == SWPIPE_OK)
         take_part(group, &rank, out);
     else
@@ -422,7 +434,7 @@ static void test_left_open(void)
     int left = 3;
     struct swpipe_group *group;
     struct swpipe *pipe;
-    int status = swpipe_join(&join, &group);
+    int status = (int)swpipe_join(&join, &group);
     tap_ok(status == SWPIPE_OK, "a group of one: %s", swpipe_group_error(group));
     const struct swpipe_config config = {.threads = way,
                                          .plan_text =
@@ -435,7 +447,7 @@ static void test_left_open(void)
         status = (int)swpipe_run(pipe, &source, NULL);
     tap_ok(status == SWPIPE_OK, "its pipeline runs behind swpipe_leave: %s", swpipe_error(pipe));
     swpipe_close(pipe);
-    status = swpipe_join(&join, &group);
+    status = (int)swpipe_join(&join, &group);
     tap_ok(status == SWPIPE_OK, "and another group can come together: %s",
            swpipe_group_error(group));
     swpipe_leave(group);
@@ -505,7 +517,7 @@ static void alone(const struct process *self, struct outcome *out)
     const struct swpipe_join join = {
         .rank = 0, .size = 2, .address = self->address, .timeout_ns = 300000000};
     struct swpipe_group *group;
-    out->status = swpipe_join(&join, &group);
+    out->status = (int)swpipe_join(&join, &group);
     snprintf(out->said, sizeof out->said, "%s", swpipe_group_error(group));
     swpipe_leave(group);
 }
@@ -513,7 +525,7 @@ static void alone(const struct process *self, struct outcome *out)
 static void refuse(struct swpipe_join join, const char *words)
 {
     struct swpipe_group *group;
-    int status = swpipe_join(&join, &group);
+    int status = (int)swpipe_join(&join, &group);
     tap_ok(status != SWPIPE_OK && strstr(swpipe_group_error(group), words), "refused: %s",
            swpipe_group_error(group));
     swpipe_leave(group);
@@ -560,7 +572,7 @@ static void test_refusals(void)
     refuse((struct swpipe_join){.rank = 1, .size = 2, .machines = 2, .broadcast = tell_elsewhere},
            "the 2 processes of the group are on 2 machines");
     struct swpipe_group *group;
-    int status = swpipe_join(NULL, &group);
+    int status = (int)swpipe_join(NULL, &group);
     tap_ok(status == SWPIPE_USAGE, "a join that says nothing: %s", swpipe_group_error(group));
     swpipe_leave(group);
     tap_ok(swpipe_join(&(struct swpipe_join){.size = 1}, NULL) == SWPIPE_USAGE &&
@@ -579,6 +591,17 @@ static void test_not_the_same(enum trouble trouble, const char *words)
     for (int rank = 0; rank < 3; rank++)
         tap_ok(outcomes[rank].status == SWPIPE_INPUT && strstr(outcomes[rank].said, words),
                "rank %d is told: %s", rank, outcomes[rank].said);
+}
+
+/* One GPU for each rank is no GPU that ranks share, though each sees only one, of the same number. */
+static void test_shown(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.shown = true;
+    play(3, &scene, "each rank is shown a GPU of its own");
+    for (int rank = 0; rank < 3; rank++)
+        tap_ok(outcomes[rank].status == SWPIPE_END && outcomes[rank].count == 12, "rank %d runs",
+               rank);
 }
 
 static void test_way(void)
@@ -628,8 +651,12 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "cuda") == 0)
         device = SWPIPE_CUDA;
-    bool only_threads =
-        argc > 2 && strcmp(argv[2], "threads") == 0; /* each with a GPU of its own */
+    const char *mode = argc > 2 ? argv[2] : "";
+    const bool only_threads = strcmp(mode, "threads") == 0; /* each with a GPU of its own */
+    if (strcmp(mode, "shown") == 0) {                       /* emulated GPUs, for there are four */
+        test_shown();
+        return tap_done();
+    }
     for (int w = SWPIPE_WORKERS; w <= SWPIPE_CALLER; w++) {
         way = (enum swpipe_threads)w;
         tap_note("functions are called %s",

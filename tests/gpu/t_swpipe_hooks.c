@@ -485,13 +485,12 @@ static int work_or_wait(struct swpipe_context *context, void *arg)
 /* What the library holds is what predict says: the iterations that the device has not passed. */
 static void test_alive(enum swpipe_driver driver, bool launches)
 {
-    static const char plan[] =
-        "swplan: 1\nname: alive\nmax_depth: 3\nschedule:\n"
-        "  Load: {stage: 0, stream: m, time: 1ms, writes: [b]}\n"
-        "  Mid: {stage: 1, stream: n, time: 1ms, reads: [b]}\n"
-        "  Train: {stage: 2, time: 1ms, reads: [b]}\n"
-        "intra_iter_deps: [[Mid, Load], [Train, Mid]]\n"
-        "buffers: {b: {scope: iteration, bytes: 8B}}\n";
+    static const char plan[] = "swplan: 1\nname: alive\nmax_depth: 3\nschedule:\n"
+                               "  Load: {stage: 0, stream: m, time: 1ms, writes: [b]}\n"
+                               "  Mid: {stage: 1, stream: n, time: 1ms, reads: [b]}\n"
+                               "  Train: {stage: 2, time: 1ms, reads: [b]}\n"
+                               "intra_iter_deps: [[Mid, Load], [Train, Mid]]\n"
+                               "buffers: {b: {scope: iteration, bytes: 8B}}\n";
     const struct swpipe_task tasks[] = {{.name = "Load", .function = work_or_wait, .arg = &alive},
                                         {.name = "Mid", .function = work_or_wait},
                                         {.name = "Train", .function = work_or_wait}};
@@ -506,8 +505,8 @@ static void test_alive(enum swpipe_driver driver, bool launches)
     struct swpipe *pipe;
     alive = (struct alive){.launches = launches, .left = 60};
     int predicted = 0;
-    bool good = swpipe_open(&config, &pipe) == SWPIPE_OK &&
-                swpipe_predict(pipe, &answer) == SWPIPE_OK;
+    bool good =
+        swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_predict(pipe, &answer) == SWPIPE_OK;
     const char *line = strstr(answer.text, "in flight");
     good = good && line && sscanf(line, "in flight %d iterations", &predicted) == 1 &&
            predicted == 8 && swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
@@ -546,6 +545,36 @@ static void test_seconds(void)
     swpipe_close(pipe);
 }
 
+#ifdef HAVE_CUDA
+/* A capture of the program's that forbids unsafe calls to all threads is not ended by what the library asks meanwhile. */
+static void test_capture(enum swpipe_driver driver)
+{
+    struct job job = {.fail_at = -1, .in_order = true};
+    const struct swpipe_source source = {next, &job};
+    const struct swpipe_config config = {
+        .threads = way, .plan_text = plan_text, .driver = driver, .device = SWPIPE_CUDA};
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    struct swpipe *pipe;
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    swpipe_open(&config, &pipe);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    bool begun = cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess;
+    enum swpipe_status status = swpipe_run(pipe, &source, NULL);
+    bool ended = cudaStreamEndCapture(stream, &graph) == cudaSuccess;
+    tap_ok(begun && status == SWPIPE_OK && ended,
+           "a run leaves a capture of the program's alone: %s",
+           ended ? swpipe_error(pipe) : "it was ended");
+    tap_ok(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess &&
+               mode == cudaStreamCaptureModeGlobal,
+           "and the thread has its mode again");
+    if (graph)
+        cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    swpipe_close(pipe);
+}
+#endif
+
 static void test_way(bool cuda)
 {
     test_other_sink(SWPIPE_CLOCK);
@@ -580,6 +609,8 @@ static void test_way(bool cuda)
             test_memory_beside_work();
         else
             tap_note("memory beside work: left out, for the GPU has no pools");
+        test_capture(SWPIPE_CLOCK);
+        test_capture(SWPIPE_DATAFLOW);
         test_error(false, false);
         test_error(true, false);
         test_error(true, true);

@@ -11,6 +11,9 @@
  * The context is the primary one, which the runtime has, too; it is retained once for a world and not released, because
  * the runtime keeps it until the process ends.
  *
+ * A thread that asks, or allocates, invalidates the capture of another one that is in the mode Global, PyTorch's default, unless
+ * its own mode is Relaxed: threads of the library are (cuda_relax), a caller's is within a call.
+ *
  * The runtime's queries leave "not ready" as the last error of the calling thread, over the one that was there, and its
  * user may ask for that behind a launch of his own. The driver's queries leave nothing: they are asked where the
  * driver gives them out. Anything but "done" and "not ready" is for the
@@ -50,6 +53,7 @@ void cuda_driver_find(struct cuda_driver *out)
 {
     *out = (struct cuda_driver){0};
     bool had_error = cudaPeekAtLastError() != cudaSuccess;
+    cuda_caller_find_function("cuThreadExchangeStreamCaptureMode", &out->exchange_mode);
     cuda_caller_find_function("cuEventQuery", &out->event_query);
     cuda_caller_find_function("cuStreamQuery", &out->stream_query);
     cuda_caller_find_function("cuCtxGetCurrent", &out->get_current);
@@ -81,6 +85,17 @@ cudaError_t cuda_enter(const struct cuda_world *world)
                           : cudaSetDevice(world->gpu);
 }
 
+/* CUstreamCaptureMode, -1: the driver does not say, as before its first use. */
+static int exchange_mode(const struct cuda_driver *driver, int mode)
+{
+    return driver->exchange_mode && driver->exchange_mode(&mode) == 0 ? mode : -1;
+}
+
+void cuda_relax(const struct cuda_world *world)
+{
+    (void)exchange_mode(&world->driver, cudaStreamCaptureModeRelaxed);
+}
+
 /* The last error, which a call that succeeds does not change, and a look does not take away. */
 void cuda_note_caller(const struct device_world *world, struct device_caller *out)
 {
@@ -90,6 +105,8 @@ void cuda_note_caller(const struct device_world *world, struct device_caller *ou
         cuda_driver_find(&found);
     out->had_error = cudaPeekAtLastError() != cudaSuccess;
     out->context = NULL;
+    out->capture_mode = exchange_mode(driver, cudaStreamCaptureModeRelaxed);
+    out->exchange_mode = out->capture_mode >= 0 ? driver->exchange_mode : NULL;
     out->set_current = driver->has_contexts ? driver->set_current : NULL;
     /* a driver that nobody has used says so, and there is no context */
     if (out->set_current && driver->get_current(&out->context) != 0)
@@ -107,6 +124,9 @@ void cuda_restore_caller(const struct device_caller *caller)
         (void)caller->set_current(caller->context);
     else if (caller->gpu >= 0)
         (void)cudaSetDevice(caller->gpu);
+    int mode = caller->capture_mode;
+    if (caller->exchange_mode)
+        (void)caller->exchange_mode(&mode);
     if (!caller->had_error)
         (void)cudaGetLastError();
 }

@@ -366,6 +366,7 @@ static void *make_main(void *arg)
 {
     struct making *making = arg;
     const struct cuda_device *device = (const struct cuda_device *)making->comm->base.device;
+    cuda_relax(device->world);
     const bool entered = cuda_enter(device->world) == cudaSuccess;
     making_say(making, &making->entered);
     if (!entered)
@@ -623,7 +624,7 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
 static void *destroy_one(void *arg)
 {
     const struct cuda_comm *comm = arg;
-    cuda_enter(((struct cuda_device *)comm->base.device)->world);
+    device_enter(comm->base.device);
     comm->nccl->CommDestroy(comm->handle);
     return NULL;
 }
@@ -874,7 +875,7 @@ static struct cuda_comm *take_all(struct cuda_device *device)
 static void *abort_one(void *arg)
 {
     struct cuda_comm *comm = arg;
-    cuda_enter(((struct cuda_device *)comm->base.device)->world);
+    device_enter(comm->base.device);
     comm->nccl->CommAbort(comm->handle);
     return NULL;
 }
@@ -909,7 +910,7 @@ static void *abort_all(void *arg)
     until.tv_sec += ABORT_WAIT_S;
     for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
         comm->locked = pthread_mutex_timedlock(&comm->lock, &until) == 0;
-    cuda_enter(device->world);
+    device_enter(&device->base);
     if (device->nccl->version >= NCCL_ABORTS_TOGETHER)
         abort_together(device->nccl, taken);
     else

@@ -38,6 +38,7 @@ struct cuda_name {
 
 /* Functions of the driver, without their prefix; CUresult as int. NULL: the driver has none. */
 struct cuda_driver {
+    int (*exchange_mode)(int *mode);
     int (*event_query)(void *event);
     int (*stream_query)(void *stream);
     int (*get_current)(void **context);
@@ -261,6 +262,9 @@ void cuda_driver_find(struct cuda_driver *out);
 cudaError_t cuda_make_context(struct cuda_world *world);
 /* Make the world's GPU the calling thread's. */
 cudaError_t cuda_enter(const struct cuda_world *world);
+/* What this thread asks or allocates ends no capture of the program's, which may be one that forbids it to all threads. A thread
+   of the library's stays so. */
+void cuda_relax(const struct cuda_world *world);
 void cuda_note_caller(const struct device_world *world, struct device_caller *out);
 void cuda_restore_caller(const struct device_caller *caller);
 

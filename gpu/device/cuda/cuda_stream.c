@@ -455,6 +455,7 @@ static cudaError_t collect_stamps(struct cuda_device *device)
 enum status cuda_collect(struct device *base, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)base;
+    cuda_relax(device->world);
     cudaError_t error = cuda_enter(device->world);
     cuda_clock_follow(device);
     pthread_mutex_lock(&device->collect_lock);

@@ -157,7 +157,9 @@ static enum status find_gpu(int *out, struct diag *diag)
 
 static void enter_device(struct device *device)
 {
-    (void)cuda_enter(((struct cuda_device *)device)->world); /* the next call says what is wrong */
+    const struct cuda_world *world = ((struct cuda_device *)device)->world;
+    cuda_relax(world);
+    (void)cuda_enter(world); /* the next call says what is wrong */
 }
 
 /* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
@@ -195,6 +197,7 @@ static void hear_abort(void *arg, int from, const void *data, size_t bytes)
         return;
     memcpy(&news, data, sizeof news);
     news.why[sizeof news.why - 1] = '\0';
+    cuda_relax(world);
     if (news.world == world->number)
         end_world(world, news.why);
 }
@@ -268,8 +271,8 @@ static enum status device_cuda_world_open(const struct device_config *config,
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
     cuda_driver_find(&world->driver);
     status = choose_gpu(world, gpus, diag);
-    bool shared = config->ranks > gpus;
-    if (!status && config->gpu && config->rendezvous)
+    bool shared = false; /* numbers say nothing: each rank may be shown one GPU, and not the same */
+    if (!status && config->ranks > 1 && config->rendezvous)
         status = find_shared(world, &shared, diag);
     if (status) {
         pthread_mutex_destroy(&world->lock);
