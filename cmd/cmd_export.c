@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_export.c - `swsim export`: a plan in another format. */
+#include <string.h>
+
 #include "app.h"
 #include "options.h"
 #include "plan_out.h"
@@ -8,11 +10,16 @@
 #include "plan/schedules/comms.h"
 #include "plan/schedules/generate.h"
 #include "plan/schedules/pytorch.h"
+#include "plan/text/chakra.h"
 #include "machine/lower/rank_programs.h"
 #include "machine/program.h"
 #include "check/spin/export_promela.h"
+#include "base/output.h"
 
-enum { PROMELA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
+enum {
+    PROMELA = PLAN_CSV + 1,
+    CHAKRA
+}; /* after the formats of plan_out.h, as in the option's list */
 
 struct export_request {
     struct arguments arguments;
@@ -124,6 +131,25 @@ static enum status cmd_export_check_options(struct app *app, const struct plan *
     return options_check_plan(app, &request->arguments, plan, request->program.driver, CLOCK_ONLY);
 }
 
+/* A file for each rank: PREFIX.0.et, PREFIX.1.et, ... */
+static enum status write_chakra(struct app *app, const struct plan *plan, const char *prefix)
+{
+    struct arena arena;
+    struct chakra_bytes *files;
+    if (strcmp(prefix, "-") == 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--format=chakra writes a file for each rank: expected --output=PREFIX");
+    arena_init(&arena, 0);
+    enum status status = chakra_write(plan, &arena, &files, &app->diag);
+    for (int r = 0; status == STATUS_OK && r < plan->ranks; r++) {
+        const char *path = arena_printf(&arena, "%s.%d.et", prefix, r);
+        status = path ? output_write(path, (const char *)files[r].items, files[r].count, &app->diag)
+                      : diag_no_memory(&app->diag);
+    }
+    arena_fini(&arena);
+    return status;
+}
+
 static enum status export_plan(struct app *app, struct plan *plan, void *context)
 {
     const struct export_request *request = context;
@@ -135,6 +161,8 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
         status = found_resolve(plan, &plan->arena, &app->diag);
     if (status == STATUS_OK)
         status = cmd_export_prepare(app, plan, request);
+    if (status == STATUS_OK && format == CHAKRA)
+        return write_chakra(app, plan, request->path);
     if (status == STATUS_OK)
         status = app_create(app, request->path, &output);
     if (status != STATUS_OK)
@@ -155,9 +183,9 @@ enum status cmd_export(struct app *app, int argc, char **argv)
                                      .version = -1};
     enum status status;
     const struct option_spec options[] = {
-        {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
-         .value = &request.format},
-        {"as", 0, "yaml|json|csv|promela", "the same as --format", OPTION_CHOICE,
+        {"format", 'f', "yaml|json|csv|promela|chakra", "default yaml, with --json json",
+         OPTION_CHOICE, .value = &request.format},
+        {"as", 0, "yaml|json|csv|promela|chakra", "the same as --format", OPTION_CHOICE,
          .value = &request.format},
         {"output", 'o', "FILE", "output file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
@@ -182,15 +210,17 @@ enum status cmd_export(struct app *app, int argc, char **argv)
     const struct command command = {
         .name = "swsim export",
         .arguments = "PLAN",
-        .about =
-            "Print PLAN in another format: its canonical YAML, the same as JSON, for rank "
-            "programs\n"
-            "a PyTorch schedule, or a model for SPIN, which checks it for deadlock and mismatch.",
+        .about = "Print PLAN in another format: its canonical YAML, the same as JSON, for rank "
+                 "programs\n"
+                 "a PyTorch schedule, a model for SPIN, which checks it for deadlock and mismatch, "
+                 "or for\n"
+                 "host programs the execution traces of Chakra, a file for each rank.",
         .examples =
             "  swsim export --format=yaml schedule.csv\n"
             "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -\n"
             "  swsim export --format=csv --pytorch=2.15 passes.csv\n"
-            "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml",
+            "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml\n"
+            "  swsim export --format=chakra -o job job.yaml",
         COMMAND_OPTIONS(options),
     };
     if (!options_parse(app, &command, argc, argv, &request.arguments, &status))

@@ -101,6 +101,7 @@ tests_in_sh = \
     tests/check/t_faults.sh \
     tests/whole/t_fuzz_clang.sh \
     tests/whole/t_headers.sh \
+    tests/import/t_chakra.sh \
     tests/import/t_flight.sh \
     tests/cmd/t_from_python.sh \
     tests/python/t_module.sh \

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # plan/text: plans as text: parser, printer, edits, warnings.
 libplan_a_SOURCES += \
+    plan/text/chakra.c plan/text/chakra.h \
     plan/text/csv.c plan/text/csv.h \
     plan/text/fields.c \
     plan/text/flow_lines.c plan/text/flow_lines.h \

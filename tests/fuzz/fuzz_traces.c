@@ -3,7 +3,7 @@
  * fuzz_traces.c - traces of profilers on their way to a plan. A trace that becomes a plan prints as a text that reads
  * back as itself, and has a run that can be stored.
  *
- * For `kineto` the input is one trace or several, with a line `====` between them; one with "nodes" is an execution trace. For `nsys` it changes an export of two
+ * For `chakra` it is the execution trace of rank 0 of two. For `kineto` the input is one trace or several, with a line `====` between them; one with "nodes" is an execution trace. For `nsys` it changes an export of two
  * processes (sql.h), unless it begins as SQLite's files do.
  */
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "trace/job/host_form.h"
+#include "trace/import/chakra.h"
 #include "trace/import/execution.h"
 #include "trace/import/import.h"
 #include "trace/import/kineto.h"
@@ -127,6 +128,32 @@ static enum status read_traces(const void *input, size_t size, struct job *job, 
 void fuzz_kineto(const uint8_t *data, size_t size)
 {
     import_with(read_traces, data, size);
+}
+
+/* ---- Chakra ------------------------------------------------------------------------------------ */
+
+void fuzz_chakra(const uint8_t *data, size_t size)
+{
+    struct diag diag;
+    struct job job;
+    struct plan plan;
+    struct bytes *bytes;
+    fuzz_diag_begin(&diag);
+    job_init(&job);
+    plan_init(&plan);
+    job.plan.ranks = 2;
+    enum status status = bytes_open_memory("fuzz.et", data, size, &bytes, &diag);
+    if (status == STATUS_OK) {
+        status = chakra_read(bytes, 0, "fuzz", &job, &diag);
+        bytes_close(bytes);
+    }
+    if (status == STATUS_OK)
+        status = host_form(&job, &plan, &diag);
+    if (status == STATUS_OK)
+        fuzz_print_again(&plan);
+    plan_fini(&plan);
+    job_fini(&job);
+    fuzz_diag_end(&diag, status == STATUS_OK);
 }
 
 /* ---- Nsight Systems ---------------------------------------------------------------------------- */

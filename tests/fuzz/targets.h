@@ -32,6 +32,7 @@
     X(dump, 4096, false, "a dump of the flight recorder as pickle, made a plan")                   \
     X(recording, 4096, true, "recordings of CUDA programs, as lines or bytes: a plan")             \
     X(kineto, 8192, true, "traces of PyTorch's profiler, as ranks: a plan")                        \
+    X(chakra, 4096, false, "an execution trace of Chakra: a plan")                                 \
     X(nsys, 4096, true, "an export of Nsight Systems with changed rows: a plan")
 
 /* The most bytes of a target's input; longer ones are cut off. */

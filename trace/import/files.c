@@ -59,6 +59,17 @@ static bool begins_json(const char *head, size_t length)
     return i < length && (head[i] == '{' || head[i] == '[');
 }
 
+/* The length of the first message, and in it the version: field 1, a short text that begins with a digit. */
+static bool begins_chakra(const unsigned char *head, size_t length)
+{
+    enum { VERSION = 1 << 3 | 2, LONGEST = 15 };
+    size_t at = 0;
+    while (at < length && at < 5 && head[at] >= 0x80)
+        at++;
+    return at + 4 < length && head[at + 1] == VERSION && head[at + 2] > 0 &&
+           head[at + 2] <= LONGEST && isdigit(head[at + 3]);
+}
+
 static enum format recognise_head(const char *head, size_t length)
 {
     static const char sqlite[] = "SQLite format 3";
@@ -71,6 +82,8 @@ static enum format recognise_head(const char *head, size_t length)
         return FORMAT_RECORDING;
     if ((unsigned char)head[0] == 0x80)
         return FORMAT_DUMP_PICKLE;
+    if (begins_chakra((const unsigned char *)head, length))
+        return FORMAT_CHAKRA;
     return begins_json(head, length) ? FORMAT_JSON : FORMAT_OTHER;
 }
 
@@ -148,6 +161,7 @@ static const char *refusal_words(enum format format)
     case FORMAT_DUMP:
     case FORMAT_DUMP_PICKLE:
     case FORMAT_RECORDING:
+    case FORMAT_CHAKRA:
     case FORMAT_OTHER: break;
     }
     return "not a trace: the file is neither JSON, SQLite, a pickle nor a recording of swsim "
@@ -299,7 +313,10 @@ static enum status add_named(struct files_listing *listing, const char *path)
 
 static const char *files_kind_of(enum format format)
 {
-    return format_is_trace(format) ? "trace" : format == FORMAT_RECORDING ? "recording" : "dump";
+    return format_is_trace(format)      ? "trace"
+           : format == FORMAT_RECORDING ? "recording"
+           : format == FORMAT_CHAKRA    ? "trace of Chakra"
+                                        : "dump";
 }
 
 static enum status files_check_kinds(const struct import_files *files, struct diag *diag)

@@ -20,6 +20,7 @@ enum format {
     FORMAT_DUMP,        /* a dump of the flight recorder, JSON */
     FORMAT_DUMP_PICKLE, /* the same as pickle */
     FORMAT_RECORDING,   /* of swsim record */
+    FORMAT_CHAKRA,      /* an execution trace of Chakra, protobuf */
     FORMAT_JSON,        /* JSON of something else */
     FORMAT_ROCPROF,     /* of rocprofv3, JSON */
     FORMAT_REPORT,      /* of Nsight Systems itself */
@@ -39,7 +40,7 @@ static inline bool format_is_trace(enum format format)
 
 static inline bool format_is_usable(enum format format)
 {
-    return format <= FORMAT_RECORDING;
+    return format <= FORMAT_CHAKRA;
 }
 
 /* STATUS_INPUT for a damaged file. */

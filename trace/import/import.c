@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chakra.h"
 #include "execution.h"
 #include "files.h"
 #include "flight.h"
@@ -384,13 +385,36 @@ static enum status import_recordings(const struct import_files *files,
     return recorded_plan(paths, files->count, &options->recorded, &imported->plan, diag);
 }
 
+/* ---- traces of Chakra -------------------------------------------------------------------------- */
+
+static enum status import_chakra(const struct import_files *files,
+                                 const struct import_options *options, struct imported *imported,
+                                 struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (files->count > PLAN_MAX_RANKS)
+        return diag_error(diag, STATUS_INPUT, "found %zu ranks, expected at most %d", files->count,
+                          PLAN_MAX_RANKS);
+    imported->job.plan.ranks = (int)files->count;
+    for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
+        struct bytes *bytes;
+        status = bytes_open(files->items[i].path, &bytes, diag);
+        if (status != STATUS_OK)
+            return status;
+        status = chakra_read(bytes, (int)i, options->form.name, &imported->job, diag);
+        bytes_close(bytes);
+    }
+    return status == STATUS_OK ? host_form(&imported->job, &imported->plan, diag) : status;
+}
+
 /* ---- options that a kind of file has no use for ------------------------------------------------- */
 
-enum { OF_HOST = 1, OF_PIPELINES = 2, OF_DUMPS = 4, OF_RECORDINGS = 8 };
+enum { OF_HOST = 1, OF_PIPELINES = 2, OF_DUMPS = 4, OF_RECORDINGS = 8, OF_CHAKRA = 16 };
 
 static unsigned import_kind_of(enum format format, enum import_form form)
 {
     return format == FORMAT_RECORDING ? OF_RECORDINGS
+           : format == FORMAT_CHAKRA  ? OF_CHAKRA
            : !format_is_trace(format) ? OF_DUMPS
            : form == IMPORT_PIPELINE  ? OF_PIPELINES
                                       : OF_HOST;
@@ -401,6 +425,7 @@ static const char *kind_words(unsigned kind)
     return kind == OF_HOST        ? "trace as host programs"
            : kind == OF_PIPELINES ? "trace as a pipeline"
            : kind == OF_DUMPS     ? "dump"
+           : kind == OF_CHAKRA    ? "trace of Chakra"
                                   : "recording";
 }
 
@@ -452,6 +477,8 @@ enum status import_files(const char *const *paths, size_t count,
         status = import_traces(&files, options, &imported, diag);
     else if (status == STATUS_OK && files.items[0].format == FORMAT_RECORDING)
         status = import_recordings(&files, options, &imported, diag);
+    else if (status == STATUS_OK && files.items[0].format == FORMAT_CHAKRA)
+        status = import_chakra(&files, options, &imported, diag);
     else if (status == STATUS_OK)
         status = import_dumps(&files, options, &imported, diag);
     if (status == STATUS_OK)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # trace/import: traces of real jobs and dumps of hangs, read into a job; evidence for the order of a job; the job as a plan.
 libimport_a_SOURCES += \
+    trace/import/chakra.c trace/import/chakra.h \
     trace/import/evidence.c trace/import/evidence.h \
     trace/import/execution.c trace/import/execution.h \
     trace/import/files.c trace/import/files.h \
