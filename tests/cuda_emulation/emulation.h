@@ -30,6 +30,7 @@
  *   SWSIM_EMULATED_DRIVER=N   the CUDA version of the driver, as 12040 for 12.4 (that of the headers); 0: no driver
  *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
  *   SWSIM_EMULATION_CONTEXTS=N  a process that makes a context on more GPUs ends with a message (no limit)
+ *   SWSIM_EMULATION_LEAKS=1   a process that exits with a stream or an event ends with a message
  *   SWSIM_EMULATION_DRIFT=PPM the GPUs' clocks are faster than the host's by so much (0)
  *   SWSIM_EMULATED_CUPTI_ROOM=N  CUPTI has room for so many records, others are lost (no limit)
  *   SWSIM_EMULATION_FAULT=... failures, see fault.c

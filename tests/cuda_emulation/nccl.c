@@ -10,7 +10,8 @@
  * pushed operations, from NCCL 2.22 on inside a group only at its end, after all communicators of the group were marked.
  * A communicator that divides another gets its handle when it is made: at the end of a group, or later.
  * Its end frees pinned memory, which waits for all work of the GPU, as NCCL's does.
- * Stricter: ncclCommGetAsyncError beside another call on the communicator ends the program with a message; in a communicator that does not block (ncclConfig_t) the making, each call that connects, and some others
+ * Stricter: a call on a communicator beside another thread's, ncclCommGetAsyncError too and only ncclCommAbort not, and one
+ * behind its end, end the program with a message; in a communicator that does not block (ncclConfig_t) the making, each call that connects, and some others
  * go on in a thread of their own: until ncclCommGetAsyncError says that they are through, another call is refused. A communicator that ends while a thread is in
  * that call, or has ended before it, ends the program with a message. A thread of the library's lives on until the process
  * ends: a program that unloads the library crashes.
@@ -190,6 +191,12 @@ static struct ncclComm *ended_comms; /* emulation.lock */
 
 void nccl_enter(struct ncclComm *comm, const char *function)
 {
+    static _Thread_local char self;
+    void *other = NULL;
+    if (atomic_load(&comm->gone))
+        emulation_misuse("%s: the communicator has been destroyed or aborted", function);
+    if (!atomic_compare_exchange_strong(&comm->caller, &other, &self) && other != &self)
+        emulation_misuse("%s: another thread is in a call on the communicator", function);
     atomic_fetch_add(&comm->calling, 1);
     if (atomic_load(&comm->asking) > 0)
         emulation_misuse("%s: another thread is in ncclCommGetAsyncError", function);
@@ -197,7 +204,8 @@ void nccl_enter(struct ncclComm *comm, const char *function)
 
 void nccl_leave(struct ncclComm *comm)
 {
-    atomic_fetch_sub(&comm->calling, 1);
+    if (atomic_fetch_sub(&comm->calling, 1) == 1)
+        atomic_store(&comm->caller, NULL);
 }
 
 void nccl_end_comm(struct ncclComm *comm)
@@ -219,6 +227,7 @@ void nccl_end_comm(struct ncclComm *comm)
     if (comm->flag)
         cudaFreeHost(comm->flag);
     comm->flag = NULL;
+    atomic_store(&comm->gone, true);
 }
 
 /* ---- communicators ------------------------------------------------------------------------------ */
@@ -268,7 +277,10 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 /* Work that was pushed may go on. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-    return nccl_check_usable(comm);
+    nccl_enter(comm, __func__);
+    const ncclResult_t result = nccl_check_usable(comm);
+    nccl_leave(comm);
+    return result;
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *out)
@@ -303,12 +315,15 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    nccl_enter(comm, __func__); /* and never leaves */
     nccl_end_comm(comm);
     return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    if (atomic_load(&comm->gone))
+        emulation_misuse("%s: the communicator has been destroyed or aborted", __func__);
     if (atomic_load(&comm->asking) > 0)
         emulation_misuse("ncclCommAbort: another thread is in ncclCommGetAsyncError");
     atomic_store(&comm->abort, true);

@@ -317,6 +317,10 @@ static ncclResult_t start_all(ncclResult_t result)
 {
     ncclResult_t under_way = ncclSuccess;
     for (const struct batch *batch = group.batches; batch; batch = batch->next)
+        if (result == ncclSuccess && batch->comm->free_running != group.batches->comm->free_running)
+            result = nccl_wrong(ncclInvalidArgument,
+                                "communicators that block and that do not are in one group");
+    for (const struct batch *batch = group.batches; batch; batch = batch->next)
         if (result == ncclSuccess && !pairs_up(batch))
             result = nccl_wrong(ncclInvalidUsage, "a message to oneself is not received");
     for (const struct batch *batch = group.batches; batch && result == ncclSuccess;

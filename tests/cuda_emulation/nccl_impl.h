@@ -22,12 +22,14 @@ struct ncclComm {
     int running;        /* running operations; emulation.lock */
     atomic_bool abort;
     _Atomic ncclResult_t state;
-    atomic_int asking;  /* threads that are in ncclCommGetAsyncError */
-    atomic_int calling; /* threads that are in another call, but for its end */
-    void *flag;         /* memory that the GPU sees, as NCCL's abort flag; freed behind all work */
-    bool free_running;  /* it does not block */
-    bool is_open;       /* the link */
-    bool has_thread;    /* that does a call; its user's thread joins it */
+    atomic_int asking;      /* threads that are in ncclCommGetAsyncError */
+    atomic_int calling;     /* calls under way in another function but those that end it, ... */
+    _Atomic(void *) caller; /* ... all of this thread; NULL: none */
+    void *flag;        /* memory that the GPU sees, as NCCL's abort flag; freed behind all work */
+    atomic_bool gone;  /* destroyed or aborted: the handle must not be used */
+    bool free_running; /* it does not block */
+    bool is_open;      /* the link */
+    bool has_thread;   /* that does a call; its user's thread joins it */
     pthread_t thread;
     uint32_t luck;
     int splits, shrinks;     /* made of it so far */

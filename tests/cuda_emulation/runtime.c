@@ -74,6 +74,22 @@ static void show_gpus(const char *list)
     }
 }
 
+/* At the end of the process, which has used CUDA. */
+static void tell_left(void)
+{
+    int streams = 0, events = 0;
+    if (emulation.owner != getpid())
+        return;
+    emulation_lock();
+    for (const struct CUstream_st *at = emulation.streams; at; at = at->next)
+        streams += !at->closed && !stream_is_legacy(at);
+    for (const struct CUevent_st *at = emulation.events; at; at = at->next)
+        events++;
+    emulation_unlock();
+    if (streams + events > 0)
+        emulation_misuse("%d streams and %d events have not been destroyed", streams, events);
+}
+
 /* The first use of CUDA; the lock is held. */
 static void start(void)
 {
@@ -86,6 +102,8 @@ static void start(void)
     emulation.most_contexts = number_from("SWSIM_EMULATION_CONTEXTS", 0);
     emulation.drift_ppm = number_from("SWSIM_EMULATION_DRIFT", 0);
     emulation.start_ns = emulation_now_ns();
+    if (number_from("SWSIM_EMULATION_LEAKS", 0) > 0)
+        atexit(tell_left);
     emulation.seed += (uint32_t)number_from("SWSIM_EMULATION_SEED", 1) * 7919;
 }
 

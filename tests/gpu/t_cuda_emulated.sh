@@ -20,7 +20,9 @@ for seed in 1 2 3; do
 done
 check "conformance, four GPUs, of which a process has one context" env SWSIM_EMULATED_GPUS=4 SWSIM_EMULATION_CONTEXTS=1 "$suite" cuda
 check "conformance with an NCCL whose aborts go one by one" env SWSIM_EMULATED_NCCL=22105 "$suite" cuda
-check "conformance in one process" "$suite" cuda alone
+check "conformance in one process, which leaves no stream and no event" env SWSIM_EMULATION_LEAKS=1 "$suite" cuda alone
+check "nor does a run with graphs" env SWSIM_EMULATION_LEAKS=1 "$SWRUN" --device cuda --ranks 1 --graph=require -n 20 \
+    "$srcdir/plans/reference/sparse_dist.yaml"
 # refused PATTERN VARIABLE=VALUE...: swrun does not begin, and says why.
 refused() { pattern=$1; shift; complains 2 "$pattern" env "$@" "$SWRUN" --device cuda --ranks 1 -n 1 "$dir/quick.yaml"; }
 check "no GPU" refused 'no CUDA driver or GPU: no CUDA-capable device' SWSIM_EMULATED_GPUS=0

@@ -563,22 +563,47 @@ static void *ask(void *arg)
     return NULL;
 }
 
+/* A communicator of one rank. */
+static int make_alone(struct asked *asked, void **device)
+{
+    struct diag diag;
+    ncclUniqueId id;
+    int count;
+    diag_init(&diag);
+    NEED(cudaGetDeviceCount(&count) == cudaSuccess && nccl_load(&asked->nccl, &diag) == STATUS_OK);
+    NEED(asked->nccl.GetUniqueId(&id) == ncclSuccess && cudaMalloc(device, 64) == cudaSuccess);
+    NEED(asked->nccl.CommInitRank(&asked->comm, 1, id, 0) == ncclSuccess);
+    return 0;
+}
+
 static int ask_beside_a_call(void)
 {
     struct asked asked;
-    struct diag diag;
-    ncclUniqueId id;
     pthread_t thread;
-    int count;
     void *device;
-    diag_init(&diag);
     setenv("SWSIM_EMULATION_SLOW", "ncclCommGetAsyncError:2000", 1);
-    NEED(cudaGetDeviceCount(&count) == cudaSuccess && nccl_load(&asked.nccl, &diag) == STATUS_OK);
-    NEED(asked.nccl.GetUniqueId(&id) == ncclSuccess && cudaMalloc(&device, 64) == cudaSuccess);
-    NEED(asked.nccl.CommInitRank(&asked.comm, 1, id, 0) == ncclSuccess);
+    NEED(make_alone(&asked, &device) == 0);
     NEED(pthread_create(&thread, NULL, ask, &asked) == 0);
     usleep(200000);
     asked.nccl.AllReduce(device, device, 1, ncclFloat, ncclSum, asked.comm, NULL);
+    return STILL_THERE;
+}
+
+static int use_destroyed_comm(void)
+{
+    struct asked asked;
+    void *device;
+    NEED(make_alone(&asked, &device) == 0 && asked.nccl.CommDestroy(asked.comm) == ncclSuccess);
+    asked.nccl.AllReduce(device, device, 1, ncclFloat, ncclSum, asked.comm, NULL);
+    return STILL_THERE;
+}
+
+static int abort_destroyed_comm(void)
+{
+    struct asked asked;
+    void *device;
+    NEED(make_alone(&asked, &device) == 0 && asked.nccl.CommDestroy(asked.comm) == ncclSuccess);
+    asked.nccl.CommAbort(asked.comm);
     return STILL_THERE;
 }
 
@@ -624,6 +649,8 @@ int main(void)
     tap_ok(run(use_destroyed_stream) != STILL_THERE, "nobody uses a destroyed stream");
     tap_ok(run(use_destroyed_event) != STILL_THERE, "nor event");
     tap_ok(run(free_twice) != STILL_THERE, "nor frees twice");
+    tap_ok(run(use_destroyed_comm) == -SIGABRT && run(abort_destroyed_comm) == -SIGABRT,
+           "nor uses a destroyed communicator");
     tap_ok(run(ask_beside_a_call) == -SIGABRT, "nor asks for errors beside a call of NCCL");
     return tap_done();
 }
