@@ -112,6 +112,7 @@ tests_in_sh = \
     tests/import/t_import_cpu.sh \
     tests/import/t_import_figures.sh \
     tests/import/t_import_pipeline.sh \
+    tests/import/t_standstill.sh \
     tests/whole/t_hardening.sh \
     tests/whole/t_instructions.sh \
     tests/gpu/t_mpi.sh \

@@ -2,11 +2,14 @@
 /*
  * fuzz_dump.c - a dump of the flight recorder as pickle. One that is read becomes a plan whose text reads back as
  * itself; the same document twice is two ranks, or is refused.
+ *
+ * For `stand` the input is read as stacks, as counts and as a log of a job that hangs.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/import/flight.h"
+#include "trace/import/standstill.h"
 #include "trace/job/host_form.h"
 #include "targets.h"
 
@@ -68,4 +71,39 @@ void fuzz_dump(const uint8_t *data, size_t size)
         try_plan(root, 2, &arena);
     }
     arena_fini(&arena);
+}
+
+static enum status stand_as(const uint8_t *data, size_t size, enum format format, struct job *job,
+                            struct plan *plan, struct diag *diag)
+{
+    struct standstill standstill = {0};
+    struct bytes *bytes;
+    enum status status = bytes_open_memory("stack_2.txt", data, size, &bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = standstill_read(bytes, format, &job->arena, &standstill, diag);
+    bytes_close(bytes);
+    if (status == STATUS_OK)
+        FUZZ_EXPECT(standstill_tell(&standstill, &job->arena, diag));
+    if (status == STATUS_OK)
+        status = standstill_threads(&standstill, "fuzz", job, diag);
+    return status == STATUS_OK ? host_form(job, plan, diag) : status;
+}
+
+void fuzz_stand(const uint8_t *data, size_t size)
+{
+    for (enum format format = FORMAT_STACK; format_is_standstill(format); format++) {
+        struct diag diag;
+        struct job job;
+        struct plan plan;
+        fuzz_diag_begin(&diag);
+        job_init(&job);
+        plan_init(&plan);
+        const enum status status = stand_as(data, size, format, &job, &plan, &diag);
+        if (status == STATUS_OK)
+            fuzz_print_again(&plan);
+        plan_fini(&plan);
+        job_fini(&job);
+        fuzz_diag_end(&diag, status == STATUS_OK);
+    }
 }

@@ -30,6 +30,7 @@
     X(certificate, 4096, true, "a certificate of a plan, right or wrong")                          \
     X(json, 4096, true, "JSON of traces, compressed or not")                                       \
     X(dump, 4096, false, "a dump of the flight recorder as pickle, made a plan")                   \
+    X(stand, 4096, true, "stacks, counts and logs of a job that hangs: a plan")                    \
     X(recording, 4096, true, "recordings of CUDA programs, as lines or bytes: a plan")             \
     X(kineto, 8192, true, "traces of PyTorch's profiler, as ranks: a plan")                        \
     X(chakra, 4096, false, "an execution trace of Chakra: a plan")                                 \

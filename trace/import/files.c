@@ -28,18 +28,35 @@ static enum format format_of_key(const struct json_reader *reader)
     if (json_text_is(reader, "entries") || json_text_is(reader, "pg_config"))
         return FORMAT_DUMP;
     return json_text_is(reader, "nodes")                  ? FORMAT_EXECUTION
+           : json_text_is(reader, "communicators")        ? FORMAT_RAS
+           : json_text_is(reader, "header")               ? FORMAT_INSPECTOR
            : json_text_is(reader, "rocprofiler-sdk-tool") ? FORMAT_ROCPROF
                                                           : FORMAT_JSON;
 }
 
-/* An object with `traceEvents` is a trace, one with `entries` or `pg_config` a dump, an array a trace. */
+/* An array of events is a trace, one of threads with `frames` stacks. */
+static enum format format_of_list(struct json_reader *reader)
+{
+    enum format format = FORMAT_KINETO;
+    if (json_next(reader) != JSON_OBJECT)
+        return format;
+    while (json_next(reader) == JSON_KEY && !json_text_is(reader, "ph")) {
+        if (json_text_is(reader, "frames"))
+            return FORMAT_STACK_JSON;
+        json_skip(reader);
+    }
+    return format;
+}
+
+/* An object with `traceEvents` is a trace, one with `entries` or `pg_config` a dump, an array mostly a trace. */
 static enum status recognise_json(struct bytes *bytes, enum format *out, struct diag *diag)
 {
     struct json_reader reader;
     enum status status = json_reader_open(&reader, bytes, diag);
     if (status != STATUS_OK)
         return status;
-    enum format format = json_next(&reader) == JSON_OBJECT ? FORMAT_JSON : FORMAT_KINETO;
+    reader.end_is_optional = true; /* of a list of events */
+    enum format format = json_next(&reader) == JSON_OBJECT ? FORMAT_JSON : format_of_list(&reader);
     while (format == FORMAT_JSON && json_next(&reader) == JSON_KEY) {
         format = format_of_key(&reader);
         if (format == FORMAT_JSON)
@@ -57,6 +74,27 @@ static bool begins_json(const char *head, size_t length)
     while (i < length && head[i] && strchr(" \t\r\n", head[i]))
         i++;
     return i < length && (head[i] == '{' || head[i] == '[');
+}
+
+static bool files_begins_with(const char *head, size_t length, const char *bytes, size_t count)
+{
+    return length >= count && memcmp(head, bytes, count) == 0;
+}
+
+/* Stacks as text: "Process 7: python train.py" of py-spy, "[New LWP 7]", "Thread 1 (Thread 0x7f (LWP 7))" or "#0  0x7f in poll"
+   of gdb. */
+static bool begins_stack(const char *head, size_t length)
+{
+    static const char *const words[] = {"[New LWP ", "[Thread debugging", "Thread 1 (", "#0  "};
+    if (files_begins_with(head, length, "Process ", 8) && length > 8 &&
+        isdigit((unsigned char)head[8]))
+        return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (size_t at = 0; at + strlen(words[i]) <= length; at++)
+            if ((at == 0 || head[at - 1] == '\n') &&
+                files_begins_with(head + at, length - at, words[i], strlen(words[i])))
+                return true;
+    return false;
 }
 
 /* The length of the first message, and in it the version: field 1, a short text that begins with a digit. */
@@ -84,15 +122,12 @@ static enum format recognise_head(const char *head, size_t length)
         return FORMAT_DUMP_PICKLE;
     if (begins_chakra((const unsigned char *)head, length))
         return FORMAT_CHAKRA;
-    return begins_json(head, length) ? FORMAT_JSON : FORMAT_OTHER;
+    return begins_stack(head, length)  ? FORMAT_STACK
+           : begins_json(head, length) ? FORMAT_JSON
+                                       : FORMAT_OTHER;
 }
 
-static bool files_begins_with(const char *head, size_t length, const char *bytes, size_t count)
-{
-    return length >= count && memcmp(head, bytes, count) == 0;
-}
-
-/* What a file that cannot be read is, by its bytes and by its name. */
+/* What a file that is neither JSON, SQLite nor a pickle is, by its bytes and by its name. */
 static enum format recognise_other(const char *path, const char *head, size_t length)
 {
     enum { TAR_AT = 257 };
@@ -160,6 +195,10 @@ static const char *refusal_words(enum format format)
     case FORMAT_EXECUTION:
     case FORMAT_DUMP:
     case FORMAT_DUMP_PICKLE:
+    case FORMAT_STACK:
+    case FORMAT_STACK_JSON:
+    case FORMAT_RAS:
+    case FORMAT_INSPECTOR:
     case FORMAT_RECORDING:
     case FORMAT_CHAKRA:
     case FORMAT_OTHER: break;

@@ -19,6 +19,10 @@ enum format {
     FORMAT_EXECUTION,   /* an execution trace of PyTorch, JSON: what its operators access */
     FORMAT_DUMP,        /* a dump of the flight recorder, JSON */
     FORMAT_DUMP_PICKLE, /* the same as pickle */
+    FORMAT_STACK,       /* stacks of a process, by py-spy or gdb */
+    FORMAT_STACK_JSON,  /* by py-spy, as JSON */
+    FORMAT_RAS,         /* the counts of NCCL's RAS, JSON */
+    FORMAT_INSPECTOR,   /* a log of NCCL's Inspector, lines of JSON */
     FORMAT_RECORDING,   /* of swsim record */
     FORMAT_CHAKRA,      /* an execution trace of Chakra, protobuf */
     FORMAT_JSON,        /* JSON of something else */
@@ -36,6 +40,12 @@ enum format {
 static inline bool format_is_trace(enum format format)
 {
     return format <= FORMAT_EXECUTION;
+}
+
+/* Of a job that hangs: read beside the dumps. */
+static inline bool format_is_standstill(enum format format)
+{
+    return format >= FORMAT_STACK && format <= FORMAT_INSPECTOR;
 }
 
 static inline bool format_is_usable(enum format format)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "standstill.h"
+
 #include "base/array.h"
 #include "base/sort.h"
 
@@ -261,6 +263,20 @@ static bool flight_add_call(struct flight *flight, struct job_thread *thread,
                                       : set_parts(flight, op, call);
 }
 
+/* A rank that is in none of its calls stands where its stack says: so the story has that line. */
+static bool flight_add_stand(struct flight *flight, struct job_thread *thread, int64_t rank)
+{
+    const struct standstill *standstill = flight->job->standstill;
+    const struct stand_stack *stack = standstill ? standstill_stack(standstill, rank) : NULL;
+    struct host_op *op = stack ? job_add_op(flight->out, thread, OP_HOST) : NULL;
+    if (!op)
+        return stack == NULL;
+    struct arena *arena = &flight->plan->arena;
+    op->name = arena_printf(arena, "stands in %s", stack->line ? stack->function : stack->frame);
+    op->at = stack->line ? arena_strdup(arena, stack->line) : NULL;
+    return op->name && (op->at || !stack->line);
+}
+
 static bool flight_add_thread(struct flight *flight, const struct flight_rank *rank)
 {
     struct job_thread *thread = job_add_thread(flight->out, plan_rank(flight, rank->rank), "main");
@@ -270,7 +286,7 @@ static bool flight_add_thread(struct flight *flight, const struct flight_rank *r
     for (size_t i = 0; i < rank->call_count; i++)
         if (!flight_add_call(flight, thread, &rank->calls[i]))
             return false;
-    return true;
+    return flight_open_call(rank, -1) || flight_add_stand(flight, thread, rank->rank);
 }
 
 /* A rank for which the others wait has a thread that calls nothing. */
@@ -279,7 +295,7 @@ static bool add_absent(struct flight *flight)
     for (size_t i = 0; i < flight->absent_count; i++) {
         struct job_thread *thread =
             job_add_thread(flight->out, plan_rank(flight, flight->absent[i]), "main");
-        if (!thread)
+        if (!thread || !flight_add_stand(flight, thread, flight->absent[i]))
             return false;
         thread->is_rank = true;
     }

@@ -74,8 +74,9 @@ struct flight_job {
     struct flight_group *groups;
     size_t group_count, group_cap;
     bool has_ring;
-    size_t over_count; /* calls that are over everywhere */
-    struct diag *diag; /* while it is read; status: why a file is refused */
+    size_t over_count;                   /* calls that are over everywhere */
+    const struct standstill *standstill; /* what else tells where ranks stand; NULL: nothing */
+    struct diag *diag;                   /* while it is read; status: why a file is refused */
     enum status status;
 };
 

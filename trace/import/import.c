@@ -13,6 +13,7 @@
 #include "kineto.h"
 #include "meetings.h"
 #include "nsys.h"
+#include "standstill.h"
 
 #include "base/sort.h"
 #include "trace/job/host_form.h"
@@ -349,23 +350,51 @@ static enum status read_dump(const struct import_file *file, struct arena *arena
     return status;
 }
 
+static enum status read_standstill(const struct import_file *file, struct arena *arena,
+                                   struct standstill *out, struct diag *diag)
+{
+    struct bytes *bytes;
+    enum status status = bytes_open(file->path, &bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = standstill_read(bytes, file->format, arena, out, diag);
+    bytes_close(bytes);
+    return status;
+}
+
 static enum status import_dumps(const struct import_files *files,
                                 const struct import_options *options, struct imported *imported,
                                 struct diag *diag)
 {
     struct arena *arena = &imported->job.arena;
     struct flight_dump *dumps = ARENA_ARRAY(arena, files->count, struct flight_dump);
-    enum status status = dumps ? STATUS_OK : diag_no_memory(diag);
-    size_t count = 0;
+    struct standstill *standstill = ARENA_ARRAY(arena, 1, struct standstill);
+    enum status status = dumps && standstill ? STATUS_OK : diag_no_memory(diag);
+    size_t count = 0, others = 0;
+    if (status == STATUS_OK)
+        *standstill = (struct standstill){0};
     for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
+        if (format_is_standstill(files->items[i].format)) {
+            status = read_standstill(&files->items[i], arena, standstill, diag);
+            others++;
+            continue;
+        }
         status = read_dump(&files->items[i], arena, &dumps[count], diag);
-        if (status == STATUS_OK && import_is_wanted(options, dumps[count].rank, i))
+        if (status == STATUS_OK && import_is_wanted(options, dumps[count].rank, i - others))
             count++;
+    }
+    if (status == STATUS_OK && !standstill_tell(standstill, arena, diag))
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK && others == files->count) {
+        status = standstill_threads(standstill, options->flight.name, &imported->job, diag);
+        return status == STATUS_OK ? host_form(&imported->job, &imported->plan, diag) : status;
     }
     if (status == STATUS_OK && count == 0)
         status = refuse_ranks(diag);
     if (status == STATUS_OK)
         status = flight_read(dumps, count, arena, &imported->dumps, diag);
+    if (status == STATUS_OK)
+        imported->dumps.standstill = standstill;
     if (status == STATUS_OK)
         status = flight_threads(&imported->dumps, &options->flight, &imported->job, diag);
     return status == STATUS_OK ? host_form(&imported->job, &imported->plan, diag) : status;

@@ -29,6 +29,7 @@ libimport_a_SOURCES += \
     trace/import/record.c trace/import/record.h \
     trace/import/report.c \
     trace/import/sections.c trace/import/sections.h \
+    trace/import/standstill.c trace/import/standstill.h \
     trace/import/steps.c trace/import/steps.h \
     trace/import/turns.c trace/import/turns.h \
     trace/import/value.c trace/import/value.h
