@@ -1,20 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# pack.sh - all files that tests/gpu/run.sh needs, in a folder for a machine with a GPU (`make gpu-pack`).
+# pack.sh - all files that tests/gpu/run.sh needs, in a folder for a machine with a GPU (`make gpu-pack`), and PACK.tar.gz.
 #
 #     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/)
+#     SWSIM_GPU_EMULATED=1            with the programs that try it out without a GPU
 #
 #     PACK/swrun swsim tests/gpu/t_device tests/bench/overhead            for the GPU
 #          libswrecord.so tests/gpu/record_probe.cu                    to record a program, and one that is compiled there
 #          tests/gpu/rows                                             rows with a program of their own
 #          tests/gpu/t_swpipe_*                                           programs with the library, for the GPU
 #          doc/examples/dlrm/dlrm dlrm_cuda                            the DLRM, on the host and with cuBLAS
-#          tests/*_emulated                                           to try it out without one
-#          tests/cuda_emulation/libnccl.so.2
+#          tests/*_emulated tests/cuda_emulation/libnccl.so.2          to try it out without one, where that was asked for
 #          libsqlite3.so.0                                            for all programs
 #          tests/gpu/run.sh tests/bench/ plans/ commit                the script, its inputs and the commit
 #
-# Copy the folder and run `PACK/tests/gpu/run.sh` there, or with SWSIM_GPU_EMULATED=1 here. The
+# Copy the archive, unpack it and run `PACK/tests/gpu/run.sh` there. The
 # programs need only the C library, of this machine's version or newer: CUDA's
 # runtime, libyaml, zlib and libstdc++ are linked statically, SQLite lies beside them. Loaded there when needed: the driver
 # (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), cuBLAS for one row (in the toolkit, or Python's
@@ -65,6 +65,7 @@ if grep -q '^CUBLAS_LIBS = .*-lcublas' Makefile; then
 fi
 programs="$programs $dlrm" emulated="$emulated $dlrm_emulated"
 plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
+[ -n "${SWSIM_GPU_EMULATED:-}" ] || emulated= plugin=
 system="-lrt -lpthread -ldl"
 beside='$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..' # where a program of the pack looks for SQLite
 make -s CUDA_LIBS="$cudart $stdcxx $system" LDFLAGS="-static-libgcc -s -Wl,--gc-sections -Wl,-rpath,'$beside'" emulated_stdcxx="$stdcxx $system" \
@@ -92,4 +93,5 @@ cp plans/reference/*.yaml "$pack/plans/reference/"
 cp plans/examples/*.yaml "$pack/plans/examples/"
 cp $home/*.yaml "$pack/$home/"
 git describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"
-echo "packed: $pack, $(du -sk "$pack" | cut -f 1) KiB, for glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or newer"
+tar -czf "$pack.tar.gz" -C "$(dirname "$pack")" "$(basename "$pack")"
+echo "packed: $pack.tar.gz, $(du -sk "$pack.tar.gz" | cut -f 1) KiB, unpacked $(du -sk "$pack" | cut -f 1), for glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or newer"

@@ -5,17 +5,17 @@
 #     tests/gpu/run.sh [BUILD]    BUILD: programs, from `make` or tests/gpu/pack.sh (default: beside tests/ in a
 #                                 pack, else gpu-pack/ where there is one, else build/)
 #
-#     OUT=DIR                     folder of the JSON (default doc/measurements/), named by date and GPU, which is
-#                                 written anew behind each row; beside it an archive with the output of all
-#                                 rows, and a folder with that of failed ones
+#     OUT=DIR                     folder of the two results (default doc/measurements/), named by date and GPU and written
+#                                 anew behind each row: the JSON, and an archive with the output of all rows
 #     ROWS=PATTERN                only the rows whose names match, as in ROWS='sparse_dist*'
 #     SECONDS_AT_MOST=N           for all rows together (default 460); rows not begun by then fail
 #     SWSIM_GPU_EMULATED=1        try the script out on emulated CUDA (tests/cuda_emulation): no result of a
 #                                 GPU. Table and JSON say so, and nothing is written under doc/. With
 #                                 SWSIM_LONG=1, too, predictions for all plans and not for one
 #
-# Rows come in the order of what they need: the device alone, then NCCL with 2 and 4 ranks. Warnings of NCCL are in
-# their output (NCCL_DEBUG).
+# Rows come in the order of what a first run must tell: a figure within a minute, whether the device keeps its contract, the
+# library and several ranks, the cost of things; then every plan, and what takes long. Warnings of NCCL are in their output
+# (NCCL_DEBUG).
 #
 # On the machine: a driver, NCCL (in the system, or Python's nvidia/nccl), compute-sanitizer of the CUDA
 # toolkit for its row, nvcc with g++, libcudart.so and libcupti.so for that of device times. A row without what it needs is
@@ -128,9 +128,7 @@ failed=0
 lacks= # what the rows from here on need and is not here
 rows=()
 stem=gpu-$(date +%Y-%m-%d)-$(tr -cs 'A-Za-z0-9' - <<<"$gpu" | sed 's/-*$//')
-logs=$out/$stem.logs
-rm -rf "$logs" # of an earlier run on this day
-mkdir -p "$out" || exit 1
+mkdir -p "$out" "$dir/logs" || exit 1
 export FIGURES=$dir/figures WORDS=$dir/words MISSED=$dir/missed
 elapsed() { awk -v a="$1" -v b="$(date +%s.%N)" 'BEGIN { printf "%.3f", b - a }'; }
 left() { echo $((at_most - $(date +%s) + begun)); }
@@ -154,6 +152,7 @@ write_json()
         done
         printf '],"compare":%s}\n' "$(cat "$dir/compare.json" 2>/dev/null || echo null)"
     } >"$out/.$stem.json" && mv "$out/.$stem.json" "$out/$stem.json"
+    tar -czf "$out/.$stem.logs" -C "$dir" logs 2>/dev/null && mv "$out/.$stem.logs" "$out/$stem.logs.tar.gz"
 }
 
 # say NAME STATUS SECONDS [NOTE]: a line of the table, an object of the JSON.
@@ -163,7 +162,7 @@ say()
     words=$(cat "$WORDS" 2>/dev/null)
     [ ! -s "$FIGURES" ] || figures=$(cat "$FIGURES")
     printf '%-38s %-8s %6.1f s  %s\n' "$1" "$2" "$3" "$words${words:+${note:+; }}$note"
-    mkdir -p "$dir/logs" && cp "$dir/log" "$dir/logs/$(file_name "$1")" 2>/dev/null
+    cp "$dir/log" "$dir/logs/$(file_name "$1")" 2>/dev/null
     rows+=("{\"name\":\"$(json_text "$1")\",\"status\":\"$2\",\"seconds\":$3,\"figures\":$figures,\"note\":\"$(json_text "$note")\"}")
     [ "$2" != FAILED ] || failed=1
     write_json false
@@ -171,14 +170,13 @@ say()
 }
 skip() { ! wanted "$1" || say "$1" skipped 0 "$2"; }
 
-# fail NAME SECONDS WHY: the output of the row is kept, and its end shown.
+# fail NAME SECONDS WHY: the end of the row's output is shown.
 fail()
 {
-    local log
-    log=$logs/$(file_name "$1")
     rm -f "$FIGURES" "$WORDS"
     say "$1" FAILED "$2" "$3"
-    mkdir -p "$logs" && cp "$dir/log" "$log" && tail -n 8 "$log" | sed 's/^/    /' && echo "    all of it: $log"
+    tail -n 8 "$dir/log" | sed 's/^/    /'
+    echo "    all of it: logs/$(file_name "$1") in $stem.logs.tar.gz: send that"
 }
 
 # row BUDGET NAME COMMAND...: must exit with 0 within BUDGET seconds; its output is in $dir/log.
@@ -237,8 +235,10 @@ plan() { ask "$1" "$2" run_plan "${@:3}"; }
 # The conformance suite under compute-sanitizer, which sees no device on some virtual machines.
 run_sanitized()
 {
-    local status=0
-    "$sanitizer" --report-api-errors no --error-exitcode 9 "$suite" cuda alone || status=$?
+    local status=0 within=$((80 * slack))
+    timeout -k 2 "$within" "$sanitizer" --report-api-errors no --error-exitcode 9 "$suite" cuda alone || status=$?
+    [ $status -ne 124 ] || ! grep -q '========= [IU]n' "$dir/log" || return 9
+    [ $status -ne 124 ] || { echo "no error, but not through within $within s"; return 77; }
     ! grep -q 'Device not supported' "$dir/log" || { echo "compute-sanitizer: Device not supported"; return 77; }
     return $status
 }
@@ -292,6 +292,8 @@ run_recorded()
         [ -n "$nvcc" ] || { echo "no nvcc here"; return 77; }
         command -v g++ >/dev/null || { echo "no g++ here, which nvcc needs"; return 77; }
         probe=$dir/probe home=$(dirname "$(dirname "$(realpath "$nvcc")")")
+        ls "$home"/lib64/libcudart.so "$home"/targets/*/lib/libcudart.so 2>/dev/null | grep -q . ||
+            { echo "no libcudart.so beside $nvcc, to which the program is linked"; return 77; }
         "$nvcc" --cudart=shared -o "$probe" tests/gpu/record_probe.cu || return 1
         export LD_LIBRARY_PATH=$home/lib64:$home/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     else
@@ -390,55 +392,14 @@ export build dir dlrm emulated variant nvcc overhead sanitizer settle slack suit
 echo "GPU: $gpu, driver $driver; host: $processor, $cores cores; commit $commit"
 echo "swrun sees: $device"
 
+plan 20 "a first plan: sparse_dist" plans/reference/sparse_dist.yaml --ranks 1 -n $iterations
 row 60 "device conformance" "$suite" cuda alone
-ask 60 "overhead" run_overhead $tasks
-ask 60 "what a trace costs" run_trace $((5 * iterations)) $rounds
-
-for file in plans/torchrec/*.yaml; do
-    # one needs four ranks, two read older tables than a serial run
-    case $file in *.two_groups.yaml | */semi_sync.yaml | */semi_sync.ready_first.yaml) continue ;; esac
-    plan 20 "$(basename "$file" .yaml), all collectives" "$file" --ranks 1 -n $iterations
-done
-for file in plans/reference/*.yaml; do
-    case $file in *.upstream.yaml) continue ;; esac
-    for kind in clock dataflow; do
-        plan 20 "$(basename "$file" .yaml) $kind" "$file" --ranks 1 --driver $kind -n $iterations
-    done
-done
-ask 150 "predicted against measured" run_compare $((4 * iterations)) "$predicted"
-# Steady periods as graphs, and the cost of an empty period.
-for plan in sparse_dist fused_sparse_dist staged; do
-    plan 20 "$plan clock, graphs" plans/reference/$plan.yaml --ranks 1 --graph=require -n $iterations
-done
-plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
-plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
-plan 60 "half a minute: clocks are tied again" plans/torchrec/sparse_dist.yaml --ranks 1 -n $long
-
-# Rows with a program of their own.
-ask 30 "waits: after the end of the work" run_rows 'printf "%.1f us where it is short, CUDA %.1f; %.1f us where it is long, CUDA %.1f",
-    at["short_ns"] / 1e3, at["short_cuda_ns"] / 1e3, at["long_ns"] / 1e3, at["long_cuda_ns"] / 1e3
-    if (at["short_ns"] > at["short_cuda_ns"] + 10000) printf "aim: 10 us more than CUDA where it is short" >missed' poll $waits
-ask 60 "a pipeline by hand, and in the library" run_rows 'printf "%.1f us an iteration by hand, clock %.1f, data-flow %.1f",
-    at["hand_ns"] / 1e3, at["clock_ns"] / 1e3, at["dataflow_ns"] / 1e3
-    if (at["dataflow_ns"] > 1.05 * at["hand_ns"]) printf "aim: 5%% more than by hand" >missed' hand $tasks
-ask 30 "a pipeline fails and is filled again" run_rows 'printf "drained in %.2f ms, clock; %.2f, data-flow",
-    at["clock_drain_ns"] / 1e6, at["dataflow_drain_ns"] / 1e6' refill
-ask 30 "an illegal address" run_rows 'printf "told after %.1f ms, ended after %.1f", at["told_ns"] / 1e6, at["ended_ns"] / 1e6' illegal
-ask 60 "a kernel that hangs" run_rows 'printf "told after %.1f s, closed after %.1f", at["told_ns"] / 1e9, at["closed_ns"] / 1e9
-    if (at["closed_ns"] > 10e9) printf "aim: closed within 10 s" >missed' hung
-ask 60 "drift of the clocks" run_rows 'printf "%.2f ppm, within %.2f; off that line by %.1f us", at["ppm"], at["error_ppm"],
-    at["worst_ns"] / 1e3' drift $seconds_of_drift
-ask 60 "library: cuBLAS" run_cublas
-
-# A program that knows nothing of swsim.
-ask 60 "recorded: device times by CUPTI" run_recorded
-
 # The library: the caller's GPU, last error and environment; what the program has made itself. With fewer GPUs than
 # their parts need, those are left out, and the log says so.
 row 60 "library: hooks and the caller's CUDA" "$build/tests/gpu/t_swpipe_hooks$variant" cuda
 row 60 "library: the program's own" "$build/tests/gpu/t_swpipe_own$variant" cuda
 
-# From here on a row needs NCCL and several processes.
+# With NCCL and several processes.
 [ -n "$nccl" ] || lacks="no NCCL here"
 row 60 "device conformance, several ranks" "$suite" cuda
 ask 60 "push of an all-reduce" run_rows 'printf "%.1f us, NCCL alone %.1f", at["push_ns"] / 1e3, at["nccl_ns"] / 1e3
@@ -463,6 +424,50 @@ done
 
 plan 40 "sparse_dist clock, graphs, 2 ranks" plans/reference/sparse_dist.yaml --ranks 2 --graph=require -n $iterations
 lacks=
+
+# What things cost.
+ask 60 "overhead" run_overhead $tasks
+ask 60 "what a trace costs" run_trace $((5 * iterations)) $rounds
+# Rows with a program of their own.
+ask 30 "waits: after the end of the work" run_rows 'printf "%.1f us where it is short, CUDA %.1f; %.1f us where it is long, CUDA %.1f",
+    at["short_ns"] / 1e3, at["short_cuda_ns"] / 1e3, at["long_ns"] / 1e3, at["long_cuda_ns"] / 1e3
+    if (at["short_ns"] > at["short_cuda_ns"] + 10000) printf "aim: 10 us more than CUDA where it is short" >missed' poll $waits
+ask 60 "a pipeline by hand, and in the library" run_rows 'printf "%.1f us an iteration by hand, clock %.1f, data-flow %.1f",
+    at["hand_ns"] / 1e3, at["clock_ns"] / 1e3, at["dataflow_ns"] / 1e3
+    if (at["dataflow_ns"] > 1.05 * at["hand_ns"]) printf "aim: 5%% more than by hand" >missed' hand $tasks
+ask 30 "a pipeline fails and is filled again" run_rows 'printf "drained in %.2f ms, clock; %.2f, data-flow",
+    at["clock_drain_ns"] / 1e6, at["dataflow_drain_ns"] / 1e6' refill
+ask 30 "an illegal address" run_rows 'printf "told after %.1f ms, ended after %.1f", at["told_ns"] / 1e6, at["ended_ns"] / 1e6' illegal
+ask 60 "a kernel that hangs" run_rows 'printf "told after %.1f s, closed after %.1f", at["told_ns"] / 1e9, at["closed_ns"] / 1e9
+    if (at["closed_ns"] > 10e9) printf "aim: closed within 10 s" >missed' hung
+ask 60 "drift of the clocks" run_rows 'printf "%.2f ppm, within %.2f; off that line by %.1f us", at["ppm"], at["error_ppm"],
+    at["worst_ns"] / 1e3' drift $seconds_of_drift
+ask 60 "library: cuBLAS" run_cublas
+
+# A program that knows nothing of swsim.
+ask 60 "recorded: device times by CUPTI" run_recorded
+
+# Every plan.
+for file in plans/torchrec/*.yaml; do
+    # one needs four ranks, two read older tables than a serial run
+    case $file in *.two_groups.yaml | */semi_sync.yaml | */semi_sync.ready_first.yaml) continue ;; esac
+    plan 20 "$(basename "$file" .yaml), all collectives" "$file" --ranks 1 -n $iterations
+done
+for file in plans/reference/*.yaml; do
+    case $file in *.upstream.yaml) continue ;; esac
+    for kind in clock dataflow; do
+        plan 20 "$(basename "$file" .yaml) $kind" "$file" --ranks 1 --driver $kind -n $iterations
+    done
+done
+ask 150 "predicted against measured" run_compare $((4 * iterations)) "$predicted"
+# Steady periods as graphs, and the cost of an empty period.
+for plan in sparse_dist fused_sparse_dist staged; do
+    plan 20 "$plan clock, graphs" plans/reference/$plan.yaml --ranks 1 --graph=require -n $iterations
+done
+plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
+plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
+plan 60 "half a minute: clocks are tied again" plans/torchrec/sparse_dist.yaml --ranks 1 -n $long
+
 # The longest comes last.
 if [ -n "$emulated" ]; then
     skip "conformance under compute-sanitizer" "emulated CUDA checks addresses itself"
@@ -480,7 +485,6 @@ if [ ${#rows[@]} -eq 0 ]; then
 fi
 seconds=$(($(date +%s) - begun))
 write_json true
-tar -czf "$out/$stem.logs.tar.gz" -C "$dir" logs
 echo "$([ $failed -eq 0 ] && echo passed || echo FAILED) in $seconds s${emulated:+, on EMULATED CUDA, not a GPU}"
 echo "written: $out/$stem.json, $out/$stem.logs.tar.gz"
 exit $failed
