@@ -506,6 +506,10 @@ static void write_arithmetic(const struct runtime_arithmetic *arithmetic, struct
     json_put_int(json, "bytes", arithmetic->gradients * (int64_t)sizeof(float));
     json_put_int(json, "losses", arithmetic->losses);
     json_put_double(json, "loss", arithmetic->loss_sum / (double)arithmetic->losses);
+    json_begin_array_at(json, "each_loss");
+    for (int64_t i = 0; i < arithmetic->losses && i < ARITHMETIC_LOSSES; i++)
+        json_double(json, (double)arithmetic->each_loss[i]);
+    json_end_array(json);
     json_put_int(json, "different", arithmetic->different);
     if (arithmetic->different > 0)
         write_difference(&arithmetic->first, json);

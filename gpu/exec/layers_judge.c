@@ -222,6 +222,8 @@ static void compare_losses(struct judge *judge, int s, const float *found)
     for (int m = 0; m < layers->plan->microbatches; m++) {
         if (!*layers_present(layers, stage->copy, m))
             continue;
+        if (judge->out->losses < ARITHMETIC_LOSSES)
+            judge->out->each_loss[judge->out->losses] = found[m];
         judge->out->losses++;
         judge->out->loss_sum += (double)found[m];
         if (!same_bits(found + m, expected + m))

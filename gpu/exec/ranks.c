@@ -429,6 +429,8 @@ static void add_end(struct summary *all, const struct ranks_rank_end *end)
         sum->first = more->first;
     sum->equal = both_match(sum->equal, more->equal);
     sum->gradients += more->gradients;
+    for (int64_t i = 0; i < more->losses && sum->losses + i < ARITHMETIC_LOSSES; i++)
+        sum->each_loss[sum->losses + i] = more->each_loss[i];
     sum->losses += more->losses;
     sum->loss_sum += more->loss_sum;
     sum->different += more->different;

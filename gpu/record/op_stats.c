@@ -34,6 +34,22 @@ static const char *action_name(const char *label)
     return NULL;
 }
 
+/* Of "0WAIT_RECV_B12" "wait_recv_b": the actions of a kind, whatever their stage and microbatch; others as they are. NULL: no
+   memory. */
+static const char *kind_of_action(const char *label, struct arena *arena)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    const char *word = label + strspn(label, "0123456789");
+    const size_t length = strspn(word, letters);
+    const char *end = word + length;
+    if (word == label || length < 2 || end[strspn(end, "0123456789")])
+        return label;
+    char *kind = ARENA_ARRAY(arena, length + 1, char);
+    for (size_t i = 0; kind && i < length; i++)
+        kind[i] = word[i] == '_' ? '_' : (char)(word[i] - 'A' + 'a');
+    return kind;
+}
+
 static bool is_metadata(const struct program *p, const struct op *op)
 {
     return op->kind == OP_GROUP && op->part_count > 0 && p->parts[op->part_first].metadata;
@@ -51,18 +67,23 @@ static const char *op_stats_group_name(const struct program *p, const struct op 
     return sends && receives ? "sendrecv" : sends ? "send" : "recv";
 }
 
-/* NULL: it is no work. */
-static const char *op_stats_name_of(const struct program *p, const struct op *op)
+/* *out NULL: it is no work. False: no memory. */
+static bool op_stats_name_of(const struct program *p, const struct op *op, struct arena *arena,
+                             const char **out)
 {
-    if (!op_is_work(op->kind))
-        return NULL;
-    if (p->tasks)
-        return op->task >= 0 ? p->plan->pipeline.tasks[op->task].name : NULL;
-    if (op->kind == OP_GROUP)
-        return op_stats_group_name(p, op);
-    const char *label = op->name >= 0 ? p->names.items[op->name] : op_key(op->kind);
-    const char *action = action_name(label);
-    return action ? action : label;
+    *out = NULL;
+    if (!op_is_work(op->kind) || (p->tasks && op->task < 0))
+        return true;
+    if (p->tasks) {
+        *out = p->plan->pipeline.tasks[op->task].name;
+    } else if (op->kind == OP_GROUP) {
+        *out = op_stats_group_name(p, op);
+    } else {
+        const char *label = op->name >= 0 ? p->names.items[op->name] : op_key(op->kind);
+        const char *action = action_name(label);
+        *out = action ? action : kind_of_action(label, arena);
+    }
+    return *out;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -77,17 +98,20 @@ static int op_stats_by_name(const void *a, const void *b)
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-/* The operations that have a name, sorted by it; returns how many. */
-static size_t sort_names(const struct program *p, struct named *out)
+/* The operations that have a name, sorted by it. False: no memory. */
+static bool sort_names(const struct program *p, struct named *out, size_t *count,
+                       struct arena *arena)
 {
-    size_t count = 0;
+    const char *name;
+    *count = 0;
     for (size_t i = 0; i < p->op_count; i++) {
-        const char *name = op_stats_name_of(p, &p->ops[i]);
+        if (!op_stats_name_of(p, &p->ops[i], arena, &name))
+            return false;
         if (name)
-            out[count++] = (struct named){name, (int)i};
+            out[(*count)++] = (struct named){name, (int)i};
     }
-    SORT(out, count, op_stats_by_name);
-    return count;
+    SORT(out, *count, op_stats_by_name);
+    return true;
 }
 
 bool op_stats_open(struct op_stats *op_stats, const struct program *program)
@@ -98,13 +122,14 @@ bool op_stats_open(struct op_stats *op_stats, const struct program *program)
     struct named *names = calloc(ops, sizeof *names);
     op_stats->rows = ARENA_ARRAY(&op_stats->arena, ops, int);
     op_stats->stats = ARENA_ARRAY(&op_stats->arena, ops, struct runtime_stat);
-    if (!names || !op_stats->rows || !op_stats->stats) {
+    size_t count;
+    if (!names || !op_stats->rows || !op_stats->stats ||
+        !sort_names(program, names, &count, &op_stats->arena)) {
         free(names);
         return false;
     }
     for (size_t i = 0; i < ops; i++)
         op_stats->rows[i] = -1;
-    size_t count = sort_names(program, names);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || strcmp(names[i].name, names[i - 1].name) != 0)
             op_stats->stats[op_stats->count++] = (struct runtime_stat){.name = names[i].name};

@@ -120,11 +120,13 @@ struct runtime_difference {
 };
 
 /* Of rank programs with `arithmetic:` (gpu/exec/layers.h). */
+enum { ARITHMETIC_LOSSES = 1024 };
 struct runtime_arithmetic {
     enum answer equal;         /* bit for bit; unknown: not compared */
     int64_t gradients, losses; /* numbers compared */
     double loss_sum;
-    int64_t different; /* of them */
+    float each_loss[ARITHMETIC_LOSSES]; /* the first, by replica and then by microbatch */
+    int64_t different;                  /* of them */
     struct runtime_difference first;
 };
 

@@ -166,7 +166,9 @@ static void report_print_totals(const struct prediction *prediction, FILE *out)
     else if (p->repeats)
         fprintf(out, "   fill %s", report_show(prediction->fill_ns, fill));
     int compute = prediction_compute_stream(prediction, 0);
-    if (report_is_untimed(prediction))
+    if (prediction->blocked_count)
+        fputs(": a deadlock", out);
+    else if (report_is_untimed(prediction))
         fputs(": " REPORT_UNTIMED, out);
     else if (has_no_data(p))
         fputs(": no rank has data for an iteration", out);

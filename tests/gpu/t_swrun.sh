@@ -116,6 +116,11 @@ check "only if asked for" sh -c '"$1" -n 2 --json "$2" >"$3" && ! grep -q "\"sta
 if [ -x "$SWSIM" ]; then
     "$SWSIM" generate zbv --ranks=2 --microbatches=4 >"$dir/pp.yaml"
     check "rank programs: kinds of actions" prints 0 '^forward_chunk  *16 ' "$SWRUN" --stats "$dir/pp.yaml"
+    printf '%s\n' 'swplan: 1' 'name: kinds' 'arithmetic: {width: 16, batch: 2}' 'p2p: {metadata: each}' \
+        'generate: {schedule: 1f1b, ranks: 4, microbatches: 8, megatron: batch}' >"$dir/kinds.yaml"
+    kinds() { "$SWRUN" --stats "$dir/kinds.yaml" | sed '1,/^----/d; s/ .*//' | tr '\n' ' '; }
+    check "a row for each kind, as CudaTimer of hfai has them" test "$(kinds)" = \
+        "backward_chunk forward_chunk recv recv_meta send send_meta sendrecv sendrecv_meta wait_recv_b wait_recv_f wait_send_b wait_send_f "
     check "split backward, messages" sh -c 'for name in backward_input backward_weight send recv; do
         grep -q "^$name  *[1-9]" "$1" || { cat "$1"; exit 1; }; done' sh "$dir/out"
 else

@@ -108,6 +108,13 @@ zbv 2 4 - 4 3 end
 TABLE
 plan 1f1b 2 4 - "$small" 'parallel: {dp: 3, grad_reduce: end}'
 check "the losses are those of all microbatches" prints 0 '^  loss        .*, the mean of 12 microbatches' "$SWRUN" "$dir/plan.yaml"
+each_loss() # N: so many numbers, whose mean is the loss
+{
+    "$SWRUN" --json $2 "$dir/plan.yaml" | sed 's/.*"loss":\([^,]*\),"each_loss":\[\([^]]*\)\].*/\1,\2/' |
+        awk -F, -v n="$1" '{ for (i = 2; i <= NF; i++) sum += $i; mean = sum / (NF - 1); exit !(NF - 1 == n && mean - $1 < 1e-6 && $1 - mean < 1e-6) }'
+}
+check "each of them is told" each_loss 12
+check "also by ranks that are processes" each_loss 12 --processes
 check "6 processes" equal $((6 * 2 * layer)) --processes
 plan 1f1b 2 4 - "$small" 'parallel: {dp: 3, grad_reduce: end, order: pp-dp}'
 check "pipelines of neighbouring ranks" equal $((6 * 2 * layer))

@@ -224,6 +224,8 @@ check "a step in one line of sixty cells" sh -c "sed -n 's/^  step        //p' '
 check "without colours in a file" sh -c "! grep -q '\[0m' '$dir/out'"
 check "with them where they are asked for" sh -c "$predict -n 50 --color=always '$dir/plan.yaml' | grep -q 'step .*48;5;.*\[0m'"
 check "passes have letters" sh -c "'$SWSIM' generate zb_h1 -p4 -m8 | $predict --times=F=1ms,I=1ms,W=1ms,B=2ms - | grep -qE '^  step +\|F-+\|I-+\|W-+\|\.+  compute, mean of the ranks'"
+printf '%s\n' 'swplan: 1' 'name: c' schedule: '  A: {stage: 1, time: 1ms}' '  B: {stage: 0, time: 1ms}' 'intra_iter_deps: [[B, A]]' >"$dir/corollary.yaml"
+check "a plan that hangs has its times" sh -c "$predict '$dir/corollary.yaml' | grep -q '^  total .*: a deadlock'"
 check "ranks" prints "4 ranks" $predict --ranks 4 -n 50 "$dir/plan.yaml"
 
 # The table of tasks has the same columns whether slack is known or not.
