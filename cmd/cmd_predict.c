@@ -22,6 +22,8 @@
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
 #include "base/units.h"
+#include "trace/import/files.h"
+#include "trace/import/kineto_operators.h"
 #include "sim/predict/fits.h"
 #include "sim/predict/hardware_times.h"
 #include "sim/predict/record.h"
@@ -510,7 +512,7 @@ static uint64_t digest_of(int argc, char **argv)
 /* The command line, where the request has it in another form. */
 struct predict_line {
     const struct arguments *arguments;
-    struct text_list jitters, changes;
+    struct text_list jitters, changes, operators;
     const char *sweep, *profile, *times, *critical, *most, *path, *hardware, *max_step;
     int64_t max_step_ns;
     int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
@@ -520,6 +522,7 @@ struct predict_line {
 /* --hardware, and what it says of the plan. */
 struct predict_hardware {
     struct hardware hardware;
+    struct operator_times measured;
     struct hardware_times times;
     struct hardware_steps steps;
 };
@@ -542,6 +545,8 @@ static enum status parse_texts(struct app *app, struct predict_line *line,
                             line->max_step);
     if (status == STATUS_OK && line->max_step && !line->hardware)
         status = diag_error(&app->diag, STATUS_USAGE, "found --max-step without --hardware");
+    if (status == STATUS_OK && line->operators.count > 0 && !line->hardware)
+        status = diag_error(&app->diag, STATUS_USAGE, "found --operators without --hardware");
     if (status == STATUS_OK && line->sweep)
         status = parse_sweep(app, line->sweep, request);
     if (status == STATUS_OK && line->most &&
@@ -604,7 +609,36 @@ static enum status predict_hardware_set(struct app *app, struct predict_request 
     const int ranks = request->predict.program.ranks;
     request->predict.program.ranks = 0;
     request->steps = &on->steps;
-    return hardware_times_set(plan, &on->hardware, ranks, &on->times, &app->diag);
+    return hardware_times_set(plan, &on->hardware, &on->measured, ranks, &on->times, &app->diag);
+}
+
+static enum status predict_profiled_operators(struct app *app, const char *file,
+                                              struct operator_times *out)
+{
+    struct bytes *bytes;
+    enum status status = bytes_open(file, &bytes, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = kineto_operators_read(bytes, &app->arena, out, &app->diag);
+    bytes_close(bytes);
+    return status;
+}
+
+/* Traces of PyTorch's profiler, or tables. */
+static enum status predict_operators(struct app *app, const struct text_list *files,
+                                     struct operator_times *out)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
+        const char *file = files->items[i];
+        enum format format;
+        status = format_recognise(file, &format, &app->diag);
+        if (status == STATUS_OK && (format == FORMAT_KINETO || format == FORMAT_JSON))
+            status = predict_profiled_operators(app, file, out);
+        else if (status == STATUS_OK)
+            status = operator_times_read(file, &app->arena, out, &app->diag);
+    }
+    return status;
 }
 
 static enum status predict_file(struct app *app, struct predict_request *request,
@@ -615,6 +649,8 @@ static enum status predict_file(struct app *app, struct predict_request *request
     enum status status = parse_texts(app, line, request);
     if (status == STATUS_OK && line->hardware)
         status = hardware_find(line->hardware, &app->arena, &on.hardware, &app->diag);
+    if (status == STATUS_OK)
+        status = predict_operators(app, &line->operators, &on.measured);
     if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
         status = refuse_beside_channels(app, line->arguments);
     if (status == STATUS_OK && request->workers && strcmp(line->path, "-") == 0)
@@ -755,6 +791,10 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
         {"hardware", 0, "NAME|FILE",
          "recordings: times of this GPU (h100-sxm, a100-80, ...), and does the memory fit there?",
          OPTION_TEXT, .value = &line->hardware},
+        {"operators", 0, "FILE",
+         "with --hardware: measured times of operators, in a trace of PyTorch's profiler with "
+         "shapes, or a table (see swsim-predict(1)); may be repeated",
+         OPTION_LIST, .value = &line->operators},
         {"max-step", 0, "TIME", "with --hardware: exit with 1 where a step takes longer",
          OPTION_TEXT, .value = &line->max_step},
         {"p2p", 0, CHANNELS_CHOICE,

@@ -88,6 +88,7 @@ enum rate {
 struct op_cost {
     int64_t bytes, flops;
     enum rate rate;
+    const char *shapes; /* types and sizes of its operator's tensors (operator_times.h); NULL */
 };
 
 /* The label of CPU work that marks the end of a step. */

@@ -7,6 +7,7 @@ libplan_a_SOURCES += \
     plan/group_names.c plan/group_names.h \
     plan/hang.c plan/hang.h \
     plan/hardware.c plan/hardware.h \
+    plan/operator_times.c plan/operator_times.h \
     plan/host_op.h \
     plan/keywords.c plan/keywords.h \
     plan/machine_rules.h \

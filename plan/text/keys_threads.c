@@ -555,6 +555,8 @@ static const struct field op_cost_fields[] = {
     FIELD("flops", struct op_cost, flops, int64, "Operations with numbers.", .max = INT64_MAX),
     FIELD("numbers", struct op_cost, rate, word, "The type of the numbers. The default is f64.",
           .words = keywords_rate),
+    FIELD("shapes", struct op_cost, shapes, text,
+          "Types and sizes of the operator's tensors, by which a measured time is found."),
 };
 static const struct keys op_cost_keys = KEYS(op_cost_fields, "a cost", "{bytes: 1MiB}");
 

@@ -20,6 +20,8 @@
 struct timing_plan {
     struct plan *plan;
     const struct hardware *hardware;
+    const struct operator_times *measured;
+    struct operator_times near; /* products that timing_near_ns has looked for */
     struct hardware_times *out;
     struct diag *diag;
     enum status status;
@@ -60,23 +62,92 @@ static double timing_bytes_ns(struct timing_plan *timing, int64_t bytes)
     return 1e9 * (double)bytes / (rate * timing_reached(timing));
 }
 
-static void timing_launch(struct timing_plan *timing, struct host_op *op)
+static double timing_flops_ns(struct timing_plan *timing, double flops, enum rate rate)
 {
     static const char *const keys[] = {
 #define X(name, key) key,
         RATE_LIST(X)
 #undef X
     };
-    const struct hardware *hardware = timing->hardware;
+    return 1e9 * flops /
+           (timing_figure(timing, &timing->hardware->flops[rate], keys[rate]) *
+            timing_reached(timing));
+}
+
+/* Of a product of matrices, whose numbers are of `rate`. */
+static double timing_product_ns(struct timing_plan *timing, const struct operator_product *of,
+                                enum rate rate)
+{
+    const double numbers = of->batch * (of->m * of->k + of->k * of->n + of->m * of->n);
+    const double size = strcmp(of->type, "f64") == 0   ? 8
+                        : strcmp(of->type, "f32") == 0 ? 4
+                        : strstr(of->type, "16")       ? 2
+                                                       : 1;
+    return fmax(timing_bytes_ns(timing, (int64_t)(numbers * size)),
+                timing_flops_ns(timing, 2 * of->batch * of->m * of->n * of->k, rate));
+}
+
+/* The measured product that is nearest in the logarithms of its sizes, all of which differ by less than a factor of 16 together;
+   0: there is none. */
+static double timing_near_ns(struct timing_plan *timing, const struct operator_product *wanted,
+                             enum rate rate)
+{
+    const struct operator_times *measured = timing->measured;
+    double best = log(16), ns = 0;
+    for (size_t i = 0; i < measured->count; i++) {
+        struct operator_product row;
+        if (!operator_product_of(measured->items[i].name, measured->items[i].shapes, &row) ||
+            strcmp(row.type, wanted->type) != 0)
+            continue;
+        const double distance = fabs(log(row.batch / wanted->batch)) +
+                                fabs(log(row.m / wanted->m)) + fabs(log(row.n / wanted->n)) +
+                                fabs(log(row.k / wanted->k));
+        if (distance >= best)
+            continue;
+        best = distance;
+        ns = measured->items[i].device_ns / (double)measured->items[i].count *
+             timing_product_ns(timing, wanted, rate) / timing_product_ns(timing, &row, rate);
+    }
+    return ns;
+}
+
+/* True if its time was measured, and is given. */
+static bool timing_measured(struct timing_plan *timing, struct host_op *op)
+{
     const struct op_cost *cost = &host_op_details(op)->cost;
-    const double shortest = timing_figure(timing, &hardware->kernel, "kernel");
+    struct operator_product product;
+    if (!timing->measured || !cost->shapes || !op->name)
+        return false;
+    const struct operator_time *found =
+        operator_times_find(timing->measured, op->name, cost->shapes);
+    if (found && found->host_count > 0 && op->host_time_ns == 0) {
+        op->host_time_ns = (int64_t)(found->host_ns / (double)found->host_count);
+        timing->out->host_count++;
+    }
+    if (found)
+        timing_put(timing, op, found->device_ns / (double)found->count, TIME_MEASURED);
+    if (found || !operator_product_of(op->name, cost->shapes, &product))
+        return found != NULL;
+    const struct operator_time *near = operator_times_find(&timing->near, op->name, cost->shapes);
+    const double ns =
+        near ? near->device_ns / (double)near->count : timing_near_ns(timing, &product, cost->rate);
+    if (!near &&
+        !operator_times_add(&timing->near, &timing->plan->arena, op->name, cost->shapes, ns, -1))
+        timing->status = diag_no_memory(timing->diag);
+    if (ns > 0)
+        timing_put(timing, op, ns, TIME_NEAR);
+    return ns > 0;
+}
+
+static void timing_launch(struct timing_plan *timing, struct host_op *op)
+{
+    const struct op_cost *cost = &host_op_details(op)->cost;
+    if (timing_measured(timing, op))
+        return;
+    const double shortest = timing_figure(timing, &timing->hardware->kernel, "kernel");
     const double bytes = timing_bytes_ns(timing, cost->bytes);
     const double flops =
-        cost->flops == 0
-            ? 0
-            : 1e9 * (double)cost->flops /
-                  (timing_figure(timing, &hardware->flops[cost->rate], keys[cost->rate]) *
-                   timing_reached(timing));
+        cost->flops == 0 ? 0 : timing_flops_ns(timing, (double)cost->flops, cost->rate);
     const double longest = fmax(shortest, fmax(bytes, flops));
     timing_put(timing, op, longest,
                cost->bytes == 0 && cost->flops == 0 ? TIME_UNKNOWN
@@ -262,10 +333,15 @@ static bool timing_alike(const struct plan *plan)
     return true;
 }
 
-enum status hardware_times_set(struct plan *plan, const struct hardware *hardware, int ranks,
+enum status hardware_times_set(struct plan *plan, const struct hardware *hardware,
+                               const struct operator_times *measured, int ranks,
                                struct hardware_times *out, struct diag *diag)
 {
-    struct timing_plan timing = {.plan = plan, .hardware = hardware, .out = out, .diag = diag};
+    struct timing_plan timing = {.plan = plan,
+                                 .hardware = hardware,
+                                 .measured = measured->count > 0 ? measured : NULL,
+                                 .out = out,
+                                 .diag = diag};
     *out = (struct hardware_times){.recorded = plan->ranks, .ranks = ranks ? ranks : plan->ranks};
     if (out->ranks < plan->ranks)
         return diag_error(diag, STATUS_USAGE, "%s: found --ranks=%d, expected at least its %d",
@@ -295,10 +371,15 @@ void hardware_times_report(const struct hardware_times *times, const struct hard
     double all = 0;
     for (int i = 0; i < TIME_SOURCES; i++)
         all += (double)times->of[i].ns;
-    fprintf(
-        out,
-        "times   from figures of %s, which no run has measured: a bound below, by what it can do\n",
-        hardware->name);
+    const double measured = (double)(times->of[TIME_MEASURED].ns + times->of[TIME_NEAR].ns);
+    if (measured > 0)
+        fprintf(out, "times   %.0f%% by measured operators, the rest from figures of %s\n",
+                100 * measured / all, hardware->name);
+    else
+        fprintf(out,
+                "times   from figures of %s, which no run has measured: a bound below, by what it "
+                "can do\n",
+                hardware->name);
     for (int i = 0; i < TIME_SOURCES; i++) {
         char text[UNITS_TEXT];
         units_show_time((double)times->of[i].ns, text);
@@ -307,6 +388,8 @@ void hardware_times_report(const struct hardware_times *times, const struct hard
                     all > 0 ? 100 * (double)times->of[i].ns / all : 0, text, times->of[i].count,
                     about[i]);
     }
+    if (times->host_count > 0)
+        fprintf(out, "  of %zu operations the host's time is measured, too\n", times->host_count);
     if (times->ranks > times->recorded)
         fprintf(out,
                 "  communicators of all %d recorded ranks are taken to have %d members; what "

@@ -3,7 +3,9 @@
  * hardware_times.h - times for a plan of host programs that has none, from figures of hardware; and the steps of its prediction.
  *
  * A kernel takes the longest of what its numbers take at the rate of their type, what its bytes take, and the shortest kernel: a
- * roofline, below which no GPU is. A collective is NCCL's own model of its rings and trees.
+ * roofline, below which no GPU is. Where operators were measured (plan/operator_times.h) one with the same shapes takes its
+ * time; a product of matrices that was measured with other shapes is as far above its roofline as the nearest of these. A
+ * collective is NCCL's own model of its rings and trees.
  */
 #ifndef SWSIM_HARDWARE_TIMES_H
 #define SWSIM_HARDWARE_TIMES_H
@@ -11,11 +13,14 @@
 #include <stdio.h>
 
 #include "plan/hardware.h"
+#include "plan/operator_times.h"
 #include "sim/predict/predict.h"
 
 /*    NAME, what a report says of it */
 #define TIME_SOURCE_LIST(X)                                                                        \
     X(PLAN, "times that the plan has")                                                             \
+    X(MEASURED, "measured: the operator with these shapes")                                        \
+    X(NEAR, "measured: the product of nearest shapes, by the roofline of both")                    \
     X(FLOPS, "roofline: operations with numbers")                                                  \
     X(BYTES, "roofline: bytes of the memory")                                                      \
     X(SHORTEST, "the shortest kernel: it has less to do")                                          \
@@ -36,11 +41,13 @@ struct hardware_times {
         size_t count;
     } of[TIME_SOURCES];
     int recorded, ranks; /* of the plan; of the job that is predicted */
+    size_t host_count;   /* operations whose time on the host was measured */
 };
 
 /* `ranks`: communicators of all ranks have so many members; 0: those that they have. STATUS_INPUT where a figure is missing, or where
    ranks that stand for more are not alike. */
-enum status hardware_times_set(struct plan *plan, const struct hardware *hardware, int ranks,
+enum status hardware_times_set(struct plan *plan, const struct hardware *hardware,
+                               const struct operator_times *measured, int ranks,
                                struct hardware_times *out, struct diag *diag);
 void hardware_times_report(const struct hardware_times *times, const struct hardware *hardware,
                            FILE *out);

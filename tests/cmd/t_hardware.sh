@@ -142,6 +142,58 @@ missing()
 }
 check "a rate that is needed and missing has its name" missing
 
+# ---- measured operators ---------------------------------------------------------------------------------
+
+printf '%s\n' 'operator,shapes,device_us,host_us' 'aten::mm,f16[1024x1024] f16[1024x1024],50,5' 'aten::relu,f16[8x8],40' >"$dir/table.csv"
+with="--operators=$dir/table.csv"
+# product SHAPES: a product of matrices with these, of 2 * 1024^3 numbers.
+product()
+{
+    printf "r0.main: [{launch: %s, cost: {bytes: 6MiB, flops: 2147483648, numbers: f16, shapes: '%s'}}]" "${2:-aten.mm}" "$1"
+}
+check "an operator of a table takes its time there, on the host, too" takes '55.0 us' "$(product 'f16[1024x1024] f16[1024x1024]')" '' "$with"
+check "... with the name of any overload" takes '55.0 us' "$(product 'f16[1024x1024] f16[1024x1024]' aten.mm.out)" '' "$with"
+check "... and without a time of the host takes a launch" takes '41.0 us' "$(product 'f16[8x8]' aten.relu)" '' "$with"
+# both are at 2 * 2^30 flops by 100 Tflop/s, twice as many for two batches
+check "a product with other shapes is as far above its roofline as the nearest" takes '101 us' "$(product 'f16[2048x1024] f16[1024x1024]')" '' "$with"
+check "... which the report says" grep -F 'measured: the product of nearest shapes' "$dir/out"
+check "... not one of another type" takes '22.5 us' "$(product 'bf16[1024x1024] bf16[1024x1024]')" '' "$with"
+check "... or of wholly other shapes" takes '22.5 us' "$(product 'f16[64x64] f16[64x64]')" '' "$with"
+cat >"$dir/trace.json" <<'EOF'
+{"traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 10,
+ "args": {"Input Dims": [[1024, 1024], [1024, 1024], []], "Input type": ["c10::Half", "c10::Half", "Scalar"]}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 2, "dur": 1, "args": {"correlation": 7}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 4, "dur": 1, "args": {"correlation": 8}},
+{"ph": "X", "cat": "kernel", "name": "split", "pid": 0, "tid": 7, "ts": 20, "dur": 60, "args": {"correlation": 7}},
+{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 80, "dur": 20, "args": {"correlation": 8}},
+{"ph": "X", "cat": "cpu_op", "name": "aten::_foreach_add_", "pid": 1, "tid": 1, "ts": 16, "dur": 3,
+ "args": {"Input Dims": [[[8, 8], [4]], []], "Input type": ["TensorList", "Scalar"]}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 17, "dur": 1, "args": {"correlation": 9}},
+{"ph": "X", "cat": "kernel", "name": "add", "pid": 0, "tid": 7, "ts": 120, "dur": 30, "args": {"correlation": 9}}
+]}
+EOF
+trace="--operators=$dir/trace.json"
+# two kernels, and 16 us up to the next operator
+check "an operator of a trace takes its kernels, and what lies between it and the next one" takes '96.0 us' "$(product 'f16[1024x1024] f16[1024x1024]')" '' "$trace"
+check "... one of lists, too" takes '33.0 us' "$(product '[8x8] [4]' aten._foreach_add_)" '' "$trace"
+check "... and the share is told" grep -F 'times   100% by measured operators, the rest from figures of round' "$dir/out"
+# wrong STATUS TEXT LINE...: a table of these lines.
+wrong()
+{
+    code=$1 text=$2
+    shift 2
+    printf '%s\n' "$@" >"$dir/wrong.csv"
+    "$SWSIM" predict -q --hardware="$dir/gpu.yaml" --operators="$dir/wrong.csv" "$dir/plan.yaml" >"$dir/out" 2>&1
+    test $? -eq $code && grep -qF -- "$text" "$dir/out"
+}
+check "a line of a table that is none has its place" wrong 3 "wrong.csv:2: found 'fast', expected microseconds" operator,shapes,device_us 'aten::mm,f16[2x2],fast'
+check "... as has one with too few columns" wrong 3 'wrong.csv:3: expected operator,shapes,device_us[,host_us]' operator,shapes,device_us '' aten::mm
+check "... or too many" wrong 3 'wrong.csv:2: found more than four columns' operator,shapes,device_us a,b,1,2,3
+check "a trace without shapes says how to have them" wrong 3 'profile with record_shapes=True' '{"traceEvents": []}'
+"$SWSIM" predict -q "$with" "$dir/plan.yaml" >"$dir/out" 2>&1
+check "measured operators need hardware" grep -F 'found --operators without --hardware' "$dir/out"
+
 steps='r0.main: [{launch: k, cost: {bytes: 100MB}}, {host: 0s, name: step}, {launch: k, cost: {bytes: 200MB}}, {host: 0s, name: step}, {launch: k, cost: {bytes: 300MB}}, {host: 0s, name: step}]'
 step_is()
 {

@@ -59,6 +59,9 @@ static const struct command commands[] = {
     {"swsim predict -n 20 --what-if=Work=0.5x $F/small.yaml", "", 0},
     {"swsim predict -n 20 --sweep=max_depth=1..3 --driver=dataflow $F/small.yaml", "", 0},
     {"swsim predict $P/examples/host_program.yaml", "", 0},
+    {"swsim predict --hardware=h100-sxm --operators=$F/operators.csv "
+     "--operators=$F/trace.json $P/examples/host_program.yaml",
+     "", 0},
     {"swsim predict -n 20 --profile=runs.db:1 $F/small.yaml", "runs:runs.db", 0},
     {"swsim predict -n 5 --db=p.db $F/small.yaml", "", 0},
     {"swsim predict -n 5 --db=runs.db $F/small.yaml", "runs:runs.db", 0},

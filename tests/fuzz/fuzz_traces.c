@@ -17,6 +17,7 @@
 #include "trace/import/execution.h"
 #include "trace/import/import.h"
 #include "trace/import/kineto.h"
+#include "trace/import/kineto_operators.h"
 #include "trace/import/meetings.h"
 #include "trace/import/nsys.h"
 #include "trace/import/record.h"
@@ -125,9 +126,32 @@ static enum status read_traces(const void *input, size_t size, struct job *job, 
     return status;
 }
 
+/* The times of its operators. */
+static enum status read_operators(const void *input, size_t size, struct job *job,
+                                  struct diag *diag)
+{
+    struct operator_times times = {0};
+    struct bytes *bytes;
+    enum status status = bytes_open_memory("fuzz.json", input, size, &bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = kineto_operators_read(bytes, &job->arena, &times, diag);
+    bytes_close(bytes);
+    for (size_t i = 0; status == STATUS_OK && i < times.count; i++)
+        FUZZ_EXPECT(times.items[i].device_ns > 0 && times.items[i].count > 0);
+    return status;
+}
+
 void fuzz_kineto(const uint8_t *data, size_t size)
 {
+    struct diag diag;
+    struct job job;
     import_with(read_traces, data, size);
+    fuzz_diag_begin(&diag);
+    job_init(&job);
+    const enum status status = read_operators(data, size, &job, &diag);
+    job_fini(&job);
+    fuzz_diag_end(&diag, status == STATUS_OK);
 }
 
 /* ---- Chakra ------------------------------------------------------------------------------------ */

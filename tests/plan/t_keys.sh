@@ -24,6 +24,7 @@ observe()
     expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" 2>&1 && echo as expected || echo otherwise ;;
     predict) "$SWSIM" predict --json $(sed -n 's/^schedule:.*/-n 20/p' "$2") "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
     hardware) "$SWSIM" predict -q --hardware=h100-sxm "$2" | grep '^  total' ;;
+    measured) "$SWSIM" predict -q --hardware=h100-sxm --operators="$srcdir/tests/faults/operators.csv" "$2" | grep '^  total' ;;
     fits) "$SWSIM" predict -q --hardware=h100-sxm "$2" | grep -A 9 '^memory' ;;
     exit) "$SWSIM" predict -q "$2" >/dev/null; echo $? ;;
     held) "$SWSIM" predict --json "$2" | grep -oE '"most_bytes":[0-9]+' ;;
@@ -563,6 +564,7 @@ row LAUNCH.cost hardware 'threads: {r0.main: [{launch: k@}]}' '' ', cost: {bytes
 row op_cost.bytes hardware 'threads: {r0.main: [{launch: k, cost: {bytes: @}}]}' 1GiB 2GiB
 row op_cost.flops hardware 'threads: {r0.main: [{launch: k, cost: {flops: @}}]}' 1000000000000 2000000000000
 row op_cost.numbers hardware 'threads: {r0.main: [{launch: k, cost: {flops: 1000000000000, numbers: @}}]}' f16 f8
+row op_cost.shapes measured 'threads: {r0.main: [{launch: aten.mm, cost: {shapes: @}}]}' "'f16[8x8] f16[8x8]'" "'f16[8x9] f16[9x8]'"
 refuses 'found "f17", expected' 'threads: {r0.main: [{launch: k, cost: {flops: 1, numbers: f17}}]}'
 # What a recording says of memory.
 held='threads: {r0.main: [{launch: k}], r1.main: [{launch: k}]}

@@ -14,6 +14,7 @@ libimport_a_SOURCES += \
     trace/import/innermost.c trace/import/innermost.h \
     trace/import/json_reader.c trace/import/json_reader.h \
     trace/import/kineto.c trace/import/kineto.h \
+    trace/import/kineto_operators.c trace/import/kineto_operators.h \
     trace/import/meetings.c trace/import/meetings.h \
     trace/import/nsys.c trace/import/nsys.h \
     trace/import/piece_cuts.c \

@@ -426,24 +426,32 @@ bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct r
 
 /* ---- kernels and host functions --------------------------------------------------------------- */
 
-const char *recorded_calls_find_text(const struct recorded_process *process, uint64_t number)
+const struct recorded_text *recorded_calls_find(const struct recorded_process *process,
+                                                uint64_t number)
 {
+    static const struct recorded_text none = {.text = "unnamed"};
     for (size_t i = process->text_count; i-- > 0;)
         if (process->texts[i].number == number)
-            return process->texts[i].text;
-    return "unnamed";
+            return &process->texts[i];
+    return &none;
 }
 
 static bool take_text(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
     char *text = tapes_text(walk->item, walk->job->arena);
+    char *shapes = text ? strchr(text, '\t') : NULL;
+    if (shapes)
+        *shapes++ = 0;
     for (char *at = text; at && *at; at++)
+        *at = *at >= ' ' && *at < 127 ? *at : '?';
+    for (char *at = shapes; at && *at; at++)
         *at = *at >= ' ' && *at < 127 ? *at : '?';
     if (!text ||
         !ARENA_GROW(walk->job->arena, process->texts, process->text_count, process->text_cap))
         return false;
-    process->texts[process->text_count++] = (struct recorded_text){walk->item->word[0], text};
+    process->texts[process->text_count++] =
+        (struct recorded_text){walk->item->word[0], text, shapes && *shapes ? shapes : NULL};
     return true;
 }
 
@@ -545,6 +553,7 @@ static bool take_cost(const struct walk *walk, struct recorded_op *op)
     walk->thread->work = NULL;
     if (!details)
         return false;
+    details->cost.shapes = recorded_calls_find(walk->process, walk->item->word[1])->shapes;
     for (int i = 2; i + 1 < walk->item->words; i += 2)
         details->cost.bytes += recorded_bytes(walk->item->word[i + 1] & ~RECORDING_WRITE);
     if (work) {

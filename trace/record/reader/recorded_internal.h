@@ -278,6 +278,7 @@ struct recorded_comm_handle {
 struct recorded_text {
     uint64_t number;
     const char *text;
+    const char *shapes; /* what stands behind a tab; NULL: nothing does */
 };
 
 /* The last operation of a communicator on a stream: its pushes so far. */
@@ -523,7 +524,13 @@ bool walk_join(const struct walk *walk, struct recorded_stream *stream,
                struct recorded_stream *before);
 bool walk_use_device(struct recorded_process *process, int device);
 /* A text by its number; never NULL. */
-const char *recorded_calls_find_text(const struct recorded_process *process, uint64_t number);
+const struct recorded_text *recorded_calls_find(const struct recorded_process *process,
+                                                uint64_t number);
+static inline const char *recorded_calls_find_text(const struct recorded_process *process,
+                                                   uint64_t number)
+{
+    return recorded_calls_find(process, number)->text;
+}
 
 /* A push to a stream, on its device. */
 bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op);

@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import threading
 import weakref
+import zlib
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -149,6 +150,23 @@ def _put(accesses, tensors, write):
             accesses.append(size | (_WRITE if write else 0))
 
 
+_TYPES = {torch.float64: 'f64', torch.float32: 'f32', torch.float16: 'f16', torch.bfloat16: 'bf16', torch.int64: 'i64', torch.int32: 'i32',
+          torch.int16: 'i16', torch.int8: 'i8', torch.uint8: 'u8', torch.bool: 'b8'}
+
+
+def _shapes(function, args, kwargs):
+    """Types and sizes of its tensors, in the order of the schema, as the reader of profiles has them (trace/import/kineto_operators.c)."""
+    found = []
+    for i, a in enumerate(function._schema.arguments):
+        value = args[i] if i < len(args) else kwargs.get(a.name)
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, torch.Tensor) and tensor.dim() > 0:
+                kind = '' if isinstance(value, (list, tuple)) else _TYPES.get(tensor.dtype, '?')
+                found.append(f"{kind}[{'x'.join(map(str, tensor.shape))}]")
+    text = ' '.join(found)
+    return text if len(text) <= 110 else f'#{zlib.crc32(text.encode()):08x}'
+
+
 def _pass(accesses):
     address, count = accesses.buffer_info()
     return ctypes.c_void_p(address), ctypes.c_size_t(count // 2)
@@ -215,7 +233,8 @@ class _Mode(TorchDispatchMode):
         _put(accesses, reads, False)
         _put(accesses, writes, True)
         name = str(function)
-        _recorder.swsim_op_begin(_text(name[:-8] if name.endswith('.default') else name), *_pass(accesses))
+        name = name[:-8] if name.endswith('.default') else name
+        _recorder.swsim_op_begin(_text(f'{name}\t{_shapes(function, args, kwargs)}'), *_pass(accesses))
         more = array.array('Q')
         try:
             out = _values.do(function, args, kwargs) if _values else function(*args, **kwargs)
