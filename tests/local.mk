@@ -518,7 +518,7 @@ partner_tests = \
 
 partner_files = \
     tests/partners/accesses.py \
-    tests/partners/dry_program.py \
+    tests/partners/dry_program.py tests/partners/dry_right.py \
     tests/partners/executed.py \
     tests/partners/hangs.py \
     tests/partners/loops.py \

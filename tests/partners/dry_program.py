@@ -8,8 +8,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-case = sys.argv[1]
-
 
 def model(layers=2, width=256):
     return nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(layers)])
@@ -374,7 +372,7 @@ def pipeline():
     end()
 
 
-{
+CASES = {
     "memory": memory,
     "loader": lambda: loader(True),
     "loader_unwaited": lambda: loader(False),
@@ -407,5 +405,7 @@ def pipeline():
     "groups": lambda: groups(True),
     "groups_crossed": lambda: groups(False),
     "pipeline": pipeline,
-}[case]()
-print("done", flush=True)
+}
+if __name__ == "__main__":
+    CASES[sys.argv[1]]()
+    print("done", flush=True)
