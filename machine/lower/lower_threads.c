@@ -374,9 +374,15 @@ void lower_alone(struct lowering *lowering, int home, const struct host_op *op)
     }
 }
 
+/* True if its call takes CPU time before it. */
+static bool has_host_time(const struct host_op *op)
+{
+    return !op_is_cpu_work(op->kind) && op->host_time_ns > 0;
+}
+
 static void emit_host_time(struct lowering *lowering, const struct host_op *from)
 {
-    if (op_is_cpu_work(from->kind) || from->host_time_ns == 0)
+    if (!has_host_time(from))
         return;
     struct op *op = lower_emit(lowering, OP_HOST, from->mark);
     op->time_ns = from->host_time_ns;
@@ -916,15 +922,17 @@ static enum status name_tables(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Most host operations become one operation of the machine. */
+/* Most host operations become one operation of the machine, and one more where their call takes time. */
 static void reserve(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
     size_t ops = 1, parts = 1;
     for (size_t t = 0; t < plan->thread_count; t++) {
         ops += plan->threads[t].op_count;
-        for (size_t i = 0; !lowering->ranks && i < plan->threads[t].op_count; i++)
+        for (size_t i = 0; !lowering->ranks && i < plan->threads[t].op_count; i++) {
             parts += host_op_part_count(&plan->threads[t].ops[i]);
+            ops += has_host_time(&plan->threads[t].ops[i]);
+        }
     }
     if (lowering->ranks)
         parts += rank_programs_parts(lowering->ranks);

@@ -724,17 +724,18 @@ static void fold_set_times(struct fold_writer *writer, int slot, measured *time,
     struct folder *folder = writer->folder;
     const size_t count = (size_t)(folder->to - folder->from + 1);
     struct arena *arena = &folder->plan->arena;
-    int64_t *items = ARENA_ARRAY(arena, count, int64_t);
+    const int64_t first = time(folder, writer->thread, folder->from, slot);
     bool varies = false;
-    folder->no_memory |= !items;
-    for (size_t i = 0; items && i < count; i++) {
-        items[i] = time(folder, writer->thread, folder->from + (int)i, slot);
-        varies |= items[i] != items[0];
-    }
-    if (!items)
-        return;
-    *(of_call ? &op->host_time_ns : &op->time_ns) = items[0];
+    for (size_t i = 0; !varies && i < count; i++)
+        varies = time(folder, writer->thread, folder->from + (int)i, slot) != first;
+    *(of_call ? &op->host_time_ns : &op->time_ns) = first;
     if (!varies)
+        return;
+    int64_t *items = ARENA_ARRAY(arena, count, int64_t);
+    folder->no_memory |= !items;
+    for (size_t i = 0; items && i < count; i++)
+        items[i] = time(folder, writer->thread, folder->from + (int)i, slot);
+    if (!items)
         return;
     struct time_list *list = ARENA_ARRAY(arena, 1, struct time_list);
     struct host_details *details = host_op_make_details(op, arena);
@@ -924,18 +925,20 @@ static bool fold_write_thread(struct folder *folder, int t)
         return false;
     const size_t count = begin + times * writer.count + thread->op_count - end;
     struct arena *arena = &folder->plan->arena;
-    struct host_op *ops = ARENA_ARRAY(arena, count, struct host_op);
+    /* What a step has more of, waits and gaps, makes room for its iterations. */
+    struct host_op *ops =
+        count <= thread->op_count ? thread->ops : ARENA_ARRAY(arena, count, struct host_op);
     thread->repeats = ARENA_ARRAY(arena, 1, struct repeat);
     if (!ops || !thread->repeats)
         return false;
     copy_outer(folder, ops, thread->ops, begin);
+    copy_outer(folder, &ops[count - (thread->op_count - end)], &thread->ops[end],
+               thread->op_count - end);
     for (size_t i = 0; i < times * writer.count; i++) {
         ops[begin + i] = writer.ops[i % writer.count];
         if (!fold_iterate(folder, &ops[begin + i], (int)(i / writer.count)))
             return false;
     }
-    copy_outer(folder, &ops[count - (thread->op_count - end)], &thread->ops[end],
-               thread->op_count - end);
     thread->repeats[0] = (struct repeat){begin, writer.count, (int)times};
     thread->repeat_count = writer.count > 0;
     thread->ops = ops;

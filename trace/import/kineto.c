@@ -471,8 +471,10 @@ static bool keep_work(struct kineto *kineto, const struct kineto_event *event,
         work.direction = copy_direction(event->name.bytes);
         work.pageable = copy_is_pageable(event->name.bytes);
     }
+    enum collective_kind collective = work.collective;
     if (class == CLASS_KERNEL)
-        work.is_collective = kernel_is_collective(event->name.bytes, &work.collective);
+        work.is_collective = kernel_is_collective(event->name.bytes, &collective);
+    work.collective = collective;
     if (work.is_collective) {
         /* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
         const int64_t peer = rank_of_member(event->ranks.bytes, event->peer);

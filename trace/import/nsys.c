@@ -254,8 +254,10 @@ static enum status nsys_take_work(struct nsys *nsys, sqlite3_stmt *row)
     if (!rank)
         return diag_no_memory(nsys->diag);
     work.bytes = work.bytes > 0 ? work.bytes : 0;
+    enum collective_kind collective = work.collective;
     if (work.class == CLASS_KERNEL)
-        work.is_collective = kernel_is_collective(text, &work.collective);
+        work.is_collective = kernel_is_collective(text, &collective);
+    work.collective = collective;
     work.stream =
         job_stream(rank, sqlite3_column_int64(row, DEVICE), sqlite3_column_int64(row, STREAM));
     if (work.class != CLASS_COPY)

@@ -380,8 +380,20 @@ static void leave_out_duplicates(struct job_rank *rank, struct diag *diag)
                   rank->file, rank->duplicated);
 }
 
+/* An array that will not grow any more takes no more room than it needs. */
+#define JOB_TRIM(items, count, cap)                                                                \
+    do {                                                                                           \
+        void *trimmed_ = (count) < (cap) ? realloc(items, ((count) + 1) * sizeof *(items)) : NULL; \
+        if (trimmed_) {                                                                            \
+            (items) = trimmed_;                                                                    \
+            (cap) = (count) + 1;                                                                   \
+        }                                                                                          \
+    } while (0)
+
 static bool finish_rank(struct job_rank *rank, struct diag *diag)
 {
+    JOB_TRIM(rank->calls, rank->call_count, rank->call_cap);
+    JOB_TRIM(rank->works, rank->work_count, rank->work_cap);
     SORT(rank->calls, rank->call_count, compare_calls);
     SORT(rank->works, rank->work_count, compare_works);
     leave_out_duplicates(rank, diag);
@@ -661,7 +673,7 @@ int job_buffer(struct job *job, const char *name)
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind)
 {
     struct host_thread *host = &thread->host;
-    if (!ARENA_GROW(&job->plan.arena, host->ops, host->op_count, thread->op_cap))
+    if (!ARENA_REGROW(&job->plan.arena, host->ops, host->op_count, thread->op_cap))
         return NULL;
     struct host_op *op = &host->ops[host->op_count++];
     *op = host_op_make(kind);

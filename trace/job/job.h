@@ -57,26 +57,27 @@ struct job_accesses {
 
 enum work_class { CLASS_KERNEL, CLASS_COPY, CLASS_MEMSET };
 
+/* There are millions of them, so that small members share a word. */
 struct job_work {
     int stream, name;
-    enum work_class class;
-    bool pageable; /* CLASS_COPY */
-    enum direction direction;
+    enum work_class class : 4;
+    enum direction direction : 4;
+    enum collective_kind collective : 4;
+    bool pageable : 1;             /* CLASS_COPY */
+    bool is_collective : 1;        /* a kernel of NCCL or RCCL, or an operation of gloo */
+    bool is_message : 1, send : 1; /* ... between two ranks */
+    bool
+        peer_is_member : 1; /* `peer` counts in its process group, whose members the event does not list */
+    bool
+        awaited : 1; /* of a message of gloo: a thread was waiting when it ended, so it did not end before */
     uint32_t place; /* in the file */
     int64_t bytes;
     int64_t correlation;
     int64_t start_ns, end_ns;
-    int call;              /* that pushed it; -1: none is recorded */
-    bool is_collective;    /* a kernel of NCCL or RCCL, or an operation of gloo */
-    bool is_message, send; /* ... between two ranks */
-    bool
-        peer_is_member; /* `peer` counts in its process group, whose members the event does not list */
-    enum collective_kind collective;
+    int call; /* that pushed it; -1: none is recorded */
     int group; /* job->names: its process group, where the file tells it; of a message its way; else -1 */
-    int row;  /* rank->rows */
-    int peer; /* of a message of NCCL: the other rank */
-    bool
-        awaited; /* of a message of gloo: a thread was waiting when it ended, so it did not end before */
+    int row;                      /* rank->rows */
+    int peer;                     /* of a message of NCCL: the other rank */
     struct job_accesses accesses; /* none where no execution trace tells them */
 };
 
@@ -286,7 +287,7 @@ enum status job_finish(struct job *job, struct diag *diag);
 struct job_thread *job_add_thread(struct job *job, int rank, const char *name);
 /* The plan's buffer of this name, maybe a new one, shared and without a value; -1 without memory. */
 int job_buffer(struct job *job, const char *name);
-/* A new operation that names nothing yet. NULL without memory. */
+/* A new operation that names nothing yet; those before it may move. NULL without memory. */
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind);
 /* The thread's clock goes on to `until_ns`, where that is later; returns the time that passes. */
 int64_t job_pass_time(struct job_thread *thread, int64_t until_ns);
