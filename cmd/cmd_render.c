@@ -10,6 +10,7 @@
 #include "api/render.h"
 #include "base/output.h"
 #include "base/text_stream.h"
+#include "base/units.h"
 #include "trace/page.h"
 #include "trace/plangraph.h"
 #include "trace/profiler_json.h"
@@ -103,6 +104,7 @@ struct subject {
     const char *source; /* as the command line names it, without folders */
     struct chart chart;
     struct trace trace;
+    const char *note; /* of a page: the part that it shows; NULL: the whole */
 };
 
 struct rendering {
@@ -243,6 +245,53 @@ static enum status load_run(struct app *app, struct store *store, const struct r
                            first ? TIMELINE_FIRST_ITERATIONS : options->choice.to, trace);
 }
 
+/* "10.2 ms at 1.3 s on rank 0 s7 (its launch by the host)" */
+static const char *render_stall_words(struct app *app, const struct trace *trace, int stall)
+{
+    const struct trace_span *span = &trace->spans[stall];
+    const struct trace_agent *agent = &trace->agents[span->agent];
+    char took[UNITS_TEXT], at[UNITS_TEXT];
+    units_show_time((double)(span->end_ns - span->start_ns), took);
+    units_show_time((double)span->start_ns, at);
+    return arena_printf(&app->arena, "%s at %s on rank %d %s%s%s%s", took, at, agent->rank,
+                        agent->name, span->cause ? " (" : "", span->cause ? span->cause : "",
+                        span->cause ? ")" : "");
+}
+
+/* A run that is too large for a page is loaded again, as far as a window around its longest stall shows it. */
+static enum status load_window(struct app *app, struct store *store,
+                               const struct rendering *rendering, struct subject *subject)
+{
+    struct trace *trace = &subject->trace;
+    int stalls[PAGE_STALLS];
+    struct run_part part = {STORE_ALL, STORE_ALL, true, 0, 0};
+    char from[UNITS_TEXT], to[UNITS_TEXT];
+    const size_t whole = trace->span_count;
+    if (whole <= PAGE_MOST_SPANS || rendering->options->all ||
+        range_of(rendering->options) != TIMELINE_FIRST)
+        return STATUS_OK;
+    const size_t count = page_window(trace, stalls, &part.from_ns, &part.to_ns);
+    const char *list = "";
+    for (size_t i = 0; list && i < count; i++) {
+        const char *words = render_stall_words(app, trace, stalls[i]);
+        list = words ? arena_printf(&app->arena, "%s%s%s", list, i > 0 ? ", " : "", words) : NULL;
+    }
+    units_show_time((double)part.from_ns, from);
+    units_show_time((double)part.to_ns, to);
+    subject->note =
+        list ? arena_printf(&app->arena,
+                            "%s to %s of the run, around its longest stall; the longest: %s", from,
+                            to, list)
+             : NULL;
+    if (!subject->note)
+        return diag_no_memory(&app->diag);
+    diag_note(&app->diag,
+              "the run has %zu spans, too many for a page: it shows %s to %s, around the longest "
+              "stall; --time=A..B shows another part, --all the whole",
+              whole, from, to);
+    return render_run_load(store, rendering->run, &part, &app->arena, trace, &app->diag);
+}
+
 static enum status cmd_render_take_run(struct app *app, struct store *store, void *context)
 {
     const struct rendering *rendering = context;
@@ -259,7 +308,9 @@ static enum status cmd_render_take_run(struct app *app, struct store *store, voi
     }
     if (wants_page(options)) {
         status = check_uses(app, rendering, RENDER_PAGE);
-        return status == STATUS_OK ? load_run(app, store, rendering, &subject->trace) : status;
+        if (status == STATUS_OK)
+            status = load_run(app, store, rendering, &subject->trace);
+        return status == STATUS_OK ? load_window(app, store, rendering, subject) : status;
     }
     status = load_run(app, store, rendering, &subject->trace);
     if (status != STATUS_OK)
@@ -418,6 +469,7 @@ static enum status draw_timelines(struct app *app, const struct render_options *
         .arrows = (enum timeline_arrows)options->arrows,
         .width_pt = (double)options->width,
         .titles = titles,
+        .note = subjects[0].note,
         .shows = render_choice_shows,
         .context = &choice,
     };

@@ -524,6 +524,47 @@ static bool page_write_path(const struct leaf *leaf, struct json *json)
     return true;
 }
 
+/* ---- a window of a long run ------------------------------------------------------------------- */
+
+static int64_t page_took(const struct trace_span *span)
+{
+    return span->end_ns - span->start_ns;
+}
+
+static size_t spans_between(const struct trace *trace, int64_t from_ns, int64_t to_ns)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->span_count; i++)
+        count += trace->spans[i].end_ns >= from_ns && trace->spans[i].start_ns <= to_ns;
+    return count;
+}
+
+size_t page_window(const struct trace *trace, int stalls[PAGE_STALLS], int64_t *from_ns,
+                   int64_t *to_ns)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        if (span->kind != SPAN_WAIT || trace->agents[span->agent].kind != TRACE_STREAM ||
+            (count == PAGE_STALLS &&
+             page_took(span) <= page_took(&trace->spans[stalls[PAGE_STALLS - 1]])))
+            continue;
+        size_t at = count < PAGE_STALLS ? count++ : PAGE_STALLS - 1;
+        for (; at > 0 && page_took(&trace->spans[stalls[at - 1]]) < page_took(span); at--)
+            stalls[at] = stalls[at - 1];
+        stalls[at] = (int)i;
+    }
+    trace_range(trace, from_ns, to_ns);
+    const int64_t around = count > 0 ? trace->spans[stalls[0]].end_ns : *from_ns;
+    int64_t half = *to_ns - *from_ns;
+    while (half > 1 && spans_between(trace, *from_ns, *to_ns) > PAGE_MOST_SPANS) {
+        half /= 2;
+        *from_ns = max_i64(*from_ns, around - half);
+        *to_ns = min_i64(*to_ns, around + half);
+    }
+    return count;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static enum status page_write_run(struct leaf *leaf, struct json *json, struct diag *diag)
@@ -539,10 +580,12 @@ static enum status page_write_run(struct leaf *leaf, struct json *json, struct d
     json_put_string(json, "title", leaf->title);
     json_put_string(
         json, "about",
-        arena_printf(leaf->arena, "%s%s%s%s%s", run_kind_text(info->kind),
+        arena_printf(leaf->arena, "%s%s%s%s%s%s%s", run_kind_text(info->kind),
                      info->device && *info->device ? ", " : "", info->device ? info->device : "",
                      info->driver != RUN_DRIVER_NONE ? ", driver " : "",
-                     info->driver != RUN_DRIVER_NONE ? run_driver_text(info->driver) : ""));
+                     info->driver != RUN_DRIVER_NONE ? run_driver_text(info->driver) : "",
+                     leaf->options->note ? "; " : "",
+                     leaf->options->note ? leaf->options->note : ""));
     json_put_int(json, "end", end_ns);
     write_agents(leaf, json);
     page_write_names(leaf, json);

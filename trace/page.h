@@ -19,8 +19,16 @@
 #include "look.h"
 #include "timeline.h"
 
-/* STATUS_INPUT for a counterexample, which has no times, and where there is nothing to show. Of the options `shows` and
-   `title` are used. A failed write is remembered by `out`. */
+/* A page of more spans than this is too large for a browser, 20 MB: it shows a window. */
+enum { PAGE_MOST_SPANS = 150 * 1000, PAGE_STALLS = 10 };
+
+/* The longest waits of streams, the longest first, as numbers of spans; and the time around the first in which there are no more
+   than PAGE_MOST_SPANS. Returns how many waits there are, at most PAGE_STALLS. */
+size_t page_window(const struct trace *trace, int stalls[PAGE_STALLS], int64_t *from_ns,
+                   int64_t *to_ns);
+
+/* STATUS_INPUT for a counterexample, which has no times, and where there is nothing to show. Of the options `shows`,
+   `note` and `title` are used. A failed write is remembered by `out`. */
 enum status page_write(const struct trace *traces, size_t count,
                        const struct timeline_options *options, const struct look *look, FILE *out,
                        struct diag *diag);

@@ -44,6 +44,7 @@ struct timeline_options {
     enum timeline_arrows arrows;
     double width_pt;           /* 0: 1200; at least TIMELINE_MIN_WIDTH_PT */
     const char *const *titles; /* of each run; NULL: the names of the plans */
+    const char *note;          /* of a page: what it says beside its title; NULL: nothing more */
     bool hide_threads;
     /* Is the agent to be shown? NULL: all are. */
     bool (*shows)(void *context, const struct trace_agent *agent);

@@ -31,6 +31,14 @@ if not eval("(" + sys.argv[2] + ")"):
 END2
 }
 
+# A run that is too large for a page: a window around its longest stall.
+"$SWSIM" predict -q -n 20000 --db="$dir/large.db" "$dir/hello.yaml" >"$dir/out"
+check "a run of 166,663 spans is told to be too large" says "too many for a page: it shows .* around the longest" \
+    "$SWSIM" render -o "$dir/p.html" "$dir/large.db"
+check "... its page is under 20 MB" test "$(wc -c <"$dir/p.html")" -lt 20000000
+check "... and says what it shows, and the ten longest stalls" holds '"around its longest stall; the longest: " in run["about"] and run["about"].count(" on rank ") == 10'
+check "a time is what was asked for" says "^0$" sh -c "'$SWSIM' render --time=1s..2s -o '$dir/p.html' '$dir/large.db' 2>&1 | grep -c 'too many'"
+
 check "a run is a page" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/r.db:1"
 check "of one file: nothing is fetched" sh -c "! grep -qE '(src|href)=|https?://|@import|fetch\\(|XMLHttp' '$dir/p.html'"
 check "with two scripts, whatever names say" holds 'len(scripts) == 2 and run["title"] == "</script><b>&"'
