@@ -14,7 +14,7 @@ static int memory_rank_of_row(const struct plan *plan, int places, int row)
     if (row >= places)
         return plan->programs.parallel.differing[row - places].rank;
     for (int replica = 0; replica < plan_replicas(plan); replica++) {
-        int rank = parallel_rank(plan, places, replica, row);
+        int rank = parallel_rank(&plan->programs.parallel, places, replica, row);
         if (!parallel_differs(plan, rank))
             return rank;
     }
@@ -28,7 +28,8 @@ static int ranks_of_row(const struct plan *plan, int places, int row)
     if (row >= places)
         return 1;
     for (int replica = 0; replica < plan_replicas(plan); replica++)
-        count += !parallel_differs(plan, parallel_rank(plan, places, replica, row));
+        count +=
+            !parallel_differs(plan, parallel_rank(&plan->programs.parallel, places, replica, row));
     return count;
 }
 
@@ -39,7 +40,7 @@ static int64_t excess_of(const struct plan *plan, const struct rank_memory *rank
     int rank = memory_rank_of_row(plan, places, row), replica, place;
     if (rank < 0)
         return 0;
-    parallel_place(plan, places, rank, &replica, &place);
+    parallel_place(&plan->programs.parallel, places, rank, &replica, &place);
     *limit = machine_memory(&plan->machine, place);
     return *limit && ranks[row].most > *limit ? ranks[row].most - *limit : 0;
 }

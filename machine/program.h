@@ -33,17 +33,18 @@ struct program_options {
     enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
     int64_t iterations; /* pipeline form: iterations until the data ends; -1: any number */
     int ranks;          /* 0: as the plan says */
-    int stands_for;     /* one rank is built for so many that are equal; 0: each is built */
-    int max_depth;      /* 0: as the plan says */
-    int part;           /* 0: all ranks; k + 1: rank k and its fellows, the others have no data */
-    bool faults;        /* let one fault happen: see struct fault */
-    bool clocks;        /* knowledge beside the state, for one run: programs without iterations and
+    int few; /* rank programs: the most ranks of a dimension of groups that are built; 0: all */
+    int stands_for; /* what is built stands for so many ranks, which do the same; 0: each is built */
+    int max_depth;  /* 0: as the plan says */
+    int part;       /* 0: all ranks; k + 1: rank k and its fellows, the others have no data */
+    bool faults;    /* let one fault happen: see struct fault */
+    bool clocks;    /* knowledge beside the state, for one run: programs without iterations and
                            allocations, of any size; rank programs of any size have buffers */
-    bool serial;        /* compare the order of accesses with that of a serial run: serial.h */
-    bool keep_lists;    /* rank programs: the program has their complete lists */
-    bool no_knowledge;  /* no happens-before knowledge: races and lifetimes are not checked, and a
+    bool serial;    /* compare the order of accesses with that of a serial run: serial.h */
+    bool keep_lists;   /* rank programs: the program has their complete lists */
+    bool no_knowledge; /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
-    bool any_size;      /* a state may be too large to be made: program_fits. Not kept in a program:
+    bool any_size;     /* a state may be too large to be made: program_fits. Not kept in a program:
                            its options build further ones, and those have states */
     const struct work_limit
         *limit; /* of building, which copies it; NULL: half of this machine's memory */
@@ -93,8 +94,10 @@ struct op {
     enum flag_rule flag_rule : 4; /* OPERAND_FLAG: how it uses its flag, with `value` */
     int16_t distance;             /* events and flags: the instance of iteration i - distance */
     int16_t task;                 /* pipeline form: index into plan->pipeline.tasks; else -1 */
-    int16_t member;               /* op_uses_comm: this rank's position in the communicator */
-    int16_t device;  /* SYNC: the rank whose device is waited for; -1: that of the thread */
+    union {
+        int member; /* op_uses_comm, ABORT: this rank's position in the communicator */
+        int device; /* others, SYNC and QUERY: the rank whose device is asked; -1: that of the thread */
+    };
     uint32_t listed; /* index + 1 into plan->listed; 0: none */
     int sm;
     int name;      /* program->names: kernel, tag or label; -1 */
@@ -120,9 +123,8 @@ struct op {
     struct mark mark;
 };
 
-_Static_assert(PLAN_MAX_RANKS <= INT16_MAX && PLAN_MAX_TASKS <= INT16_MAX &&
-                   PLAN_MAX_DISTANCE <= INT16_MAX,
-               "members, devices, tasks and distances of operations have 16 bits");
+_Static_assert(PLAN_MAX_TASKS <= INT16_MAX && PLAN_MAX_DISTANCE <= INT16_MAX,
+               "tasks and distances of operations have 16 bits");
 
 /* Does it start with the residency slots that are free, and take more as they become free? */
 static inline bool op_is_greedy(const struct op *op)
@@ -327,6 +329,8 @@ struct program {
     struct program_options options; /* with defaults filled in */
     enum driver driver;
     int ranks;
+    int *
+        stood_for; /* per rank that is built: the first rank of the plan for which it stands; NULL: itself */
     int tasks;   /* pipeline form: tasks a rank, else 0 */
     int depth;   /* most iterations that have a context at once */
     int periods; /* clock: pipeline depth */
@@ -459,6 +463,12 @@ const char *program_agent_name(const struct program *program, int agent, char *b
 static inline int program_all_ranks(const struct program *program)
 {
     return program->options.stands_for ? program->options.stands_for : program->ranks;
+}
+
+/* The first rank of the plan for which one that is built stands. */
+static inline int program_stood_for(const struct program *program, int built)
+{
+    return program->stood_for ? program->stood_for[built] : built;
 }
 
 /* The rank of all steps of a communicator; -1: there are several. */

@@ -27,7 +27,7 @@ const char *program_agent_name(const struct program *program, int agent, char *b
     const struct agent *desc = &program->agents[agent];
     char rank[32] = "";
     if (program->ranks > 1 && desc->rank >= 0)
-        snprintf(rank, sizeof rank, "rank %d ", desc->rank);
+        snprintf(rank, sizeof rank, "rank %d ", program_stood_for(program, desc->rank));
     switch (desc->kind) {
     case AGENT_DATA: snprintf(buf, cap, "data loader"); break;
     case AGENT_THREAD:

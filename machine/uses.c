@@ -305,7 +305,7 @@ bool uses_alike(const struct program *program, const struct op *a, const struct 
     bool accesses = a->access_count > 0;
     return a->kind == b->kind && a->sync == b->sync && a->stream == b->stream &&
            a->object == b->object && a->comm == b->comm && a->member == b->member &&
-           a->task == b->task && a->distance == b->distance && a->device == b->device &&
+           a->task == b->task && a->distance == b->distance &&
            op_has_branches(a) == op_has_branches(b) && a->flag_rule == b->flag_rule &&
            op_dependence(a) == op_dependence(b) && (a->sm > 0) == (b->sm > 0) &&
            accesses == (b->access_count > 0) && !(accesses && program->is_crossed);
@@ -465,24 +465,51 @@ static void uses_enter_place(struct program *program, struct use *use, int place
         use->places[use->place_count++] = place; /* else: uses_build looks at the arena */
 }
 
+static uint64_t hash_tagged(int agent, int object, int tag)
+{
+    return table_hash_number((uint64_t)(uint32_t)tag << 32 ^
+                             hash_mix((uint64_t)agent << 32 ^ (uint64_t)object));
+}
+
+/* What the agent does to the object is in the table already; NULL: not so. An object has many uses only where they have
+   tags, and these are in a hash table. */
+static struct use *find_entered(struct use_table *uses, const struct uses_entry *entry, int object,
+                                enum way way, int tag)
+{
+    if (tag >= 0) {
+        const uint32_t found =
+            TABLE_FIND(&uses->tagged, hash_tagged(entry->agent, object, tag), i,
+                       uses->items[i].agent == entry->agent && uses->items[i].object == object &&
+                           uses->items[i].way == way && uses->items[i].tag == tag);
+        return found == TABLE_NONE ? NULL : &uses->items[found];
+    }
+    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
+        struct use *known = &uses->items[u];
+        if (known->agent == entry->agent && known->way == way && known->tag == tag)
+            return known;
+    }
+    return NULL;
+}
+
 static void uses_enter(void *arg, int object, enum way way, int tag)
 {
     const struct uses_entry *entry = arg;
     struct program *p = entry->program;
     struct use_table *uses = p->uses;
-    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
-        struct use *known = &uses->items[u];
-        if (known->agent != entry->agent || known->way != way || known->tag != tag)
-            continue;
+    struct use *known = find_entered(uses, entry, object, way, tag);
+    if (known) {
         known->last = max_int(known->last, entry->last);
         uses_enter_place(p, known, entry->last);
         return;
     }
-    if (!ARENA_GROW(&p->arena, uses->items, uses->count, uses->cap))
+    if (!ARENA_GROW(&p->arena, uses->items, uses->count, uses->cap) ||
+        (tag >= 0 && !table_add_in(&uses->tagged, &p->arena, hash_tagged(entry->agent, object, tag),
+                                   uses->count)))
         return; /* uses_build looks at the arena */
     const int next = uses->first[object];
     const bool same = next >= 0 && uses->items[next].agent == entry->agent;
     uses->items[uses->count] = (struct use){.agent = entry->agent,
+                                            .object = object,
                                             .way = way,
                                             .tag = tag,
                                             .last = entry->last,

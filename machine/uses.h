@@ -22,6 +22,7 @@
 #ifndef SWSIM_USES_H
 #define SWSIM_USES_H
 
+#include "base/table.h"
 #include "fixed_order.h"
 #include "machine.h"
 
@@ -69,7 +70,7 @@ struct operand_row {
 extern const struct operand_row operand_table[OPERAND_COUNT];
 
 struct use {
-    int agent;
+    int agent, object;
     enum way way;
     int tag;   /* two uses with one tag (>= 0) do not conflict */
     int last;  /* host threads: the last operation of their body that does this; else INT_MAX */
@@ -85,6 +86,7 @@ struct use_table {
     int *first; /* per object: its newest use; -1: none */
     struct use *items;
     size_t count, cap;
+    struct table tagged;             /* the items with a tag */
     bool *lock_abused;               /* per lock: some thread may release it without holding it */
     const struct fixed_order *order; /* of host threads, by flags; NULL: none is known */
 };

@@ -28,9 +28,9 @@
 /* Limits of sizes that an input determines; the message that refuses more names the limit. */
 enum {
     PLAN_MAX_FILE_BYTES = 512 * 1024 * 1024,
-    PLAN_MAX_RANKS = 4096,
+    PLAN_MAX_RANKS = 65536,
     PLAN_MAX_CORES = 65536,
-    PLAN_MAX_TASKS = 4096,
+    PLAN_MAX_TASKS = 16384,
     PLAN_MAX_STAGE = 255,
     PLAN_MAX_DEPTH = 255,
     PLAN_MAX_IN_FLIGHT = 1 << 20,

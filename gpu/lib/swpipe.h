@@ -166,7 +166,7 @@ struct swpipe_config {
     enum swpipe_driver
         driver; /* this one, also where the plan names the other: the message function is told */
     enum swpipe_device device;
-    int ranks;     /* instead of the plan's; at most 4096 */
+    int ranks;     /* instead of the plan's; at most 65536 */
     int max_depth; /* data-flow only: iterations in flight, instead of the plan's; at most 255 */
     int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
     int64_t spin_ns; /* a waiting thread spins for so long before it sleeps; 0: 50 us where a

@@ -491,7 +491,7 @@ void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark
     op->object = lower_context_lock(lowering, rank);
     op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = SYNC_LOAD;
-    op->device = (int16_t)rank;
+    op->device = rank;
     op->name = name;
     op->object = name;
 }
@@ -509,7 +509,7 @@ void lower_launched(struct lowering *lowering, int stream, struct mark mark)
     struct op *op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = SYNC_STREAM;
     op->stream = stream;
-    op->device = (int16_t)lowering->program->streams[stream].rank;
+    op->device = lowering->program->streams[stream].rank;
 }
 
 void lower_allocating(struct lowering *lowering, int rank, struct mark mark)
@@ -518,6 +518,6 @@ void lower_allocating(struct lowering *lowering, int rank, struct mark mark)
     for (int i = 0; lowering->plan->machine.alloc_may_sync && i < 2; i++) {
         struct op *op = lower_emit(lowering, OP_SYNC, mark);
         op->sync = syncs[i];
-        op->device = (int16_t)rank;
+        op->device = rank;
     }
 }

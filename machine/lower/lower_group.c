@@ -56,7 +56,7 @@ static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int
     op->listed = from->listed;
     op->stream = stream;
     op->comm = comm;
-    op->member = (int16_t)lower_member(lowering, comm, rank);
+    op->member = lower_member(lowering, comm, rank);
     op->time_ns = from->time_ns;
     op->sm = from->sm;
     lower_given(lowering, op, from);

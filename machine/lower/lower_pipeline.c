@@ -202,7 +202,7 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     lower_accesses(lowering, op, rank, &task->reads, &task->writes);
     if (uses_comm) {
         op->comm = task->work.comm;
-        op->member = (int16_t)lower_member(lowering, op->comm, rank);
+        op->member = lower_member(lowering, op->comm, rank);
         if (kind == OP_COLLECTIVE)
             lower_root(lowering, op, task->work.collective, task->work.root);
     }

@@ -530,7 +530,7 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     int rank = host_op_rank(from, home);
     struct op *op = lower_emit(lowering, from->kind, from->mark);
     const bool of_device = from->kind == OP_SYNC || from->kind == OP_QUERY;
-    op->device = (int16_t)(of_device ? rank : -1);
+    op->device = of_device ? rank : -1;
     op->name = lower_op_name(lowering, from);
     op->listed = from->listed;
     op->stream = stream;
@@ -554,7 +554,7 @@ static void lower_threads_emit_sync(struct lowering *lowering, int rank, enum sy
     struct op *op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = sync;
     op->stream = stream;
-    op->device = (int16_t)rank;
+    op->device = rank;
 }
 
 /* A kernel with steps holds its stream, and its residency slots, until they are done: as a callback does. */
@@ -575,7 +575,7 @@ static enum status lower_abort(struct lowering *lowering, int rank, const struct
                                  lowering->plan->comms[comm].name, rank);
         struct op *op = lower_emit(lowering, OP_ABORT, from->mark);
         op->object = comm;
-        op->member = (int16_t)member;
+        op->member = member;
     }
     lower_threads_emit_sync(lowering, rank, SYNC_DEVICE, -1, from->mark);
     return STATUS_OK;

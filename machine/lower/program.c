@@ -10,6 +10,7 @@
 #include "machine/conflicts.h"
 #include "machine/machine_internal.h"
 #include "machine/program.h"
+#include "plan/schedules/parallel.h"
 
 #include "lower.h"
 #include "rank_programs.h"
@@ -267,7 +268,8 @@ bool program_op_crosses(const struct program *program, const struct op *op, int 
     bool crosses = op->stream >= 0 && program->streams[op->stream].rank != rank;
     if (op_operand(op->kind) == OPERAND_EVENT && op->object >= 0 && op->sync != SYNC_LOAD)
         crosses |= program->event_rank[op->object] != rank;
-    crosses |= op->device >= 0 && op->device != rank;
+    crosses |=
+        (op_syncs(op->kind) || op->kind == OP_QUERY) && op->device >= 0 && op->device != rank;
     if (op_operand(op->kind) == OPERAND_BUFFER)
         crosses |= program->buffers[op->object].rank != rank;
     for (int k = 0; k < op->access_count; k++)
@@ -333,8 +335,8 @@ static enum status as_threads(const struct plan *plan, const struct program_opti
     struct plan *lowered = calloc(1, sizeof *lowered);
     if (!lowered)
         return diag_no_memory(diag);
-    enum status status =
-        rank_programs_open(plan, options->clocks, program->arena.limit, lowered, ranks, diag);
+    enum status status = rank_programs_open(plan, options->clocks, options->few,
+                                            program->arena.limit, lowered, ranks, diag);
     if (status != STATUS_OK) {
         free(lowered);
         return status;
@@ -345,6 +347,20 @@ static enum status as_threads(const struct plan *plan, const struct program_opti
         return diag_no_memory(diag);
     program->untracked = lowered->buffer_count == 0 && !options->clocks;
     *out = lowered;
+    return STATUS_OK;
+}
+
+/* In a pipeline the first rank stands for all, in groups one of the first pipeline for those at the same place of the others. */
+static enum status find_stood_for(const struct plan *plan, struct program *program,
+                                  struct diag *diag)
+{
+    if (program->options.stands_for == 0)
+        return STATUS_OK;
+    program->stood_for = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->stood_for)
+        return diag_no_memory(diag);
+    for (int own = 0; own < program->ranks; own++)
+        program->stood_for[own] = parallel_rank(&plan->programs.parallel, program->ranks, 0, own);
     return STATUS_OK;
 }
 
@@ -405,6 +421,8 @@ enum status program_build(const struct plan *plan, const struct program_options 
         status = fill_options(program, lowering.plan, options, diag);
     if (status == STATUS_OK)
         status = lower(&lowering);
+    if (status == STATUS_OK)
+        status = find_stood_for(plan, program, diag);
     rank_programs_close(lowering.ranks);
     status = work_limit_end(&limit, status, plan->file, "the program of this plan", diag);
     if (status != STATUS_OK) {

@@ -73,12 +73,12 @@ int fsdp_comm(struct rank_lowering *lowering, int stage)
     if (*known >= 0)
         return *known;
     struct comm comm = {.name = arena_printf(&out->arena, "fsdp.%d", rank),
-                        .member_count = (size_t)replica_count(lowering)};
+                        .member_count = (size_t)lowering->replicas.count};
     comm.members = ARENA_ARRAY(&out->arena, comm.member_count, int);
     if (!comm.name || !comm.members ||
         !ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))
         return -1;
-    for (int k = 0; k < replica_count(lowering); k++)
+    for (int k = 0; k < lowering->replicas.count; k++)
         comm.members[k] = rank + k * lowering->rank_count;
     *known = (int)out->comm_count;
     out->comms[out->comm_count++] = comm;
@@ -263,10 +263,7 @@ static void cost_call(const struct rank_lowering *lowering, struct rank_step *st
     groups_cost(lowering, step, call->bytes * call->times);
     if (call->times == 1)
         return;
-    const struct comm *comm = &lowering->out->comms[step->comm];
-    struct message_cost cost =
-        parallel_cost(lowering->plan, call->group, 0, comm->members, comm->member_count);
-    step->time_ns += cost.latency_ns * (call->times - 1);
+    step->time_ns += groups_call_cost(lowering, call->group, 0).latency_ns * (call->times - 1);
 }
 
 static bool rank_collectives_add_call(struct rank_lowering *lowering, const struct rank_step *pass,
@@ -493,8 +490,7 @@ static void find_neighbours(const struct rank_lowering *lowering, const struct r
                             int *previous, int *next)
 {
     const struct comm *comm = &lowering->out->comms[step->comm];
-    int own =
-        parallel_rank(lowering->plan, lowering->rank_count, lowering->replica, lowering->rank);
+    int own = rank_at(lowering, lowering->replica, lowering->rank);
     size_t at = 0, count = comm->member_count;
     while (at + 1 < count && comm->members[at] != own)
         at++;

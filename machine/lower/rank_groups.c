@@ -14,9 +14,11 @@ static const struct parallel_spec *rank_groups_spec_of(const struct rank_lowerin
     return &lowering->plan->programs.parallel;
 }
 
-static int world_rank(const struct rank_lowering *lowering)
+/* The number of the group that the rank which is lowered is in. */
+static int own_group(const struct rank_lowering *lowering, enum group_kind kind)
 {
-    return parallel_rank(lowering->plan, lowering->rank_count, lowering->replica, lowering->rank);
+    return parallel_group_of(&lowering->grid, group_kind_dims(kind), group_kind_experts(kind),
+                             rank_at(lowering, lowering->replica, lowering->rank));
 }
 
 /* Are there layers of experts? */
@@ -80,23 +82,38 @@ enum status groups_check(const struct rank_lowering *lowering)
 
 bool groups_begin(struct rank_lowering *lowering)
 {
-    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
-    for (int kind = 0; spec->given && kind < GROUP_KIND_COUNT; kind++) {
-        int count = parallel_groups(spec, group_kind_dims((enum group_kind)kind),
+    for (int kind = 0; lowering->grid.given && kind < GROUP_KIND_COUNT; kind++) {
+        int count = parallel_groups(&lowering->grid, group_kind_dims((enum group_kind)kind),
                                     group_kind_experts((enum group_kind)kind));
         int *comms = ARENA_ARRAY(&lowering->scratch, (size_t)count, int);
         for (int i = 0; comms && i < count; i++)
             comms[i] = -1;
         lowering->group_comms[kind] = comms;
+        lowering->group_apart[kind] = ARENA_ARRAY(&lowering->scratch, (size_t)count, bool);
     }
     return !lowering->scratch.failed;
 }
 
-static int make_comm(struct rank_lowering *lowering, enum group_kind kind, int group)
+/* Is a group of the grid that is lowered on several nodes, as the group of the plan is that it stands for? */
+static bool stands_apart(const struct rank_lowering *lowering, enum group_kind kind, int group)
 {
     const struct parallel_spec *spec = rank_groups_spec_of(lowering);
+    const unsigned dims = group_kind_dims(kind);
+    const bool experts = group_kind_experts(kind);
+    int replica, own, rank = parallel_member(&lowering->grid, dims, experts, group, 0);
+    if (parallel_world(&lowering->grid) == parallel_world(spec))
+        return parallel_group_is_apart(lowering->plan, kind, group);
+    parallel_place(&lowering->grid, lowering->rank_count, rank, &replica, &own);
+    rank = parallel_rank(spec, lowering->rank_count, 0, own);
+    return parallel_group_is_apart(lowering->plan, kind,
+                                   parallel_group_of(spec, dims, experts, rank));
+}
+
+static int make_comm(struct rank_lowering *lowering, enum group_kind kind, int group)
+{
     struct plan *out = lowering->out;
-    int size = parallel_group_size(spec, group_kind_dims(kind), group_kind_experts(kind));
+    int size =
+        parallel_group_size(&lowering->grid, group_kind_dims(kind), group_kind_experts(kind));
     struct comm comm = {
         .name = arena_printf(&out->arena, "%s.%d", group_kind_key(kind), group),
         .members = ARENA_ARRAY(&out->arena, (size_t)size, int),
@@ -104,28 +121,27 @@ static int make_comm(struct rank_lowering *lowering, enum group_kind kind, int g
     if (!comm.name || !comm.members ||
         !ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))
         return -1;
-    comm.member_count = (size_t)group_members(spec, kind, group, comm.members);
+    comm.member_count = (size_t)group_members(&lowering->grid, kind, group, comm.members);
     sort_int(comm.members, comm.member_count);
     lowering->group_comms[kind][group] = (int)out->comm_count;
+    lowering->group_apart[kind][group] = stands_apart(lowering, kind, group);
     out->comms[out->comm_count] = comm;
     return (int)out->comm_count++;
 }
 
 int groups_comm(struct rank_lowering *lowering, enum group_kind kind)
 {
-    int group = parallel_group_of(rank_groups_spec_of(lowering), group_kind_dims(kind),
-                                  group_kind_experts(kind), world_rank(lowering));
-    int known = lowering->group_comms[kind][group];
+    const int group = own_group(lowering, kind), known = lowering->group_comms[kind][group];
     return known >= 0 ? known : make_comm(lowering, kind, group);
 }
 
 /* All communicators of the kinds that are used so far. */
 static bool groups_make_all(struct rank_lowering *lowering)
 {
-    const struct parallel_spec *spec = rank_groups_spec_of(lowering);
-    for (int k = 0; spec->given && k < GROUP_KIND_COUNT; k++) {
+    for (int k = 0; lowering->grid.given && k < GROUP_KIND_COUNT; k++) {
         enum group_kind kind = (enum group_kind)k;
-        int count = parallel_groups(spec, group_kind_dims(kind), group_kind_experts(kind));
+        int count =
+            parallel_groups(&lowering->grid, group_kind_dims(kind), group_kind_experts(kind));
         bool any = false;
         for (int i = 0; i < count; i++)
             any |= lowering->group_comms[k][i] >= 0;
@@ -138,11 +154,16 @@ static bool groups_make_all(struct rank_lowering *lowering)
 
 /* ---- collectives ----------------------------------------------------------------------------- */
 
+struct message_cost groups_call_cost(const struct rank_lowering *lowering, enum group_kind kind,
+                                     int64_t bytes)
+{
+    return parallel_cost(lowering->plan, kind, bytes,
+                         lowering->group_apart[kind][own_group(lowering, kind)]);
+}
+
 void groups_cost(const struct rank_lowering *lowering, struct rank_step *step, int64_t bytes)
 {
-    const struct comm *comm = &lowering->out->comms[step->comm];
-    struct message_cost cost = parallel_cost(lowering->plan, step->collective.group, bytes,
-                                             comm->members, comm->member_count);
+    const struct message_cost cost = groups_call_cost(lowering, step->collective.group, bytes);
     step->collective.bytes = cost.bytes;
     step->time_ns = cost.latency_ns + cost.transfer_ns;
 }
@@ -213,13 +234,8 @@ const char *groups_step_name(struct rank_lowering *lowering, const struct rank_s
 const struct rank_list *replicas_list(const struct rank_lowering *lowering, int rank, int *replica)
 {
     int own;
-    parallel_place(lowering->plan, lowering->rank_count, rank, replica, &own);
+    parallel_place(&lowering->grid, lowering->rank_count, rank, replica, &own);
     return &lowering->lists[lowering->replicas.lists[rank]];
-}
-
-static int rank_at(const struct rank_lowering *lowering, int replica, int own)
-{
-    return parallel_rank(lowering->plan, lowering->rank_count, replica, own);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -231,7 +247,7 @@ static bool rank_groups_find_lists(struct rank_lowering *lowering)
     lowering->replicas.lists = lists;
     for (int rank = 0; lists && rank < ranks; rank++) {
         int replica;
-        parallel_place(lowering->plan, lowering->rank_count, rank, &replica, &lists[rank]);
+        parallel_place(&lowering->grid, lowering->rank_count, rank, &replica, &lists[rank]);
     }
     for (size_t i = 0; lists && i < spec->differing_count; i++)
         lists[spec->differing[i].rank] = lowering->rank_count + (int)i;
@@ -263,9 +279,8 @@ static bool is_route(const struct rank_lowering *lowering, int comm)
     for (int rank = 0; rank < lowering->rank_count; rank++)
         if (lowering->fsdp.comms[rank] == comm)
             return false;
-    const struct parallel_spec *spec = &lowering->plan->programs.parallel;
-    for (int k = 0; spec->given && k < GROUP_KIND_COUNT; k++) {
-        int count = parallel_groups(spec, group_kind_dims((enum group_kind)k),
+    for (int k = 0; lowering->grid.given && k < GROUP_KIND_COUNT; k++) {
+        int count = parallel_groups(&lowering->grid, group_kind_dims((enum group_kind)k),
                                     group_kind_experts((enum group_kind)k));
         for (int i = 0; i < count; i++)
             if (lowering->group_comms[k][i] == comm)
@@ -315,7 +330,7 @@ static bool copy_routes(struct rank_lowering *lowering)
         return false;
     count = out->comm_count;
     lowering->replicas.first_copy = (int)out->comm_count;
-    for (int replica = 1; replica < replica_count(lowering); replica++)
+    for (int replica = 1; replica < lowering->replicas.count; replica++)
         for (size_t i = 0; i < count; i++)
             if (lowering->replicas.route[i] && !copy_route(lowering, i, replica))
                 return false;
@@ -336,7 +351,7 @@ static bool copy_buffers(struct rank_lowering *lowering)
     struct plan *out = lowering->out;
     size_t count = out->buffer_count;
     lowering->replicas.buffers = count;
-    for (int replica = 1; replica < replica_count(lowering); replica++)
+    for (int replica = 1; replica < lowering->replicas.count; replica++)
         for (size_t i = 0; i < count; i++) {
             if (!ARENA_GROW(&out->arena, out->buffers, out->buffer_count, lowering->buffer_cap))
                 return false;
@@ -351,7 +366,7 @@ static bool copy_buffers(struct rank_lowering *lowering)
 
 enum status replicas_make(struct rank_lowering *lowering)
 {
-    bool several = lowering->plan->programs.parallel.given || replica_count(lowering) > 1;
+    bool several = lowering->plan->programs.parallel.given || lowering->replicas.count > 1;
     if (!rank_groups_find_lists(lowering))
         return diag_no_memory(lowering->diag);
     enum status status = make_threads(lowering);

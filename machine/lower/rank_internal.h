@@ -150,15 +150,18 @@ struct rank_lowering {
     struct complete_lists complete;
     struct rank_program *ranks; /* of these, as are the two below */
     int rank_count;
+    struct parallel_spec
+        grid; /* of the ranks that are lowered: the plan's, or a smaller one of the same form */
     struct stage_map map;
     struct stage_cost *costs; /* per stage */
     struct pass_clock clock;
     int compute;          /* stream */
     struct route *routes; /* comm -1: not made yet; see route_cell */
     size_t comm_cap, buffer_cap;
-    bool all_buffers;           /* whatever the number of actions */
-    bool tracked;               /* there are buffers */
-    unsigned kinds;             /* of actions in the lists, a bit each */
+    int few;          /* 0, or the most ranks in a dimension of groups: program_options.few */
+    bool all_buffers; /* whatever the number of actions */
+    bool tracked;     /* there are buffers */
+    unsigned kinds;   /* of actions in the lists, a bit each */
     unsigned awaited, accessed; /* kinds of tensors: those that hold up steps, those of buffers */
     struct tensor_table tensors[PLACES][TENSOR_COUNT];
     int rank; /* whose steps are made now */
@@ -179,7 +182,10 @@ struct rank_lowering {
     int replica;
     size_t all_listed, all_parts;
     int *group_comms[GROUP_KIND_COUNT]; /* per group; -1: not made yet */
+    bool
+        *group_apart[GROUP_KIND_COUNT]; /* per group with a communicator: is it on several nodes? */
     struct replicas {
+        int count;  /* of the pipeline, that are lowered */
         int *route; /* per communicator: 1 + its number among those of messages; 0: not one */
         int routes, first_copy;
         size_t buffers; /* of one pipeline */
@@ -187,10 +193,10 @@ struct rank_lowering {
     } replicas;
 };
 
-/* How often the pipeline is there. */
-static inline int replica_count(const struct rank_lowering *lowering)
+/* The rank of place `own` of a replica. */
+static inline int rank_at(const struct rank_lowering *lowering, int replica, int own)
 {
-    return plan_replicas(lowering->plan);
+    return parallel_rank(&lowering->grid, lowering->rank_count, replica, own);
 }
 
 /* In a walk that only counts operations nothing asks how long they take. */
@@ -285,6 +291,8 @@ bool groups_begin(struct rank_lowering *lowering); /* false: out of memory */
 /* Is there a group of several ranks of this kind? */
 bool groups_used(const struct rank_lowering *lowering, enum group_kind kind);
 /* Time and bytes of a step, unless the plan gives them. */
+struct message_cost groups_call_cost(const struct rank_lowering *lowering, enum group_kind kind,
+                                     int64_t bytes);
 void groups_cost(const struct rank_lowering *lowering, struct rank_step *step, int64_t bytes);
 /* The collective that reduces gradients: a reduce-scatter where they are sharded. */
 enum collective_kind groups_reduction(const struct rank_lowering *lowering);

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sort.h"
 #include "plan/schedules/generate.h"
 #include "plan/schedules/complete_lists.h"
 #include "plan/schedules/arithmetic.h"
@@ -202,9 +203,8 @@ static bool share_devices(struct rank_lowering *lowering)
     int *device = ARENA_ARRAY(&out->arena, (size_t)out->ranks, int);
     for (int rank = 0; device && rank < out->ranks; rank++) {
         int replica, own;
-        parallel_place(plan, lowering->rank_count, rank, &replica, &own);
-        device[rank] = parallel_rank(plan, lowering->rank_count, replica,
-                                     own < plan->ranks ? shared[own] : own);
+        parallel_place(&lowering->grid, lowering->rank_count, rank, &replica, &own);
+        device[rank] = rank_at(lowering, replica, own < plan->ranks ? shared[own] : own);
     }
     out->machine.share_device = device;
     return device != NULL;
@@ -225,7 +225,8 @@ static bool list_lists(struct rank_lowering *lowering, struct rank_program *diff
         struct rank_list *list = &lowering->lists[(size_t)lowering->rank_count + i];
         *list = (struct rank_list){.program = &differing[i],
                                    .reduce = parallel_ends(plan, differs).reduce};
-        parallel_place(plan, lowering->rank_count, differs->rank, &list->replica, &list->own);
+        parallel_place(&plan->programs.parallel, lowering->rank_count, differs->rank,
+                       &list->replica, &list->own);
     }
     for (int rank = 0; lowering->lists && rank < lowering->rank_count; rank++)
         lowering->lists[rank].reduce = parallel_ends(plan, NULL).reduce;
@@ -268,6 +269,14 @@ static enum status rank_programs_begin(struct rank_lowering *lowering)
     lowering->ranks = lowering->complete.ranks;
     lowering->rank_count = lowering->complete.rank_count;
     lowering->map = lowering->complete.map;
+    lowering->replicas.count = plan_replicas(plan);
+    lowering->grid = plan->programs.parallel;
+    if (lowering->few && lowering->grid.given) {
+        lowering->grid = parallel_few(&plan->programs.parallel, lowering->few);
+        lowering->replicas.count = parallel_world(&lowering->grid) / lowering->grid.size[DIM_PP];
+    } else if (lowering->few) {
+        lowering->replicas.count = min_int(lowering->replicas.count, lowering->few);
+    }
     if (!list_lists(lowering, lowering->complete.differing))
         return diag_no_memory(lowering->diag);
     lowering->kinds = rank_programs_find_kinds(lowering);
@@ -278,10 +287,10 @@ static enum status rank_programs_begin(struct rank_lowering *lowering)
         status = groups_check(lowering);
     if (status != STATUS_OK)
         return status;
-    if (lowering->rank_count > PLAN_MAX_RANKS / replica_count(lowering))
+    if (lowering->rank_count > PLAN_MAX_RANKS / lowering->replicas.count)
         return diag_error(lowering->diag, STATUS_INPUT,
                           "%s: found %d replicas of %d ranks, expected at most %d ranks in all",
-                          plan->file, replica_count(lowering), lowering->rank_count,
+                          plan->file, lowering->replicas.count, lowering->rank_count,
                           PLAN_MAX_RANKS);
     status = find_costs(lowering);
     if (status != STATUS_OK)
@@ -293,7 +302,7 @@ static enum status rank_programs_begin(struct rank_lowering *lowering)
     if (status != STATUS_OK)
         return status;
     lowering->compute = names_intern(&out->streams, &out->arena, "compute");
-    out->ranks = lowering->rank_count * replica_count(lowering);
+    out->ranks = lowering->rank_count * lowering->replicas.count;
     out->thread_count = (size_t)out->ranks;
     out->threads = ARENA_ARRAY(&out->arena, out->thread_count, struct host_thread);
     if (lowering->compute < 0 || !out->threads || !begin_tables(lowering) ||
@@ -326,7 +335,7 @@ static bool copy_head(struct plan *out, const struct plan *plan)
 
 static bool has_copies(const struct rank_lowering *lowering)
 {
-    return lowering->plan->programs.parallel.given || replica_count(lowering) > 1;
+    return lowering->plan->programs.parallel.given || lowering->replicas.count > 1;
 }
 
 /* A list in the first walk: what its threads will need is counted. */
@@ -391,13 +400,13 @@ static struct ops_sink kept_sink(struct rank_lowering *lowering)
 }
 
 static enum status open_lowering(struct rank_lowering *lowering, const struct plan *plan,
-                                 bool all_buffers, struct work_limit *limit, struct plan *made,
-                                 struct diag *diag)
+                                 bool all_buffers, int few, struct work_limit *limit,
+                                 struct plan *made, struct diag *diag)
 {
     assert(plan->form == FORM_PROGRAMS);
     plan_init(made);
-    *lowering =
-        (struct rank_lowering){.plan = plan, .all_buffers = all_buffers, .out = made, .diag = diag};
+    *lowering = (struct rank_lowering){
+        .plan = plan, .all_buffers = all_buffers, .few = few, .out = made, .diag = diag};
     arena_init(&lowering->scratch, 0);
     made->arena.limit = lowering->scratch.limit = limit;
     return copy_head(made, plan) ? rank_programs_begin(lowering) : diag_no_memory(diag);
@@ -436,7 +445,7 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
 {
     struct plan made;
     struct rank_lowering lowering;
-    enum status status = open_lowering(&lowering, plan, all_buffers, NULL, &made, diag);
+    enum status status = open_lowering(&lowering, plan, all_buffers, 0, NULL, &made, diag);
     lowering.sink = kept_sink(&lowering);
     if (status == STATUS_OK)
         status = has_copies(&lowering) ? keep_copies(&lowering) : keep_pipeline(&lowering);
@@ -455,15 +464,16 @@ struct rank_programs {
     struct arena piece; /* what one operation points to */
 };
 
-enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct work_limit *limit,
-                               struct plan *out, struct rank_programs **programs, struct diag *diag)
+enum status rank_programs_open(const struct plan *plan, bool all_buffers, int few,
+                               struct work_limit *limit, struct plan *out,
+                               struct rank_programs **programs, struct diag *diag)
 {
     struct rank_programs *opened = calloc(1, sizeof *opened);
     if (!opened)
         return diag_no_memory(diag);
     arena_init(&opened->piece, 0);
     opened->piece.limit = limit;
-    enum status status = open_lowering(&opened->lowering, plan, all_buffers, limit, out, diag);
+    enum status status = open_lowering(&opened->lowering, plan, all_buffers, few, limit, out, diag);
     if (status == STATUS_OK)
         status = walk_first(&opened->lowering, &opened->piece);
     if (status == STATUS_OK) {

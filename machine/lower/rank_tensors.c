@@ -306,7 +306,8 @@ static bool reserve_buffers(struct rank_lowering *lowering, size_t actions)
 
 bool tensors_begin(struct rank_lowering *lowering, size_t actions)
 {
-    size_t copies = lowering->plan->programs.parallel.given ? (size_t)replica_count(lowering) : 1;
+    size_t copies =
+        lowering->plan->programs.parallel.given ? (size_t)plan_replicas(lowering->plan) : 1;
     rank_tensors_find_kinds(lowering);
     lowering->tracked = actions <= RANK_PROGRAMS_MAX_TRACKED / copies || lowering->all_buffers;
     for (int place = 0; place < PLACES; place++)

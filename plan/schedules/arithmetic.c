@@ -82,7 +82,7 @@ static void place_stage(const struct plan *plan, const struct stage_map *map, in
     int own = comms_rank_of(map, stage);
     for (int replica = 0; replica < made->replicas; replica++)
         made->rank_of[replica * made->stages + stage] =
-            own < 0 ? -1 : parallel_rank(plan, ranks, replica, own);
+            own < 0 ? -1 : parallel_rank(&plan->programs.parallel, ranks, replica, own);
 }
 
 enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *map, int ranks,

@@ -217,7 +217,7 @@ static enum status make_differing(const struct plan *plan, struct arena *arena,
                                   struct rank_program *out, struct diag *diag)
 {
     int replica, own;
-    parallel_place(plan, rank_count, differs->rank, &replica, &own);
+    parallel_place(&plan->programs.parallel, rank_count, differs->rank, &replica, &own);
     struct rank_program *lists = ARENA_ARRAY(arena, (size_t)rank_count, struct rank_program);
     if (!lists)
         return diag_no_memory(diag);

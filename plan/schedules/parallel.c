@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "plan/plan.h"
 #include "costs.h"
 
@@ -188,7 +189,7 @@ const char *parallel_check(const struct parallel_spec *spec)
     int64_t world = 1;
     for (int dim = 0; dim < DIM_COUNT; dim++)
         if (dim != DIM_EP && (world *= spec->size[dim]) > PLAN_MAX_RANKS)
-            return "a product of tp, cp, dp and pp of at most 4096 ranks";
+            return "a product of tp, cp, dp and pp of at most 65536 ranks";
     if (stage_ranks(spec) % (expert_tp(spec) * spec->size[DIM_EP]) != 0)
         return "ep x expert_tp to divide tp x cp x dp";
     for (int rank = 0; rank < world; rank++)
@@ -203,16 +204,14 @@ const char *parallel_check(const struct parallel_spec *spec)
 
 /* ---- the ranks of all pipelines of a plan ---------------------------------------------------- */
 
-int parallel_rank(const struct plan *plan, int ranks, int replica, int own)
+int parallel_rank(const struct parallel_spec *spec, int ranks, int replica, int own)
 {
-    const struct parallel_spec *spec = &plan->programs.parallel;
     return spec->given ? parallel_member(spec, 1u << DIM_PP, false, replica, own)
                        : own + replica * ranks;
 }
 
-void parallel_place(const struct plan *plan, int ranks, int rank, int *replica, int *own)
+void parallel_place(const struct parallel_spec *spec, int ranks, int rank, int *replica, int *own)
 {
-    const struct parallel_spec *spec = &plan->programs.parallel;
     *replica = spec->given ? parallel_group_of(spec, 1u << DIM_PP, false, rank) : rank / ranks;
     *own = spec->given ? parallel_place_in(spec, 1u << DIM_PP, false, rank) : rank % ranks;
 }
@@ -239,26 +238,82 @@ const struct rank_differs *parallel_differs(const struct plan *plan, int rank)
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-static bool on_several_nodes(const struct plan *plan, const int *members, size_t count)
+bool parallel_group_is_apart(const struct plan *plan, enum group_kind kind, int group)
 {
-    int node = plan->programs.links.node;
-    for (size_t i = 1; node && i < count; i++)
-        if (members[i] / node != members[0] / node)
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    const struct kind_row *row = &kinds[kind];
+    const int node = plan->programs.links.node;
+    const int size = parallel_group_size(spec, row->dims, row->experts);
+    const int first = node ? parallel_member(spec, row->dims, row->experts, group, 0) / node : 0;
+    for (int i = 1; node && i < size; i++)
+        if ((kind != GROUP_EMBEDDING || i == size - 1) &&
+            parallel_member(spec, row->dims, row->experts, group, i) / node != first)
             return true;
     return false;
 }
 
 struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind, int64_t bytes,
-                                  const int *members, size_t count)
+                                  bool apart)
 {
     const struct group_cost *cost = &plan->programs.parallel.costs[kind];
     const struct link *links[] = {&cost->between, &cost->link};
-    bool between = on_several_nodes(plan, members, count);
-    struct message_cost out = costs_link(links + !between, 1 + between, bytes);
+    struct message_cost out = costs_link(links + !apart, 1 + apart, bytes);
     if (cost->time.given)
         out = (struct message_cost){.bytes = out.bytes, .latency_ns = cost->time.value};
     return out;
 }
+
+/* ---- replicas that are alike ----------------------------------------------------------------- */
+
+struct parallel_spec parallel_few(const struct parallel_spec *spec, int most)
+{
+    struct parallel_spec few = *spec;
+    for (int dim = 0; dim < DIM_COUNT; dim++)
+        if (dim != DIM_PP)
+            few.size[dim] = min_int(few.size[dim], most);
+    few.expert_tp = min_int(few.expert_tp, most);
+    return parallel_check(&few) ? *spec : few;
+}
+
+/* Are all groups of a kind with a rank of one place on one node, or all on several? */
+static bool groups_are_alike(const struct plan *plan, enum group_kind kind)
+{
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    const struct kind_row *row = &kinds[kind];
+    const int groups = parallel_groups(spec, row->dims, row->experts), places = spec->size[DIM_PP];
+    for (int group = 0; group < groups; group++) {
+        int replica, own;
+        const int rank = parallel_member(spec, row->dims, row->experts, group, 0);
+        parallel_place(spec, places, rank, &replica, &own);
+        const int first =
+            parallel_group_of(spec, row->dims, row->experts, parallel_rank(spec, places, 0, own));
+        if (parallel_group_is_apart(plan, kind, group) !=
+            parallel_group_is_apart(plan, kind, first))
+            return false;
+    }
+    return true;
+}
+
+bool parallel_replicas_are_alike(const struct plan *plan)
+{
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    const int places = spec->size[DIM_PP];
+    if (!spec->given)
+        return plan->programs.links.node == 0;
+    if (spec->differing_count > 0)
+        return false;
+    for (int kind = 0; plan->programs.links.node && kind < GROUP_KIND_COUNT; kind++)
+        if (!groups_are_alike(plan, (enum group_kind)kind))
+            return false;
+    for (int replica = 1; plan->programs.links.node && replica < plan_replicas(plan); replica++)
+        for (int own = 0; own < places; own++)
+            if (parallel_apart(plan, replica, own, (own + 1) % places) !=
+                parallel_apart(plan, 0, own, (own + 1) % places))
+                return false;
+    return true;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 enum group_call parallel_call(const struct plan *plan, enum group_kind kind)
 {

@@ -56,16 +56,23 @@ int group_members(const struct parallel_spec *spec, enum group_kind kind, int gr
 /* ---- the ranks of all pipelines of a plan ---------------------------------------------------- */
 
 /* The rank of place `own` (of `ranks`) of a replica, and back. */
-int parallel_rank(const struct plan *plan, int ranks, int replica, int own);
-void parallel_place(const struct plan *plan, int ranks, int rank, int *replica, int *own);
+int parallel_rank(const struct parallel_spec *spec, int ranks, int replica, int own);
+void parallel_place(const struct parallel_spec *spec, int ranks, int rank, int *replica, int *own);
 /* Are two places of a replica on different nodes (`p2p: {node}`)? */
 bool parallel_apart(const struct plan *plan, int replica, int from, int to);
 /* The plan's entry for one rank; NULL: none. */
 const struct rank_differs *parallel_differs(const struct plan *plan, int rank);
 
-/* A collective of `bytes`, unless the plan says how many, in a group of these ranks. */
+/* The same grid, but with at most `most` ranks in each dimension that is not pp; of any other form where that is no grid. */
+struct parallel_spec parallel_few(const struct parallel_spec *spec, int most);
+/* Are the ranks of one place of all replicas alike: the same lists, groups and neighbours, on one node or on several? */
+bool parallel_replicas_are_alike(const struct plan *plan);
+
+/* Are the ranks of this group on several nodes? */
+bool parallel_group_is_apart(const struct plan *plan, enum group_kind kind, int group);
+/* A collective of `bytes`, unless the plan says how many, in a group, on several nodes if it is `apart`. */
 struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind, int64_t bytes,
-                                  const int *members, size_t count);
+                                  bool apart);
 /* The calls of its passes: by default an all-reduce of tp and expert-tp, with sequence parallelism gather_scatter; an
    all-gather of cp; an all-to-all of ep. */
 enum group_call parallel_call(const struct plan *plan, enum group_kind kind);

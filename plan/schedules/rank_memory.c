@@ -411,8 +411,8 @@ static enum status account_lists(const struct plan *plan, const struct complete_
         good = account_rank(&account, &lists->ranks[account.rank], arena, &made[account.rank]);
     for (size_t i = 0; good && i < others; i++) {
         int replica;
-        parallel_place(plan, lists->rank_count, plan->programs.parallel.differing[i].rank, &replica,
-                       &account.rank);
+        parallel_place(&plan->programs.parallel, lists->rank_count,
+                       plan->programs.parallel.differing[i].rank, &replica, &account.rank);
         good = account_rank(&account, &lists->differing[i], arena, &made[count + i]);
     }
     arena_fini(&scratch);

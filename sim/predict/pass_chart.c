@@ -97,7 +97,8 @@ static int pass_chart_row_of(const struct stored_builder *builder, int rank)
 {
     int replica = 0, row = rank;
     if (builder->plan)
-        parallel_place(builder->plan, builder->chart.rank_count, rank, &replica, &row);
+        parallel_place(&builder->plan->programs.parallel, builder->chart.rank_count, rank, &replica,
+                       &row);
     return replica == 0 && row < builder->chart.rank_count ? row : -1;
 }
 
@@ -467,8 +468,8 @@ static bool pass_chart_watch_work(void *context, const struct simulate_span *spa
     const struct program *p = watch->program;
     const struct op *op = &p->ops[span->op];
     int replica, rank;
-    parallel_place(watch->plan, watch->chart->rank_count, p->agents[span->agent].rank, &replica,
-                   &rank);
+    parallel_place(&watch->plan->programs.parallel, watch->chart->rank_count,
+                   p->agents[span->agent].rank, &replica, &rank);
     if (span->kind != SIMULATE_DEVICE || replica != 0)
         return true;
     if (op->kind == OP_GROUP) {

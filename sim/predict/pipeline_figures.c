@@ -69,7 +69,8 @@ static bool pipeline_figures_watch_work(void *context, const struct simulate_spa
     const struct op *op = &p->ops[span->op];
     const struct simulate_observer *inner = watch->inner;
     int replica, rank;
-    parallel_place(watch->plan, watch->rank_count, p->agents[span->agent].rank, &replica, &rank);
+    parallel_place(&watch->plan->programs.parallel, watch->rank_count,
+                   program_stood_for(p, p->agents[span->agent].rank), &replica, &rank);
     if (span->kind == SIMULATE_DEVICE && replica == watch->replica) {
         if (op->kind == OP_GROUP) {
             /* A group waits for its other end first: it moves for as long as it takes. */
@@ -164,7 +165,7 @@ static int find_replica(const struct plan *plan, int ranks)
         bool alike = true;
         for (size_t i = 0; i < spec->differing_count; i++) {
             int of, own;
-            parallel_place(plan, ranks, spec->differing[i].rank, &of, &own);
+            parallel_place(&plan->programs.parallel, ranks, spec->differing[i].rank, &of, &own);
             alike &= of != replica;
         }
         if (alike)

@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "machine/memory.h"
 #include "plan/order.h"
+#include "plan/schedules/parallel.h"
 
 static double seconds_now(clockid_t clock)
 {
@@ -773,8 +774,29 @@ static int ranks_of(const struct plan *plan, const struct predict_options *optio
     return options->program.ranks ? options->program.ranks : plan_rank_count(plan);
 }
 
-/* Equal ranks whose times do not vary do the same at the same times, and each meets the others as if it were alone: one of them
-   stands for all. Not where they share something, or connect to each other, or where each is watched, maybe by another process. */
+/* Does each rank of a pipeline meet the others as if it were alone? */
+static bool tasks_meet_alone(const struct plan *plan)
+{
+    bool alone = plan_is_for_any_ranks(plan);
+    for (int t = 0; alone && t < (int)plan->pipeline.task_count; t++) {
+        const struct work *work = &plan_task(plan, 0, t)->work;
+        alone = work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0;
+    }
+    return alone;
+}
+
+/* The same of each pipeline of groups. */
+static bool replicas_meet_alone(const struct plan *plan)
+{
+    bool ring = false;
+    for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
+        ring |= parallel_call(plan, (enum group_kind)kind) == GROUP_CALL_RING;
+    return plan_replicas(plan) > 1 && !ring && parallel_replicas_are_alike(plan);
+}
+
+/* Equal ranks whose times do not vary do the same at the same times, and each meets the others as if it were alone: one stands for
+   all, of groups one pipeline. Not where they share something, or connect to each other, or where each is watched, maybe by
+   another process. */
 static bool one_rank_stands_for_all(const struct plan *plan, const struct predict_options *options)
 {
     const struct machine_spec *machine = &plan->machine;
@@ -783,29 +805,27 @@ static bool one_rank_stands_for_all(const struct plan *plan, const struct predic
         options->begin || options->critical_path || options->wire ||
         (observer && (observer->span || observer->work || observer->iteration || observer->step));
     const int ranks = ranks_of(plan, options);
-    bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && plan_is_for_any_ranks(plan) &&
-                 !machine->share_device && machine->cores == 0 && machine->memory.count <= 1 &&
-                 !machine->first_use_blocks;
+    bool alike =
+        ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && !machine->share_device &&
+        machine->cores == 0 && !machine->first_use_blocks &&
+        (plan->form == FORM_PIPELINE ? machine->memory.count <= 1 && tasks_meet_alone(plan)
+                                     : plan->form == FORM_PROGRAMS && replicas_meet_alone(plan));
     for (size_t c = 0; c < plan->comm_count; c++)
         alike &= plan->comms[c].time_limit_ns == 0;
-    for (int t = 0; alike && t < (int)plan->pipeline.task_count; t++) {
-        const struct work *work = &plan_task(plan, 0, t)->work;
-        alike = work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0;
-    }
     return alike;
 }
 
 /* The program and its timing, of one rank or of all. */
 static enum status predict_build(struct prediction *prediction, const struct plan *plan,
-                                 const struct predict_options *options, bool one,
-                                 struct diag *diag)
+                                 const struct predict_options *options, bool one, struct diag *diag)
 {
     /* Times need no knowledge of what happened before. */
     struct program_options timed = options->program;
     timed.no_knowledge = true;
     timed.keep_lists = plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
     if (one) {
-        timed.ranks = 1;
+        timed.ranks = plan->form == FORM_PIPELINE ? 1 : 0;
+        timed.few = 1;
         timed.stands_for = ranks_of(plan, options);
     }
     enum status status = program_build(plan, &timed, &prediction->program, diag);

@@ -119,8 +119,8 @@ static bool take_placed(const struct plan *plan, const char *name, int rank, str
     int replica, at, to;
     if (!profile_ranks_take_message(name, rank, out))
         return false;
-    parallel_place(plan, plan->ranks, out->at, &replica, &at);
-    parallel_place(plan, plan->ranks, out->to, &replica, &to);
+    parallel_place(&plan->programs.parallel, plan->ranks, out->at, &replica, &at);
+    parallel_place(&plan->programs.parallel, plan->ranks, out->to, &replica, &to);
     out->at = at;
     out->to = to;
     return replica == 0;

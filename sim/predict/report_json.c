@@ -126,22 +126,23 @@ static void report_json_write_streams(const struct prediction *prediction,
     json_end_object(json);
 }
 
+/* Those that are simulated; each stands for as many. */
 static void report_json_write_ranks(const struct prediction *prediction, struct json *json)
 {
     const struct program *p = prediction->program;
     json_key(json, "ranks");
     json_begin_array(json);
-    for (int rank = 0; rank < program_all_ranks(prediction->program); rank++) {
+    for (int rank = 0; rank < p->ranks; rank++) {
         json_begin_object(json);
-        json_put_int(json, "rank", rank);
+        json_put_int(json, "rank", program_stood_for(p, rank));
+        json_put_int(json, "alike", program_all_ranks(p) / p->ranks);
         json_key(json, "streams");
         json_begin_object(json);
-        for (int s = 0; s < p->stream_count; s++) {
-            if (p->streams[s].rank != rank % p->ranks)
-                continue;
-            json_key(json, p->streams[s].name);
-            report_json_write_account(prediction, &prediction->streams[s], 1, json);
-            write_named(prediction, s, json);
+        for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+            const int stream = p->rank_streams[i];
+            json_key(json, p->streams[stream].name);
+            report_json_write_account(prediction, &prediction->streams[stream], 1, json);
+            write_named(prediction, stream, json);
             json_end_object(json);
         }
         json_end_object(json);

@@ -118,13 +118,16 @@ static void report_streams_row_name(const struct prediction *prediction,
                                     const struct report_stream_row *row, int same_name, char *buf,
                                     size_t cap)
 {
-    const struct stream_desc *stream = &prediction->program->streams[row->stream];
-    if (program_all_ranks(prediction->program) == 1 || row->count == same_name)
+    const struct program *p = prediction->program;
+    const struct stream_desc *stream = &p->streams[row->stream];
+    const int count = row->count * (program_all_ranks(p) / p->ranks),
+              rank = program_stood_for(p, stream->rank);
+    if (program_all_ranks(p) == 1 || row->count == same_name)
         snprintf(buf, cap, "%s", stream->name);
-    else if (row->count == 1)
-        snprintf(buf, cap, "%s, rank %d", stream->name, stream->rank);
+    else if (count == 1)
+        snprintf(buf, cap, "%s, rank %d", stream->name, rank);
     else
-        snprintf(buf, cap, "%s, rank %d + %d alike", stream->name, stream->rank, row->count - 1);
+        snprintf(buf, cap, "%s, rank %d + %d alike", stream->name, rank, count - 1);
 }
 
 static int streams_named(const struct program *p, const char *name)

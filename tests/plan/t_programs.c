@@ -237,7 +237,7 @@ static void test_refusals(void)
     check_refusal(spec_of("2f2b", 2, 1, 4),
                   "interleaved_1f1b, looped_bfs, interleaved_zero_bubble");
     check_refusal(spec_of(NULL, 2, 1, 4), "expected one of gpipe");
-    check_refusal(spec_of("1f1b", 0, 1, 4), "found 0 ranks, expected 1 to 4096");
+    check_refusal(spec_of("1f1b", 0, 1, 4), "found 0 ranks, expected 1 to 65536");
     check_refusal(spec_of("1f1b", 2, 2, 4), "found 2 chunks, expected 1");
     check_refusal(spec_of("zbv", 2, 3, 4), "found 3 chunks, expected 2");
     check_refusal(spec_of("1f1b", 2, 1, 0), "found 0 microbatches");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/schedules/parallel.h"
 #include "plan/text/parse.h"
 #include "sim/predict/predict.h"
 #include "tests/harness.h"
@@ -1032,11 +1033,13 @@ static bool same_figure(double a, double b)
 }
 
 /* Does each of many ranks do what the one does that was predicted? */
-static bool same_for_all(const struct prediction *one, const struct prediction *all)
+static bool same_for_all(const struct plan *plan, const struct prediction *one,
+                         const struct prediction *all)
 {
     bool same = program_all_ranks(one->program) == all->program->ranks &&
                 one->makespan_ns == all->makespan_ns && same_figure(one->fill_ns, all->fill_ns) &&
-                one->drain_ns == all->drain_ns && one->in_flight_max == all->in_flight_max &&
+                same_figure(one->drain_ns, all->drain_ns) &&
+                one->in_flight_max == all->in_flight_max &&
                 one->in_flight_bytes_max == all->in_flight_bytes_max &&
                 same_figure(one->in_flight_mean, all->in_flight_mean) &&
                 same_figure(one->iteration.mean, all->iteration.mean) &&
@@ -1045,7 +1048,11 @@ static bool same_for_all(const struct prediction *one, const struct prediction *
     for (int s = 0; same && s < all->program->stream_count; s++) {
         const struct stream_desc *desc = &all->program->streams[s];
         const struct stream_account *account = &all->streams[s];
-        const int own = stream_named(one, desc->rank % one->program->ranks, desc->name);
+        int replica, place = desc->rank;
+        if (one->program->ranks < all->program->ranks)
+            parallel_place(&plan->programs.parallel, one->program->ranks, desc->rank, &replica,
+                           &place);
+        const int own = stream_named(one, place, desc->name);
         same = own >= 0 && one->streams[own].busy_ns == account->busy_ns &&
                memcmp(one->streams[own].stall_ns, account->stall_ns, sizeof account->stall_ns) == 0;
     }
@@ -1068,11 +1075,49 @@ static void compare_stand_in(struct stand_ins *counts, const struct plan *plan, 
     options.observer = &observer;
     if (predicts(plan, options, &all)) {
         counts->compared++;
-        counts->represented += one.program->ranks < ranks;
-        counts->different += !same_for_all(&one, &all);
+        counts->represented += one.program->ranks < all.program->ranks;
+        counts->different += !same_for_all(plan, &one, &all);
         prediction_fini(&all);
     }
     prediction_fini(&one);
+}
+
+/* Groups of every kind around a pipeline, on nodes of some ranks. */
+static void test_pipeline_for_all(void)
+{
+    static const char *const orders[] = {"tp-cp-dp-pp", "tp-cp-pp-dp", "pp-dp-cp-tp"};
+    struct stand_ins counts = {0};
+    for (int i = 0; i < 96; i++) {
+        struct plan plan;
+        char text[1000];
+        const int tp = 1 + i % 2, cp = 1 + i / 2 % 2, dp = 1 + i / 4 % 3, ep = i % 5 == 4 ? dp : 1;
+        snprintf(text, sizeof text,
+                 "swplan: 1\nname: groups\n"
+                 "p2p: {fifo: pair, bytes: 1MiB, latency: 10us, bandwidth: 25GB/s%s}\n"
+                 "parallel:\n  {tp: %d, cp: %d, dp: %d, ep: %d, pp: 3, order: %s%s,\n"
+                 "   grad_reduce: %s, embedding: last,\n"
+                 "   costs: {tp: {F: 2, B: 2, latency: 5us, bandwidth: 200GB/s,\n"
+                 "                between: {latency: 50us, bandwidth: 20GB/s}},\n"
+                 "           dp-cp: {bytes: 64MiB, latency: 20us, bandwidth: 100GB/s}}}\n"
+                 "times: {F: 1ms, B: 2ms}\n"
+                 "generate: {schedule: 1f1b, ranks: 3, microbatches: 4}\n",
+                 i % 3 == 1   ? ", node: 4"
+                 : i % 3 == 2 ? ", node: 3"
+                              : "",
+                 tp, cp, dp, ep, orders[i / 12 % 3], ep > 1 ? "-ep" : "",
+                 i % 2 ? "overlap" : "last");
+        if (plan_parse("groups.yaml", text, strlen(text), &plan, &diag) != STATUS_OK)
+            continue;
+        const int before = counts.different;
+        compare_stand_in(&counts, &plan, DRIVER_NONE, 0);
+        if (counts.different > before)
+            tap_note("%s", text);
+        plan_fini(&plan);
+    }
+    tap_is_int(counts.different, 0, "one pipeline stands for all in %d of %d predictions of groups",
+               counts.represented, counts.compared);
+    tap_ok(counts.represented > 20 && counts.represented < counts.compared,
+           "and in some it does not");
 }
 
 /* A prediction of equal ranks whose times do not vary is that of one of them; an observer sees all. */
@@ -1083,8 +1128,9 @@ static void test_one_for_all(void)
     for (size_t i = 0; i < found.gl_pathc + 400; i++) {
         struct plan plan;
         char *text = i < found.gl_pathc ? NULL : random_pipeline(i);
-        const enum status status = text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag)
-                                        : plan_read(found.gl_pathv[i], &plan, &diag);
+        const enum status status = text
+                                       ? plan_parse("random.yaml", text, strlen(text), &plan, &diag)
+                                       : plan_read(found.gl_pathv[i], &plan, &diag);
         const int before = counts.different;
         for (enum driver driver = DRIVER_CLOCK; !status && driver <= DRIVER_DATAFLOW; driver++)
             if (plan.form == FORM_PIPELINE)
@@ -1131,6 +1177,7 @@ int main(void)
     test_looks();
     test_in_flight();
     test_one_for_all();
+    test_pipeline_for_all();
     diag_fini(&diag);
     return tap_done();
 }

@@ -20,19 +20,19 @@ srun()
 {
     SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_JOB_ID=1 SLURM_STEP_NUM_TASKS=$1 "$SWRUN" -n 2 "$hello"
 }
-check "a job of 2147483647 tasks" complains 2 'found 2147483647 processes .*at most 4096 ranks' srun 2147483647
-check "a job of 4097 tasks" complains 2 'found 4097 processes' srun 4097
+check "a job of 2147483647 tasks" complains 2 'found 2147483647 processes .*at most 65536 ranks' srun 2147483647
+check "a job of 65537 tasks" complains 2 'found 65537 processes' srun 65537
 
 # ---- more than is allowed --------------------------------------------------------------------------
 
 awk 'BEGIN { print "swplan: 1\nname: many\nschedule:"
-    for (i = 0; i < 4097; i++)
+    for (i = 0; i < 16385; i++)
         printf "  T%d: {stage: 0}\n", i
-    print "intra_iter_deps: [[T4096, T0]]" }' >"$dir/tasks.yaml"
+    print "intra_iter_deps: [[T16384, T0]]" }' >"$dir/tasks.yaml"
 too_many_is_one_error()
 {
     "$SWSIM" verify "$dir/tasks.yaml" >"$dir/out" 2>&1
-    [ $? -eq 3 ] && grep -q 'found 4097 tasks, expected from 1 to 4096' "$dir/out" && [ "$(grep -c error: "$dir/out")" -eq 1 ]
+    [ $? -eq 3 ] && grep -q 'found 16385 tasks, expected from 1 to 16384' "$dir/out" && [ "$(grep -c error: "$dir/out")" -eq 1 ]
 }
 check "too many tasks are one error" too_many_is_one_error
 
