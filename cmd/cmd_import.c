@@ -153,7 +153,8 @@ static enum status import(struct app *app, const struct import_request *request,
         status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
     if (request->report && imported.job.rank_count == 0 && imported.dumps.rank_count == 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--report: a recording has no ledger");
-    if (status == STATUS_OK && imported.job.rank_count > 0 && request->options.kind == IMPORT_HOST)
+    if (status == STATUS_OK && imported.job.rank_count > 0 &&
+        request->options.kind == IMPORT_HOST && !request->options.form.without)
         status = replay_check(app, &imported, request->force || !request->path);
     if (status == STATUS_OK && plan_is_unexplained(&imported.plan))
         diag_warn(
@@ -229,6 +230,10 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          "host programs: launches that a stream holds, a graph being one (default 1024; 0: any "
          "number)",
          OPTION_INTEGER, .value = &request.launch_queue, .max = PLAN_MAX_IN_FLIGHT},
+        {"without", 0, "NAME",
+         "host programs: the host takes no time in what has this name in the ledger: a call, an "
+         "operator, an annotation, a line of Python",
+         OPTION_TEXT, .value = &request.options.form.without},
         {"name", 0, "NAME", "name of the plan (default: that of the first file)", OPTION_TEXT,
          .value = &request.options.form.name},
     };

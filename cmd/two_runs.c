@@ -511,18 +511,44 @@ static enum status two_runs_is_trace(struct app *app, const char *spec, bool *ou
     return status;
 }
 
-/* The measured run of an import, which keeps its plan. */
-static enum status two_runs_import(struct app *app, const char *path, struct trace *out)
+static enum status read_trace_of_job(struct app *app, const char *path, const char *without,
+                                     struct imported *out)
 {
     enum { LAUNCH_QUEUE = 1024 };
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
-    const struct import_options options = {
-        .form = {.name = name, .launch_queue = LAUNCH_QUEUE, .repeat = REPEAT_SAME},
-        .flight = {.name = name},
-        .recorded = {.name = name}};
+    const struct import_options options = {.form = {.name = name,
+                                                    .launch_queue = LAUNCH_QUEUE,
+                                                    .repeat = REPEAT_SAME,
+                                                    .without = without},
+                                           .flight = {.name = name},
+                                           .recorded = {.name = name}};
+    return import_files(&path, 1, &options, out, &app->diag);
+}
+
+enum status two_runs_plan_without(struct app *app, const char *spec, const char *without,
+                                  struct plan *out)
+{
     struct imported imported;
-    enum status status = import_files(&path, 1, &options, &imported, &app->diag);
+    bool is_trace;
+    enum status status = two_runs_is_trace(app, spec, &is_trace);
+    if (status == STATUS_OK && !is_trace)
+        status = diag_error(&app->diag, STATUS_INPUT, "%s: it is no trace of a job", spec);
+    if (status == STATUS_OK)
+        status = read_trace_of_job(app, spec, without, &imported);
+    if (status != STATUS_OK)
+        return status;
+    *out = imported.plan;
+    plan_init(&imported.plan);
+    import_fini(&imported);
+    return STATUS_OK;
+}
+
+/* The measured run of an import, which keeps its plan. */
+static enum status two_runs_import(struct app *app, const char *path, struct trace *out)
+{
+    struct imported imported;
+    enum status status = read_trace_of_job(app, path, NULL, &imported);
     if (status != STATUS_OK)
         return status;
     trace_init(out, &app->arena);

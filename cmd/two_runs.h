@@ -24,6 +24,11 @@ struct two_runs {
    *path: of the file. */
 enum status two_runs_load(struct app *app, const char *spec, struct trace *out, const char **path);
 
+/* Of the trace of a job: the plan that import makes of it where the host takes no time in what has this name; ended by plan_fini.
+   STATUS_INPUT where `spec` is no trace. */
+enum status two_runs_plan_without(struct app *app, const char *spec, const char *without,
+                                  struct plan *out);
+
 /* The plan that a run keeps; ended by plan_fini. */
 enum status two_runs_plan(struct app *app, const struct trace *trace, struct plan *out);
 

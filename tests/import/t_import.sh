@@ -553,6 +553,27 @@ check "... in the ledger of the run" sh -c "'$SWSIM' import -q --db='$dir/free.d
 check "... and is CPU time of its name" has 'host: 2ms, name: hipFree' "$dir/free.json"
 check "... which a what-if removes" sh -c "'$SWSIM' predict --what-if=hipFree=0x '$dir/plan.yaml' | grep -E 'hipFree.*-6.00 ms'"
 
+# The host without what it did: an operator or a line that the plan has no operation of.
+{
+    for i in 0 1 2; do
+        t=$((1000 + 3000 * i))
+        act python_function "data.py(12): next_batch" 1 $t 2000
+        act cpu_op aten::stack 1 $((t + 300)) 1600
+        call cudaLaunchKernel 1 $((t + 2100)) 5 $((i + 1))
+        work kernel gemm 0 $((t + 2110)) 500 $((i + 1))
+    done
+} | trace 0 >"$dir/loader.json"
+without()
+{
+    "$SWSIM" import -q --without="$1" -o "$dir/plan.yaml" "$dir/loader.json" 2>/dev/null
+    [ "$("$SWSIM" predict --json "$dir/plan.yaml" | field makespan_ns)" = "$2" ]
+}
+# From the first launch: 6.51 ms, of which two batches are made.
+check "a job whose host makes batches" without nothing 6510000
+check "... without the operator that makes them" without aten::stack 3310000
+check "... without the line of Python around it" without "data.py(12): next_batch" 2510000
+check "... which is the gain of its stall" prints 0 "^ *4.98 ms  *3.20 ms  s0 .* which is in aten::stack" "$SWSIM" why "$dir/loader.json"
+
 # A graph is one launch, whatever it holds; the thread works beside it.
 {
     call cudaGraphLaunch 1 1000 100 1

@@ -206,7 +206,9 @@ struct calls_writer {
     size_t next_handoff;
     int *first_edge; /* per work, and one more: its edges */
     int *follower;   /* per work: the one without a launch behind it on its stream, or -1 */
-    struct innermost innermost;    /* of a job on CPUs; else empty */
+    struct innermost
+        innermost;    /* of a job on CPUs, or of one without some of its time; else empty */
+    int trace_thread; /* rank->threads; -1: none */
     int stretch, last_stretch;     /* of the thread: the next one, and the end */
     size_t next_touch, last_touch; /* of the thread: rank->touches */
     struct step_search steps;
@@ -243,9 +245,47 @@ static int host_calls_plan_stream(struct calls_writer *writer, int stream)
     return index;
 }
 
+static int64_t host_calls_pass(struct calls_writer *writer, int64_t until_ns);
+
 static void add_time(struct calls_writer *writer, int64_t until_ns, const char *name)
 {
-    writer->failed |= !job_add_time(writer->job, writer->thread, until_ns, name);
+    const int64_t passes = host_calls_pass(writer, until_ns);
+    struct host_op *op = passes > 0 ? host_calls_add_op(writer, OP_HOST) : NULL;
+    if (!op)
+        return;
+    op->time_ns = passes;
+    op->name = name;
+}
+
+static bool is_named(const struct calls_writer *writer, int name)
+{
+    return name >= 0 && strcmp(writer->job->names.items[name], writer->options->without) == 0;
+}
+
+/* The part of a thread's time that `without` leaves out. */
+static int64_t time_left_out(const struct calls_writer *writer, int64_t from_ns, int64_t to_ns)
+{
+    const struct innermost *innermost = &writer->innermost;
+    int64_t sum_ns = 0;
+    if (!writer->options->without || writer->rank->is_host || writer->trace_thread < 0)
+        return 0;
+    for (int i = innermost_after(innermost, writer->trace_thread, from_ns);
+         i < innermost->first[writer->trace_thread + 1] && innermost->stretches[i].start_ns < to_ns;
+         i++) {
+        const struct innermost_stretch *stretch = &innermost->stretches[i];
+        if (is_named(writer, stretch->name) || is_named(writer, stretch->within) ||
+            is_named(writer, stretch->line) || is_named(writer, stretch->annotation))
+            sum_ns += min_i64(stretch->end_ns, to_ns) - max_i64(stretch->start_ns, from_ns);
+    }
+    return sum_ns;
+}
+
+/* The thread's clock goes on; returns the CPU time that passes. */
+static int64_t host_calls_pass(struct calls_writer *writer, int64_t until_ns)
+{
+    const int64_t from_ns = writer->thread->clock_ns;
+    const int64_t passes = job_pass_time(writer->thread, until_ns);
+    return passes > 0 ? passes - time_left_out(writer, from_ns, until_ns) : 0;
 }
 
 /* CPU time; of a job on CPUs by its annotations. */
@@ -428,7 +468,7 @@ static void host_calls_add_push(struct calls_writer *writer, int work)
     const int64_t until = push_time(writer, work);
     if (writer->rank->is_host)
         add_host(writer, until);
-    const int64_t passes = job_pass_time(writer->thread, until);
+    const int64_t passes = host_calls_pass(writer, until);
     host_calls_add_waits(writer, work, stream);
     add_opaque(writer, work, writer->thread->clock_ns, stream);
     struct host_op *op = host_calls_add_op(writer, host_calls_push_kind(w, meeting != NULL));
@@ -574,6 +614,7 @@ static bool host_calls_begin_thread(struct calls_writer *writer, const char *nam
 {
     writer->thread = name ? job_add_thread(writer->job, writer->number, name) : NULL;
     writer->stretch = writer->last_stretch = 0;
+    writer->trace_thread = -1;
     writer->next_touch = writer->last_touch = 0;
     return writer->thread != NULL;
 }
@@ -645,6 +686,7 @@ static bool host_calls_write_thread(struct calls_writer *writer, int thread)
     const struct job_rank *rank = writer->rank;
     if (!host_calls_begin_thread(writer, arena_printf(&writer->job->plan.arena, "t%d", thread)))
         return false;
+    writer->trace_thread = thread;
     for (int stream = 0; stream < (int)rank->stream_count; stream++)
         if (first_launcher(rank, stream) == thread)
             add_leftovers(writer, stream);
@@ -738,7 +780,8 @@ static bool host_calls_write_rank(struct calls_writer *writer)
     bool ok = writer->event && writer->first_edge && writer->push_flag && writer->end_flag &&
               writer->follower && prepare_steps(writer, &arena) &&
               handoffs_find(rank, writer->evidence, &writer->handoffs) &&
-              (!rank->is_host || innermost_find(writer->job, rank, &writer->innermost));
+              ((!rank->is_host && !writer->options->without) ||
+               innermost_find(writer->job, rank, &writer->innermost));
     if (ok) {
         for (size_t s = 0; s < rank->stream_count; s++)
             for (int i = 1; i < rank->streams[s].count; i++) {

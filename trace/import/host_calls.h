@@ -26,6 +26,8 @@ struct host_calls_options {
     int64_t launch_queue;
     bool opaque;
     int repeat; /* enum host_calls_repeat */
+    const char *without; /* of a job with a device: the host takes no time in the call, operator, annotation or line of
+                            Python of this name; NULL: all time is kept */
 };
 
 /* Adds the threads to the job. `evidence`: one a rank. STATUS_INPUT where the

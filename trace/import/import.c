@@ -472,6 +472,7 @@ static enum status import_check_options(const struct import_options *options, un
         {"--detail", options->detail_given, OF_PIPELINES},
         {"--repeat", options->repeat_given, OF_HOST},
         {"--launch-queue", options->launch_queue_given, OF_HOST},
+        {"--without", options->form.without != NULL, OF_HOST},
         {"--ranks", options->rank_count > 0, OF_HOST | OF_PIPELINES | OF_DUMPS},
         {"--host-waits", options->flight.host_waits, OF_DUMPS},
         {"--pair-streams", options->flight.pair_streams, OF_DUMPS},
