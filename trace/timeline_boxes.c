@@ -418,8 +418,10 @@ void timeline_note(struct view *view)
         }
         double width_pt = view_x(view, span->end_ns) - view_x(view, span->start_ns);
         int task = view_task(view, span);
-        if (task >= 0)
+        if (task >= 0) {
             key->notes[task].widest_pt = fmax(key->notes[task].widest_pt, fmax(width_pt, 0.01));
+            key->notes[task].sum_pt += width_pt;
+        }
         key->merged |= timeline_boxes_is_narrow(view, span);
         (void)timeline_boxes_work_label(view, span, width_pt, view->lanes.items[index].height_pt,
                                         &font_pt);
@@ -592,8 +594,9 @@ enum {
     ROW = 17,
     FONT = 9,
     SWATCH = 10,
-    MANY_TASKS = 24, /* then the legend leaves out those whose boxes are narrower than this: */
-    LEAST_SEEN = 2
+    MANY_TASKS = 24, /* then the legend leaves out those whose boxes are narrower than this, */
+    LEAST_SEEN = 2,
+    LEAST_SHARE = 100 /* and that are less than this part of the width together */
 };
 
 const struct wait_look timeline_waits[WAIT_LOOKS] = {
@@ -708,7 +711,8 @@ double timeline_legend(const struct view *view, double y)
         const char *text = task->name;
         if (note->widest_pt <= 0)
             continue;
-        if (shown > MANY_TASKS && note->widest_pt < LEAST_SEEN) {
+        if (shown > MANY_TASKS && note->widest_pt < LEAST_SEEN &&
+            note->sum_pt * LEAST_SHARE < view->right_pt - view->left_pt) {
             unseen++;
             continue;
         }

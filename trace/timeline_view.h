@@ -27,9 +27,9 @@ int timeline_look(const struct trace *trace, const struct trace_span *span);
 
 /* The facts of a name, beside its colour. */
 struct task_note {
-    const char *short_name; /* NULL: none */
-    bool short_used;        /* on a box: the legend explains it */
-    double widest_pt;       /* of its boxes in the window */
+    const char *short_name;   /* NULL: none */
+    bool short_used;          /* on a box: the legend explains it */
+    double widest_pt, sum_pt; /* of its boxes in the window, and all of them */
 };
 
 /* Of all views. */

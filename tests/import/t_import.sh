@@ -574,6 +574,22 @@ check "... without the operator that makes them" without aten::stack 3310000
 check "... without the line of Python around it" without "data.py(12): next_batch" 2510000
 check "... which is the gain of its stall" prints 0 "^ *4.98 ms  *3.20 ms  s0 .* which is in aten::stack" "$SWSIM" why "$dir/loader.json"
 
+# Thirty kernels of one place each, and one that comes often, all too narrow for a box: the legend names that one.
+{
+    call cudaGraphLaunch 1 1000 100 1
+    i=0
+    while [ $i -lt 3000 ]; do
+        [ $((i % 100)) = 0 ] && name=rare$i || name=frequent
+        work kernel $name 7 $((1100 + 10 * i)) 10 1
+        i=$((i + 1))
+    done
+    call cudaStreamSynchronize 1 1110 30100 2
+} | trace 0 >"$dir/narrow.json"
+"$SWSIM" import -q --db="$dir/narrow.db" "$dir/narrow.json" 2>/dev/null
+"$SWSIM" render -o "$dir/narrow.svg" "$dir/narrow.db"
+check "a picture names narrow work that is much of the time" found ">frequent<" "$dir/narrow.svg"
+check "... and counts what is less than 1% of it" found "and 30 more, too short to be seen" "$dir/narrow.svg"
+
 # A graph is one launch, whatever it holds; the thread works beside it.
 {
     call cudaGraphLaunch 1 1000 100 1

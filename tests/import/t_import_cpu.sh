@@ -54,6 +54,10 @@ check "pipe: all of them are received" test "$(count 'send: message' "$dir/pipe.
 waits=$(count 'sync: event' "$dir/pipe.yaml")
 check "pipe: each operation is waited for, $waits times" test "$waits" = "$(count 'record: e' "$dir/pipe.yaml")"
 
+"$SWSIM" import -q --db="$dir/cpu.db" "$dumps"/cpu_data/rank?.json 2>/dev/null
+"$SWSIM" render -o "$dir/cpu.svg" "$dir/cpu.db"
+check "data: the picture has the annotations of its threads" found ">backward1 3<" "$dir/cpu.svg"
+
 # Two ranks that do nothing but exchange for 40 ms, and go on 4 ms late on a busy machine: they wait, and do not compute.
 python3 - "$dir" <<'END'
 import json, sys

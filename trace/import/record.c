@@ -389,6 +389,24 @@ static bool record_add_call(struct record_recorder *recorder, int agent, int at)
     return recorder->span[at] >= 0;
 }
 
+/* What a thread of a job on CPUs does: its innermost annotation, or the operation that it waits for. */
+static bool record_add_stretches(struct record_recorder *recorder, int agent, int thread)
+{
+    const struct innermost *innermost = &recorder->innermost;
+    for (int i = innermost->first[thread]; i < innermost->first[thread + 1]; i++) {
+        const struct innermost_stretch *stretch = &innermost->stretches[i];
+        const struct trace_span span = {.agent = agent,
+                                        .kind = SPAN_HOST,
+                                        .task = recorder->imported->job.names.items[stretch->name],
+                                        .iteration = record_step_of(recorder, stretch->start_ns),
+                                        .start_ns = stretch->start_ns,
+                                        .end_ns = stretch->end_ns};
+        if (trace_add_span(recorder->trace, &span) < 0)
+            return false;
+    }
+    return true;
+}
+
 static bool record_add_threads(struct record_recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
@@ -404,6 +422,8 @@ static bool record_add_threads(struct record_recorder *recorder)
         for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++)
             if (!record_add_call(recorder, agent, i))
                 return false;
+        if (rank->is_host && !record_add_stretches(recorder, agent, thread))
+            return false;
     }
     return true;
 }
