@@ -12,6 +12,7 @@
 #include "options.h"
 #include "show_channels.h"
 #include "starter.h"
+#include "hardware_choice.h"
 #include "mpi_workers.h"
 
 #include "improve/found.h"
@@ -22,8 +23,6 @@
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
 #include "base/units.h"
-#include "trace/import/files.h"
-#include "trace/import/kineto_operators.h"
 #include "sim/predict/fits.h"
 #include "sim/predict/hardware_times.h"
 #include "sim/predict/record.h"
@@ -512,8 +511,9 @@ static uint64_t digest_of(int argc, char **argv)
 /* The command line, where the request has it in another form. */
 struct predict_line {
     const struct arguments *arguments;
-    struct text_list jitters, changes, operators;
-    const char *sweep, *profile, *times, *critical, *most, *path, *hardware, *max_step;
+    struct text_list jitters, changes;
+    const char *sweep, *profile, *times, *critical, *most, *path, *max_step;
+    struct hardware_choice hardware;
     int64_t max_step_ns;
     int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
     bool exposed, no_mpi, werror;
@@ -521,8 +521,6 @@ struct predict_line {
 
 /* --hardware, and what it says of the plan. */
 struct predict_hardware {
-    struct hardware hardware;
-    struct operator_times measured;
     struct hardware_times times;
     struct hardware_steps steps;
 };
@@ -543,10 +541,8 @@ static enum status parse_texts(struct app *app, struct predict_line *line,
         (!units_parse_time(line->max_step, &line->max_step_ns, &what) || line->max_step_ns <= 0))
         status = diag_error(&app->diag, STATUS_USAGE, "--max-step: found '%s', expected a time",
                             line->max_step);
-    if (status == STATUS_OK && line->max_step && !line->hardware)
+    if (status == STATUS_OK && line->max_step && !line->hardware.name)
         status = diag_error(&app->diag, STATUS_USAGE, "found --max-step without --hardware");
-    if (status == STATUS_OK && line->operators.count > 0 && !line->hardware)
-        status = diag_error(&app->diag, STATUS_USAGE, "found --operators without --hardware");
     if (status == STATUS_OK && line->sweep)
         status = parse_sweep(app, line->sweep, request);
     if (status == STATUS_OK && line->most &&
@@ -578,14 +574,14 @@ static enum status predict_hardware_report(struct app *app, const struct predict
     FILE *out = app->json || app->silent ? NULL : stdout;
     if (out && plan->form == FORM_THREADS) {
         hardware_steps_report(&on->steps, out);
-        hardware_times_report(&on->times, &on->hardware, out);
+        hardware_times_report(&on->times, &line->hardware.hardware, out);
     }
     if (plan->memory_count == 0)
         diag_note(&app->diag,
                   "%s: no memory was recorded, so whether it fits on %s is not known; 'swsim "
                   "record --device=none' records that of PyTorch",
-                  plan->file, on->hardware.name);
-    enum status status = fits_report(plan, &on->hardware, out, &app->diag);
+                  plan->file, line->hardware.hardware.name);
+    enum status status = fits_report(plan, &line->hardware.hardware, out, &app->diag);
     const int64_t step_ns = hardware_steps_median(&on->steps);
     if (status == STATUS_OK && line->max_step_ns > 0 && step_ns < 0)
         return diag_error(&app->diag, STATUS_INPUT,
@@ -602,43 +598,16 @@ static enum status predict_hardware_report(struct app *app, const struct predict
 
 /* Times for a plan without; ranks that stand for more are those of the plan from here on. */
 static enum status predict_hardware_set(struct app *app, struct predict_request *request,
-                                        struct plan *plan, struct predict_hardware *on)
+                                        const struct predict_line *line, struct plan *plan,
+                                        struct predict_hardware *on)
 {
     if (plan->form != FORM_THREADS)
         return STATUS_OK;
     const int ranks = request->predict.program.ranks;
     request->predict.program.ranks = 0;
     request->steps = &on->steps;
-    return hardware_times_set(plan, &on->hardware, &on->measured, ranks, &on->times, &app->diag);
-}
-
-static enum status predict_profiled_operators(struct app *app, const char *file,
-                                              struct operator_times *out)
-{
-    struct bytes *bytes;
-    enum status status = bytes_open(file, &bytes, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = kineto_operators_read(bytes, &app->arena, out, &app->diag);
-    bytes_close(bytes);
-    return status;
-}
-
-/* Traces of PyTorch's profiler, or tables. */
-static enum status predict_operators(struct app *app, const struct text_list *files,
-                                     struct operator_times *out)
-{
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
-        const char *file = files->items[i];
-        enum format format;
-        status = format_recognise(file, &format, &app->diag);
-        if (status == STATUS_OK && (format == FORMAT_KINETO || format == FORMAT_JSON))
-            status = predict_profiled_operators(app, file, out);
-        else if (status == STATUS_OK)
-            status = operator_times_read(file, &app->arena, out, &app->diag);
-    }
-    return status;
+    return hardware_times_set(plan, &line->hardware.hardware, &line->hardware.measured, ranks,
+                              &on->times, &app->diag);
 }
 
 static enum status predict_file(struct app *app, struct predict_request *request,
@@ -647,10 +616,8 @@ static enum status predict_file(struct app *app, struct predict_request *request
     struct plan plan;
     struct predict_hardware on = {0};
     enum status status = parse_texts(app, line, request);
-    if (status == STATUS_OK && line->hardware)
-        status = hardware_find(line->hardware, &app->arena, &on.hardware, &app->diag);
     if (status == STATUS_OK)
-        status = predict_operators(app, &line->operators, &on.measured);
+        status = hardware_choice_read(app, &line->hardware);
     if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
         status = refuse_beside_channels(app, line->arguments);
     if (status == STATUS_OK && request->workers && strcmp(line->path, "-") == 0)
@@ -662,9 +629,9 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = plan_read(line->path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    if (line->hardware)
-        status = predict_hardware_set(app, request, &plan, &on);
-    if (status == STATUS_OK && !(line->hardware && plan.form == FORM_THREADS))
+    if (line->hardware.name)
+        status = predict_hardware_set(app, request, line, &plan, &on);
+    if (status == STATUS_OK && !(line->hardware.name && plan.form == FORM_THREADS))
         status = options_check_plan(app, line->arguments, &plan, request->driver, BOTH_DRIVERS);
     if (line->cores > 0 || sweeps(request, SWEPT_CORES))
         plan.machine.cores = (int)(line->cores > 0 ? line->cores : request->from);
@@ -683,7 +650,7 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = cmd_predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)
         status = cmd_predict_plan(app, request, &plan);
-    if (line->hardware && (status == STATUS_OK || status == STATUS_VIOLATED))
+    if (line->hardware.name && (status == STATUS_OK || status == STATUS_VIOLATED))
         status = app_worse(status, predict_hardware_report(app, line, &plan, &on));
     hardware_steps_fini(&on.steps);
     if (line->werror && request->warnings.count)
@@ -788,13 +755,10 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
          .value = &line->exposed},
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &line->times},
-        {"hardware", 0, "NAME|FILE",
-         "recordings: times of this GPU (h100-sxm, a100-80, ...), and does the memory fit there?",
-         OPTION_TEXT, .value = &line->hardware},
-        {"operators", 0, "FILE",
-         "with --hardware: measured times of operators, in a trace of PyTorch's profiler with "
-         "shapes, or a table (see swsim-predict(1)); may be repeated",
-         OPTION_LIST, .value = &line->operators},
+        HARDWARE_OPTIONS(
+            &line->hardware,
+            "recordings: times of this GPU (h100-sxm, a100-80, ...), and does the memory fit "
+            "there?"),
         {"max-step", 0, "TIME", "with --hardware: exit with 1 where a step takes longer",
          OPTION_TEXT, .value = &line->max_step},
         {"p2p", 0, CHANNELS_CHOICE,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_tune.c - `swsim tune`: find a better plan and show the differences. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app.h"
 #include "mpi_workers.h"
+#include "hardware_choice.h"
 #include "options.h"
 #include "plan_out.h"
 #include "starter.h"
@@ -17,14 +19,17 @@
 #include "api/unexplained.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/sort.h"
 #include "base/units.h"
+#include "check/verify.h"
 #include "improve/frontier.h"
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
+#include "sim/predict/predict.h"
 #include "sim/predict/result_wire.h"
 #include "trace/draw.h"
 
-enum { MOST_SAMPLES = 1 << 20 };
+enum { MOST_SAMPLES = 1 << 20, CHOICE_STATES = 1000000 };
 
 static void cmd_tune_show_progress(void *arg, const struct tune_progress *now)
 {
@@ -309,6 +314,10 @@ static const char about[] =
     "has these times, and its machine's cores where it was computed on the host. SIGINT ends the\n"
     "search early.\n"
     "\n"
+    "Recordings: --hardware gives them times. Waits and synchronisations that go, other orders\n"
+    "and streams are tried. Of several recordings, of a program with other arguments, each is\n"
+    "verified and predicted, and the fastest that is proved stands first.\n"
+    "\n"
     "Rank programs: every schedule of 'swsim generate' on the plan's ranks, with the values\n"
     "of the options from --schedule on, each LIST separated by commas ('all': every word).\n"
     "The frontier of time against memory is printed. A microbatch keeps its size, the model its\n"
@@ -323,6 +332,7 @@ struct tune_line {
     bool allow_stale, opaque;
     const char *keep, *memory, *profile, *times, *path, *picture;
     const char *axes[AXES];
+    struct hardware_choice hardware;
 };
 
 static enum status cmd_tune_refuse(struct app *app, const struct plan *plan, const char *option,
@@ -422,6 +432,125 @@ static enum status cmd_tune_programs(struct app *app, const struct tune_line *li
     return status;
 }
 
+/* Times for a recording, which has none. */
+static enum status tune_hardware(struct app *app, const struct tune_line *line, struct plan *plan)
+{
+    struct hardware_times times;
+    if (!line->hardware.name)
+        return STATUS_OK;
+    if (plan->form != FORM_THREADS)
+        return cmd_tune_refuse(app, plan, "hardware", "host programs");
+    return hardware_times_set(plan, &line->hardware.hardware, &line->hardware.measured, 0, &times,
+                              &app->diag);
+}
+
+/* ---- several recordings -------------------------------------------------------------------------- */
+
+/* Recordings of one program, with other arguments: which of them is proved, and the fastest. */
+struct tune_choice {
+    const char *file;
+    enum verdict verdict;
+    int64_t step_ns; /* -1: it has no steps */
+    double total_ns;
+};
+
+static enum status choice_predict(struct app *app, const struct plan *plan, struct tune_choice *out)
+{
+    struct hardware_steps steps = {0};
+    const struct simulate_observer observer = {.context = &steps, .work = hardware_steps_work};
+    const struct predict_options options = {.seed = 1,
+                                            .replications = 1,
+                                            .threads = 1,
+                                            .exposed = EXPOSED_NEVER,
+                                            .observer = &observer,
+                                            .begin = hardware_steps_begin};
+    struct prediction prediction;
+    enum status status = predict(plan, &options, &prediction, &app->diag);
+    if (status == STATUS_OK) {
+        out->total_ns = prediction.makespan_ns;
+        out->step_ns = hardware_steps_median(&steps);
+        prediction_fini(&prediction);
+    }
+    hardware_steps_fini(&steps);
+    return status;
+}
+
+static enum status choice_judge(struct app *app, const struct tune_line *line, const char *file,
+                                struct tune_choice *out)
+{
+    const struct verify_options options = {.program = {.iterations = -1},
+                                           .quick = true,
+                                           .limits = {.states = CHOICE_STATES},
+                                           .interrupted = interrupts_catch()};
+    struct verify_report report;
+    struct plan plan;
+    *out = (struct tune_choice){.file = file};
+    enum status status = plan_read(file, &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = refuse_unexplained(&plan, line->opaque, &app->diag);
+    if (status == STATUS_OK && plan.form != FORM_THREADS)
+        status = cmd_tune_refuse(app, &plan, "output",
+                                 "one plan; several are compared only if "
+                                 "they are host programs");
+    if (status == STATUS_OK)
+        status = tune_hardware(app, line, &plan);
+    if (status == STATUS_OK)
+        status = verify_plan(&plan, &options, &report, &app->diag);
+    if (status == STATUS_OK) {
+        out->verdict = report.verdict;
+        verify_fini(&report);
+        status = choice_predict(app, &plan, out);
+    }
+    plan_fini(&plan);
+    return status;
+}
+
+/* Proved ones first, then by the step, or by all where one has no steps. */
+static int compare_choices(const void *left, const void *right)
+{
+    const struct tune_choice *a = left, *b = right;
+    const bool steps = a->step_ns >= 0 && b->step_ns >= 0;
+    return compare_then(compare_int(a->verdict != VERDICT_PROVED, b->verdict != VERDICT_PROVED),
+                        steps ? compare_i64(a->step_ns, b->step_ns)
+                              : compare_double(a->total_ns, b->total_ns));
+}
+
+static void choice_print(const struct tune_choice *choices, size_t count)
+{
+    printf("  %-10s  %-10s  %-10s  recording\n", "verdict", "step", "total");
+    for (size_t i = 0; i < count; i++) {
+        char step[UNITS_TEXT] = "-", total[UNITS_TEXT];
+        if (choices[i].step_ns >= 0)
+            units_show_time((double)choices[i].step_ns, step);
+        units_show_time(choices[i].total_ns, total);
+        printf("  %-10s  %-10s  %-10s  %s\n", verdict_key(choices[i].verdict), step, total,
+               choices[i].file);
+    }
+}
+
+/* STATUS_VIOLATED: none is proved. */
+static enum status tune_choices(struct app *app, const struct tune_line *line,
+                                const struct arguments *files)
+{
+    const size_t count = (size_t)files->count;
+    struct tune_choice *choices = ARENA_ARRAY(&app->arena, count, struct tune_choice);
+    enum status status = choices ? STATUS_OK : diag_no_memory(&app->diag);
+    if (line->path)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found --output for several recordings, of which one is chosen");
+    if (app->json)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found --json for several recordings, whose table is a text");
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        status = choice_judge(app, line, files->items[i], &choices[i]);
+    if (status != STATUS_OK)
+        return status;
+    SORT(choices, count, compare_choices);
+    choice_print(choices, count);
+    return choices[0].verdict == VERDICT_PROVED ? STATUS_OK : STATUS_VIOLATED;
+}
+
 static enum status tune_file(struct app *app, const struct tune_line *line, const char *path)
 {
     struct tune_options wanted = {.memory_bytes = -1};
@@ -437,6 +566,8 @@ static enum status tune_file(struct app *app, const struct tune_line *line, cons
         plan.machine.cores = (int)line->cores;
     wanted.interrupted = interrupts_catch();
     status = refuse_unexplained(&plan, line->opaque, &app->diag);
+    if (status == STATUS_OK)
+        status = tune_hardware(app, line, &plan);
     if (status == STATUS_OK && plan.form == FORM_PROGRAMS)
         status = cmd_tune_programs(app, line, &plan, &wanted);
     else if (status == STATUS_OK)
@@ -471,6 +602,7 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          .value = &line.seed, .max = INT64_MAX},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run or an import in a trace store",
          OPTION_TEXT, .value = &line.profile},
+        HARDWARE_OPTIONS(&line.hardware, "recordings: times of this GPU, as of swsim predict"),
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &line.times},
         {"schedule", 0, "LIST", "rank programs: schedules to try (default: all)", OPTION_TEXT,
@@ -502,10 +634,13 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
     };
     const struct command command = {
         .name = "swsim tune",
-        .arguments = "PLAN",
+        .arguments = "PLAN...",
         .about = about,
+        .more_arguments = INT_MAX,
         .examples = "  swsim tune plans/torchrec/sparse_dist.yaml\n"
                     "  swsim tune --memory=80MiB --keep=stream,group -o better.yaml plan.yaml\n"
+                    "  swsim tune --hardware=h100-sxm dry.yaml\n"
+                    "  swsim tune --hardware=h100-sxm bucket25.yaml bucket100.yaml\n"
                     "  swsim tune --microbatches=8,16 --picture=frontier.svg pipeline.yaml",
         COMMAND_OPTIONS(options),
     };
@@ -513,5 +648,9 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    return tune_file(app, &line, arguments.items[0]);
+    status = hardware_choice_read(app, &line.hardware);
+    if (status != STATUS_OK)
+        return status;
+    return arguments.count > 1 ? tune_choices(app, &line, &arguments)
+                               : tune_file(app, &line, arguments.items[0]);
 }

@@ -24,6 +24,7 @@ swsim_SOURCES = \
     cmd/cmd_verify.c \
     cmd/cmd_watch.c \
     cmd/cmd_why.c \
+    cmd/hardware_choice.c cmd/hardware_choice.h \
     cmd/mpi_workers.c cmd/mpi_workers.h \
     cmd/options.c cmd/options.h \
     cmd/plan_out.c cmd/plan_out.h \

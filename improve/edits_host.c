@@ -569,10 +569,11 @@ void propose_faster(struct proposer *proposer)
         propose_moves(proposer, t);
         propose_streams(proposer, t);
         for (size_t i = 0; i < thread->op_count; i++) {
-            if (thread->ops[i].kind != OP_SYNC)
+            if (thread->ops[i].kind != OP_SYNC && thread->ops[i].kind != OP_WAIT)
                 continue;
-            propose_both(proposer, (struct edit){.kind = EDIT_UNSYNC, .a = t, .b = (int)i}, i, 0,
-                         0);
+            if (thread->ops[i].kind == OP_SYNC)
+                propose_both(proposer, (struct edit){.kind = EDIT_UNSYNC, .a = t, .b = (int)i}, i,
+                             0, 0);
             propose_both(proposer, (struct edit){.kind = EDIT_REMOVE_OP, .a = t, .b = (int)i}, i, 0,
                          0);
         }

@@ -209,4 +209,45 @@ check "... no longer than it may" most 301us 0
 check "... or too long, which is an exit status" most 299us 1
 check "a limit that is no time" most 3 2
 
+# ---- what else it could be ------------------------------------------------------------------------------
+
+# two NAME [WAIT]: two kernels of 100 us on two streams.
+two()
+{
+    printf 'swplan: 1\nname: %s\nthreads: {r0.main: [%s]}\n' "$1" "{launch: k, stream: a, cost: {bytes: 100MB}, writes: [x]}, {record: e, stream: a},
+        ${2:-} {launch: l, stream: b, cost: {bytes: 100MB}, writes: [${3:-y}]}" >"$dir/$1.yaml"
+}
+two waits '{wait: e, stream: b},'
+two freely
+two race '' x
+tunes()
+{
+    "$SWSIM" tune -q --hardware="$dir/gpu.yaml" "$dir/waits.yaml" >"$dir/out" 2>&1
+    cat "$dir/out"
+    grep -q 'verdict           proved      proved' "$dir/out" && grep -qE 'total             20[0-9] us +10[0-9] us' "$dir/out"
+}
+check "a wait that orders nothing goes, which is proved" tunes
+two needed '{wait: e, stream: b},' x
+stays()
+{
+    "$SWSIM" tune -q --hardware="$dir/gpu.yaml" "$dir/needed.yaml" >"$dir/out" 2>&1
+    cat "$dir/out"
+    grep -qE 'total             (20[0-9] us) +\1' "$dir/out"
+}
+check "one that orders something stays" stays
+chooses()
+{
+    "$SWSIM" tune -q --hardware="$dir/gpu.yaml" "$dir/waits.yaml" "$dir/race.yaml" "$dir/freely.yaml" >"$dir/out" 2>&1 || return
+    cat "$dir/out"
+    sed -n 2p "$dir/out" | grep -qE '^  proved .*10[0-9] us .*freely.yaml' && sed -n 3p "$dir/out" | grep -qE '^  proved .*20[0-9] us .*waits.yaml' &&
+        sed -n 4p "$dir/out" | grep -qE '^  violated .*race.yaml'
+}
+check "of several recordings the fastest that is proved stands first" chooses
+none_is_right()
+{
+    "$SWSIM" tune -q --hardware="$dir/gpu.yaml" "$dir/race.yaml" "$dir/race.yaml"
+    test $? -eq 1
+}
+check "... and where none is proved, the status says so" none_is_right
+
 done_testing
