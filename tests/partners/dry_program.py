@@ -361,6 +361,30 @@ def groups(alike):
     end()
 
 
+# A compiled graph, in which a pass moves the second collective in front of the first, on one rank only.
+def compiled(alike):
+    import torch.distributed._functional_collectives as functional
+    from torch.fx.experimental.proxy_tensor import make_fx
+    rank, device = begin()
+
+    def step(x, w):
+        first = functional.all_reduce(x @ w, "sum", dist.group.WORLD)
+        second = functional.all_reduce(x.sum(0), "sum", dist.group.WORLD)
+        return first + second
+
+    x, w = torch.randn(256, 256, device=device), torch.randn(256, 256, device=device)
+    compiled_step = make_fx(step)(x, w)
+    if not alike and rank == 1:
+        nodes = compiled_step.graph.nodes
+        first, second = [node for node in nodes if "all_reduce" in str(node.target)]
+        first.prepend(second.args[0])
+        first.prepend(second)
+        compiled_step.recompile()
+    for _ in range(2):
+        compiled_step(x, w)  # compiled: step
+    end()
+
+
 def pipeline():
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
     rank, device = begin()
@@ -404,6 +428,8 @@ CASES = {
     "ring_unbatched": lambda: ring(False),
     "groups": lambda: groups(True),
     "groups_crossed": lambda: groups(False),
+    "compiled": lambda: compiled(True),
+    "compiled_reordered": lambda: compiled(False),
     "pipeline": pipeline,
 }
 if __name__ == "__main__":

@@ -108,6 +108,9 @@ def gate():
     check("gate: memory that does not fit", over.returncode == 1 and "does not fit on small" in over.stdout, over.stdout)
     slow = swsim("predict", "-q", "--hardware=h100-sxm", "--max-step=1us", f"{folder}/gate_memory0.yaml")
     check("gate: a step that is too long", slow.returncode == 1 and "longer than --max-step=1us" in slow.stderr, slow.stderr)
+    reordered = run("compiled_reordered", 2)
+    check("gate: a compiled graph whose collectives a pass moved on one rank", reordered.returncode == 1 and
+          "mismatch" in reordered.stdout, reordered.stdout)
     race = run("hook_unwaited", 2)
     check("gate: a race", race.returncode == 1 and "race" in race.stdout, race.stdout)
 
@@ -145,6 +148,8 @@ wrong("ring_unbatched", "deadlock", ranks=2)
 in_turn = ["--sm-slots=1", "--launch-order"]
 right("groups", 2, imports=in_turn)
 wrong("groups_crossed", "deadlock", ranks=2, imports=in_turn)
+right("compiled", 2)
+wrong("compiled_reordered", "mismatch", "compiled: step", ranks=2)
 # PyTorch 2.9 greets neighbours with int64, which they receive as float32.
 wrong("pipeline", "int64", ranks=2, options=["--values"])
 done()

@@ -124,7 +124,7 @@ def _written(function):
 
 def _tensors(value, out):
     if isinstance(value, torch.Tensor):
-        if value.is_cuda and value.layout is torch.strided:
+        if value.is_cuda and value.layout is torch.strided and type(value) not in _without_memory():
             out.append(value)
     elif isinstance(value, (list, tuple)):
         for item in value:
