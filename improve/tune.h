@@ -202,10 +202,10 @@ struct tune_result {
     const char *text; /* canonical; in plan.arena */
     struct plan plan; /* parsed from it */
     enum verdict verdict;
-    double period_ns;     /* NAN: none */
-    struct steady steady; /* kind UNKNOWN where there is none */
+    double period_ns;                      /* NAN: none */
+    struct steady steady;                  /* kind UNKNOWN where there is none */
     int depth, in_flight, streams, groups; /* in_flight: iterations of a rank at most */
-    int64_t bytes; /* shared + in flight, of a rank */
+    int64_t bytes;                         /* shared + in flight, of a rank */
 };
 
 /* The canonical text of a candidate, read again, verified in full and predicted. */

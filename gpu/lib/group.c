@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/hash.h"
 #include "base/quiet_thread.h"
 #include "base/sort.h"
@@ -311,10 +312,12 @@ static enum status describe_opened(const struct swpipe *pipe, struct opened *out
     const struct pipeline *pipeline = &pipe->plan.pipeline;
     char *text = NULL;
     size_t bytes = 0;
+    locale_t before = c_locale_begin(); /* the same numbers in all processes */
     FILE *file = open_memstream(&text, &bytes);
     enum status status = file ? plan_print(&pipe->plan, file, diag) : diag_no_memory(diag);
     if (file && fclose(file) != 0 && !status)
         status = diag_no_memory(diag);
+    c_locale_end(before);
     memset(out, 0, sizeof *out);
     if (!status)
         out->plan = hash_bytes(text, bytes);

@@ -321,8 +321,10 @@ struct making {
     ncclComm_t handle; /* NULL: not yet made */
     ncclResult_t result;
     pthread_mutex_t lock;
-    bool entered, made, ended,
-        given_up; /* the thread's GPU is the world's; the handle is there; both; nobody waits */
+    bool entered;  /* the thread has the world's GPU */
+    bool made;     /* the handle is the communicator's */
+    bool ended;    /* it is connected, or there is an error */
+    bool given_up; /* nobody waits for it */
     pthread_t thread;
 };
 
@@ -769,6 +771,8 @@ static void cuda_comm_await_news(struct cuda_world *world, ncclResult_t result)
 static bool cuda_comm_lock(struct cuda_comm *comm)
 {
     struct timespec until;
+    if (pthread_mutex_trylock(&comm->lock) == 0)
+        return true;
     while (!atomic_load(&comm->aborted)) {
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += LOCK_WAIT_NS;
