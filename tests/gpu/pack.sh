@@ -10,7 +10,8 @@
 #          tests/gpu/rows                                             rows with a program of their own
 #          tests/gpu/t_swpipe_*                                           programs with the library, for the GPU
 #          doc/examples/dlrm/dlrm dlrm_cuda                            the DLRM, on the host and with cuBLAS
-#          tests/*_emulated tests/cuda_emulation/libnccl.so.2          to try it out without one, where that was asked for
+#          tests/*_emulated tests/record/program                      to try it out without one, where that was asked for
+#          tests/cuda_emulation/lib*.so.*
 #          libsqlite3.so.0                                            for all programs
 #          tests/gpu/run.sh tests/bench/ plans/ commit                the script, its inputs and the commit
 #
@@ -55,7 +56,7 @@ cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 
 of_library="tests/gpu/t_swpipe_hooks tests/gpu/t_swpipe_own tests/gpu/t_swpipe_collectives tests/gpu/t_swpipe_group"
 programs="swrun swsim libswrecord.so tests/gpu/t_device tests/bench/overhead tests/gpu/rows $of_library"
-emulated="tests/swrun_emulated tests/gpu/t_device_emulated tests/overhead_emulated tests/gpu/rows_emulated $(printf '%s_emulated ' $of_library)"
+emulated="tests/swrun_emulated tests/gpu/t_device_emulated tests/overhead_emulated tests/gpu/rows_emulated $(printf '%s_emulated ' $of_library) tests/record/program"
 # The DLRM takes libswpipe.a; static libraries of the system do not go into libswpipe.so.
 export ARCHIVE_ONLY=yes
 home=doc/examples/dlrm
@@ -64,7 +65,8 @@ if grep -q '^CUBLAS_LIBS = .*-lcublas' Makefile; then
     dlrm="$home/dlrm $home/dlrm_cuda" dlrm_emulated=tests/dlrm_emulated
 fi
 programs="$programs $dlrm" emulated="$emulated $dlrm_emulated"
-plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
+# NCCL, which finds the emulation in the program that opens it; what a recorded program is linked to, and CUPTI
+plugin="tests/cuda_emulation/libnccl.so.2 tests/cuda_emulation/libcudart.so tests/cuda_emulation/libcupti.so"
 [ -n "${SWSIM_GPU_EMULATED:-}" ] || emulated= plugin=
 system="-lrt -lpthread -ldl"
 beside='$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..' # where a program of the pack looks for SQLite
@@ -76,10 +78,12 @@ for file in $programs $emulated $plugin; do
     cp "$file" "$pack/$file"
     extra=$(ldd "$file" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|sqlite3)\.so|statically linked' || true)
     # cuBLAS is the GPU's machine's, with what it needs itself
+    [ "$file" != tests/record/program ] || extra=$(echo "$extra" | grep -v cuda_emulation || true)
     [ "$file" != $home/dlrm_cuda ] || extra=$(echo "$extra" | grep -Ev 'libcublas(Lt)?\.so|libgcc_s\.so' || true)
     [ -z "$extra" ] || { echo "pack.sh: $file still needs $extra" >&2; exit 1; }
 done
 
+[ -z "$plugin" ] || cp tests/cuda_emulation/libcudart.so.* "$pack/tests/cuda_emulation/"
 cp -L "$sqlite" "$pack/libsqlite3.so.0"
 
 cd "$top"

@@ -298,7 +298,9 @@ run_recorded()
         export LD_LIBRARY_PATH=$home/lib64:$home/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     else
         [ -x "$probe" ] || { echo "no $probe here"; return 77; }
-        export SWSIM_CUPTI=$build/tests/cuda_emulation/libcupti.so ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}"
+        home=$(realpath "$build/tests/cuda_emulation")
+        export LD_LIBRARY_PATH=$home${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SWSIM_CUPTI=$home/libcupti.so
+        export ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}"
     fi
     rm -rf "$dir/probe.swr"
     "$swsim" record -o "$dir/probe.swr" -- "$probe" measured 2>&1 | tee "$dir/recorded"
@@ -307,7 +309,7 @@ run_recorded()
     "$swsim" import -o "$dir/probe.yaml" "$dir/probe.swr" 2>&1 | tee -a "$dir/recorded"
     ! grep 'warning: .*\(lost\|no measured time\|contradict\|another number\|no recorded call\)' "$dir/recorded" || return 1
     "$swsim" predict --json "$dir/probe.yaml" >"$dir/probe.json" || return 1
-    sed -n '/^threads:/,$ s/.*{launch: spin.* time: \([0-9.]*\)\(ns\|us\|ms\).*/\1 \2/p' "$dir/probe.yaml" | head -n 50 |
+    sed -n '/^threads:/,$ s/.*{launch: [^,]*spin[^,]*,.* time: \([0-9.]*\)\(ns\|us\|ms\).*/\1 \2/p' "$dir/probe.yaml" | head -n 50 |
         awk '{print $1 * ($2 == "ms" ? 1e6 : $2 == "us" ? 1e3 : 1)}' | sort -n >"$dir/spins"
     awk -v total="$(field makespan_ns "$dir/probe.json")" -v figures="$FIGURES" -v words="$WORDS" '
         { spin[NR] = $1 }
