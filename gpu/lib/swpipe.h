@@ -38,8 +38,8 @@
  * twice at the same time. The values of an iteration may be used by all its tasks at the same time.
  *
  * Exceptions. A function, a hook, a source and whatever else of the program the library calls returns to it. An exception of
- * C++ or another language must be caught in it and be made a failure (swpipe_fail); one that leaves it, or a longjmp out of
- * it, would go through C code that holds locks, and ends the process or leaves it hanging.
+ * C++ or another language must be caught in it and be made a failure (swpipe_fail); one that leaves it, a longjmp out of it
+ * and pthread_exit in it would go through C code that holds locks, and end the process or leave it hanging.
  *
  * fork(2). A pipeline belongs to the process that opened it. In a child its calls are SWPIPE_USAGE and say so, swpipe_close
  * does nothing, and the child may open pipelines of its own (on cuda only if the parent has not used CUDA, as CUDA says).
