@@ -104,6 +104,23 @@ static bool diag_make_room(struct diag *diag)
     return false;
 }
 
+/* True if `b` stands in front of `a` in the same file. */
+static bool stands_behind(const struct diag_message *a, const struct diag_message *b)
+{
+    return a->file && b->file && a->severity == b->severity && strcmp(a->file, b->file) == 0 && b->mark.line &&
+           (a->mark.line > b->mark.line ||
+            (a->mark.line == b->mark.line && a->mark.col > b->mark.col));
+}
+
+/* Put a message behind the others, but those about one file in the order of its lines. */
+static void diag_put(struct diag *diag, const struct diag_message *message)
+{
+    size_t at = diag->count++;
+    for (; at > 0 && stands_behind(&diag->messages[at - 1], message); at--)
+        diag->messages[at] = diag->messages[at - 1];
+    diag->messages[at] = *message;
+}
+
 static bool diag_is_told(const struct diag *diag, const struct diag_message *message)
 {
     bool placeless = message->severity == SEVERITY_ERROR && !message->file && !message->mark.line;
@@ -132,7 +149,7 @@ static void diag_add(struct diag *diag, enum severity severity, const char *file
         diag_drop(&message);
         diag->errors--;
     } else {
-        diag->messages[diag->count++] = message;
+        diag_put(diag, &message);
     }
 }
 
@@ -198,7 +215,15 @@ static void diag_take_message(struct diag *into, struct diag_message *message)
     if ((error && into->errors > limit_of(into)) || !diag_make_room(into))
         diag_drop(message);
     else
-        into->messages[into->count++] = *message;
+        diag_put(into, message);
+}
+
+void diag_soften(struct diag *diag)
+{
+    for (size_t i = 0; i < diag->count; i++)
+        if (diag->messages[i].severity == SEVERITY_ERROR)
+            diag->messages[i].severity = SEVERITY_NOTE;
+    diag->errors = 0;
 }
 
 void diag_take(struct diag *into, struct diag *from)

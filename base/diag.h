@@ -5,7 +5,7 @@
  * A `struct diag` collects messages; nothing below cmd/ prints. It owns copies of everything it is
  * given. When memory runs out while a message is being added, the diag remembers that instead and
  * diag_print says so: a failure is never silent. An error without a position that is there already is not
- * added again.
+ * added again. Errors about one file are in the order of its lines, and so are warnings.
  */
 #ifndef SWSIM_DIAG_H
 #define SWSIM_DIAG_H
@@ -68,6 +68,9 @@ void diag_warn_at(struct diag *diag, const char *file, const char *source, struc
 
 /* Append the messages of `from` to `into`; `from` is empty afterwards. */
 void diag_take(struct diag *into, struct diag *from);
+
+/* Its errors become notes. */
+void diag_soften(struct diag *diag);
 
 /* Is there an error, or did memory run out? */
 bool diag_has_error(const struct diag *diag);

@@ -28,4 +28,5 @@ libplan_a_SOURCES += \
     base/text_stream.c base/text_stream.h \
     base/units.c base/units.h \
     base/watch.h \
-    base/work_limit.c base/work_limit.h
+    base/work_limit.c base/work_limit.h \
+    base/wrap.c base/wrap.h

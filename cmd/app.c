@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "base/system_words.h"
+#include "base/wrap.h"
 #include "plan/text/parse.h"
 #include "plan/text/warnings.h"
 
@@ -65,7 +67,19 @@ bool app_color(const struct app *app, FILE *file)
         return app->color == COLOR_ALWAYS;
     if ((no_color && *no_color) || (term && strcmp(term, "dumb") == 0))
         return false;
-    return isatty(fileno(file)) == 1 && !has_launcher();
+    return isatty(file == stdout ? STDOUT_FILENO : fileno(file)) == 1 && !has_launcher();
+}
+
+void app_fit_terminal(void)
+{
+    enum { LEAST = 40 };
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) != 1 || has_launcher() ||
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < LEAST)
+        return;
+    FILE *wrapped = wrap_open(stdout, size.ws_col);
+    if (wrapped) /* else long lines are broken by the terminal */
+        stdout = wrapped;
 }
 
 /* --json: the errors so far are an object of their own, beside the messages for people. */

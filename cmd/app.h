@@ -59,6 +59,10 @@ static inline struct option_reader app_reader(struct app *app)
 /* Whether `file`, standard output or error, gets colours. */
 bool app_color(const struct app *app, FILE *file);
 
+/* From now on standard output, where it is a terminal, breaks the lines that are wider: for reports, which are sentences and
+   tables, and not for what may be copied into a file. */
+void app_fit_terminal(void);
+
 /* Of several plans: the highest of the exit codes 2 and 3 wins, then 1, then 4. */
 enum status app_worse(enum status a, enum status b);
 

@@ -268,26 +268,35 @@ static enum status show_replayed(struct app *app, const struct replayed *replaye
     return json_close(&json, &app->diag);
 }
 
-/* A replayed violation is a violation, even of a run that finished. */
+/* A violation that the run shows is what was asked for. */
 static enum status replay_plan(struct app *app, const struct run_request *request,
                                const struct plan *plan, struct replayed *replayed)
 {
     struct runtime_options options;
     struct runtime_result result;
+    struct diag heard; /* what the run reports is no error where it was to happen */
+    diag_init(&heard);
     enum status status = replay_options(app, request, replayed->witness, replayed->info, &options);
     if (status == STATUS_OK)
-        status = runtime_run(plan, &options, &result, &app->diag);
-    if (status != STATUS_OK && status != STATUS_VIOLATED)
+        status = runtime_run(plan, &options, &result, &heard);
+    if (status != STATUS_OK && status != STATUS_VIOLATED) {
+        diag_take(&app->diag, &heard);
         return status;
+    }
     replayed->result = &result;
     enum replayed_outcome outcome = replayed_outcome(replayed);
+    if (replayed_confirms(outcome))
+        diag_soften(&heard);
+    diag_take(&app->diag, &heard);
     status = show_replayed(app, replayed);
+    if (!replayed_confirms(outcome))
+        status = app_worse(status, STATUS_VIOLATED);
     if (!replayed_confirms(outcome) && !result.interrupted)
         diag_error(&app->diag, STATUS_VIOLATED,
                    "%s: the device did not do what witness %" PRId64 " says", plan->name,
                    replayed->run);
     runtime_result_fini(&result);
-    return app_worse(status, STATUS_VIOLATED);
+    return status;
 }
 
 static enum status replay_witness(struct app *app, const struct run_request *request)
@@ -561,6 +570,7 @@ static bool swrun_parse_line(struct app *app, int argc, char **argv, struct run_
     };
     if (!options_parse(app, &command, argc, argv, &line->arguments, status))
         return false;
+    app_fit_terminal();
     line->path = line->arguments.count ? line->arguments.items[0] : NULL;
     return true;
 }

@@ -10,29 +10,30 @@
 /* In the order of --help. */
 static const struct verb {
     const char *name, *arguments, *summary;
-    verb_run *run; /* NULL: help, which is here */
+    verb_run *run;  /* NULL: help, which is here */
+    bool is_report; /* lines are broken to fit the terminal */
 } verbs[] = {
-    {"verify", "PLAN...", "prove a plan, or show how it fails", cmd_verify},
-    {"predict", "PLAN", "simulate a plan and say what limits it", cmd_predict},
-    {"render", "DB|PLAN", "draw a plan, a run or a counterexample", cmd_render},
-    {"schedule", "PLAN", "print which iteration each task works on", cmd_schedule},
-    {"stages", "PLAN", "analyse the stages of a pipeline", cmd_stages},
-    {"lower", "PLAN", "print the machine operations of a plan", cmd_lower},
-    {"generate", "NAME", "print the plan of a pipeline-parallel schedule", cmd_generate},
-    {"groups", "PLAN", "print the groups of parallel ranks", cmd_groups},
-    {"export", "PLAN", "print a plan as YAML, JSON or CSV", cmd_export},
-    {"import", "FILE...", "turn the trace of a real job into a plan", cmd_import},
-    {"record", "PROGRAM", "record what a CUDA program calls", cmd_record},
-    {"dry", "PROGRAM", "prove a CUDA program without a GPU", cmd_dry},
-    {"compare", "DB", "compare predicted with measured times", cmd_compare},
-    {"why", "TRACE", "name the largest stalls of a job", cmd_why},
-    {"tune", "PLAN", "search for a faster plan", cmd_tune},
-    {"runs", "DB", "list the runs in a trace store", cmd_runs},
-    {"watch", "DB", "follow a run while it goes on", cmd_watch},
-    {"explain", "WORD", "say what a word of the reports means", cmd_explain},
-    {"schema", "NAME", "print the keys of JSON output and of plans", cmd_schema},
-    {"mcp", "", "serve an agent", cmd_mcp},
-    {"help", "[VERB]", "print the options of a verb", NULL},
+    {"verify", "PLAN...", "prove a plan, or show how it fails", cmd_verify, true},
+    {"predict", "PLAN", "simulate a plan and say what limits it", cmd_predict, true},
+    {"render", "DB|PLAN", "draw a plan, a run or a counterexample", cmd_render, false},
+    {"schedule", "PLAN", "print which iteration each task works on", cmd_schedule, false},
+    {"stages", "PLAN", "analyse the stages of a pipeline", cmd_stages, true},
+    {"lower", "PLAN", "print the machine operations of a plan", cmd_lower, false},
+    {"generate", "NAME", "print the plan of a pipeline-parallel schedule", cmd_generate, false},
+    {"groups", "PLAN", "print the groups of parallel ranks", cmd_groups, true},
+    {"export", "PLAN", "print a plan as YAML, JSON or CSV", cmd_export, false},
+    {"import", "FILE...", "turn the trace of a real job into a plan", cmd_import, false},
+    {"record", "PROGRAM", "record what a CUDA program calls", cmd_record, false},
+    {"dry", "PROGRAM", "prove a CUDA program without a GPU", cmd_dry, true},
+    {"compare", "DB", "compare predicted with measured times", cmd_compare, true},
+    {"why", "TRACE", "name the largest stalls of a job", cmd_why, true},
+    {"tune", "PLAN", "search for a faster plan", cmd_tune, true},
+    {"runs", "DB", "list the runs in a trace store", cmd_runs, true},
+    {"watch", "DB", "follow a run while it goes on", cmd_watch, false},
+    {"explain", "WORD", "say what a word of the reports means", cmd_explain, true},
+    {"schema", "NAME", "print the keys of JSON output and of plans", cmd_schema, false},
+    {"mcp", "", "serve an agent", cmd_mcp, false},
+    {"help", "[VERB]", "print the options of a verb", NULL, true},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -91,6 +92,8 @@ static enum status run_verb(struct app *app, int argc, char **argv)
     const struct verb *verb = find_verb(argv[0]);
     if (!verb)
         return unknown_verb(app, argv[0]);
+    if (verb->is_report)
+        app_fit_terminal();
     return verb->run ? verb->run(app, argc, argv) : help(app, argc, argv);
 }
 

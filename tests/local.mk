@@ -84,7 +84,8 @@ tests_in_c = \
     tests/gpu/t_swpipe_turns \
     tests/trace/t_timeline \
     tests/base/t_units \
-    tests/trace/t_whole
+    tests/trace/t_whole \
+    tests/base/t_wrap
 
 tests_in_sh = \
     tests/plan/t_arithmetic.sh tests/whole/t_bench.sh \

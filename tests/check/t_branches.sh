@@ -94,9 +94,9 @@ check "a prediction takes the answer of its time, and then of choose" prints 0 '
 check "a trace of the plan's lowering" says "query event e, else 3 further" "$SWSIM" lower "$dir/plan.yaml"
 
 "$SWSIM" verify --quiet --no-fix --witness="$dir/witness.db" "$reality/work_poll_broken.yaml"
-check "a run repeats a counterexample with its answers" exits 1 "$SWRUN" --replay "$dir/witness.db"
+check "a run repeats a counterexample with its answers" exits 0 "$SWRUN" --replay "$dir/witness.db"
 "$SWSIM" verify --quiet --no-fix --witness="$dir/choice.db" "$reality/skipped_step_broken.yaml"
-check "... and with its choices" exits 1 "$SWRUN" --replay "$dir/choice.db"
+check "... and with its choices" exits 0 "$SWRUN" --replay "$dir/choice.db"
 
 plan <<END
 threads:

@@ -306,6 +306,37 @@ check "too large" complains 2 "found '1e18', expected" "$SWSIM" predict -n 1e18 
 check "without a number" complains 2 "found '1e', expected" "$SWSIM" predict -n 1e "$srcdir/plans/examples/hello.yaml"
 check "with a fraction" complains 2 "found '1.5e3', expected" "$SWSIM" predict -n 1.5e3 "$srcdir/plans/examples/hello.yaml"
 
+cat >"$dir/disorder.yaml" <<'PLAN'
+swplan: 1
+schedule:
+  Copy: {stage: 0, streem: memcpy}
+  Work: {stage: one}
+buffers: {b: {scop: shared}}
+machine: {coers: 1}
+PLAN
+"$SWSIM" verify "$dir/disorder.yaml" 2>&1 | sed -n 's/.*yaml:\([0-9]*\):[0-9]*: error.*/\1/p' >"$dir/lines"
+check "errors of a file are in the order of its lines" sh -c 'test "$(tr "\n" " " <"$1")" = "3 4 5 6 "' sh "$dir/lines"
+
+# ---- terminals ------------------------------------------------------------------------------------
+
+# fits COLUMNS COMMAND: on a terminal this wide no line of the report is wider, escape sequences apart.
+fits()
+{
+    script -qec "stty cols $1 && $2" /dev/null >"$dir/out" 2>&1
+    ! sed 's/\r$//; s/\x1b\[[0-9;]*m//g' "$dir/out" | awk -v most="$1" '/^ *[-+@]/ { next } length($0) > most' | grep . &&
+        grep -q good "$dir/out"
+}
+if command -v script >/dev/null; then
+    for columns in 50 80; do
+        check "verify fits $columns columns" fits $columns "$SWSIM verify -q $good $srcdir/plans/torchrec/sparse_dist.yaml"
+        check "predict fits $columns columns" fits $columns "$SWSIM predict -q $good; $SWSIM predict -q $srcdir/plans/torchrec/sparse_dist.yaml"
+    done
+else
+    skip "no script(1) here"
+fi
+"$SWSIM" verify "$srcdir/plans/torchrec/sparse_dist.yaml" >"$dir/out"
+check "lines stay whole in a file" test "$(wc -l <"$dir/out")" -eq 1
+
 # ---- completion ----------------------------------------------------------------------------------
 
 # completes WANTED WORD...: bash offers WANTED for the last word, which the cursor is at.
