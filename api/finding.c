@@ -5,6 +5,7 @@
 #include "check/dead_writes.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/stopwatch.h"
 
@@ -114,14 +115,21 @@ enum status finding_repair(struct finding *finding, const struct repair_options 
 
 struct verdict_view finding_view(const struct finding *finding, int number)
 {
-    bool told = false;
+    bool told = false, alike = false;
+    const struct verify_report *report = &finding->reports[number];
     assert(number >= 0 && (size_t)number < sizeof finding->reports / sizeof *finding->reports);
-    for (int d = 0; d < number; d++)
-        told |= finding->reports[d].verdict == VERDICT_VIOLATED;
-    return (struct verdict_view){.report = &finding->reports[number],
+    for (int d = 0; d < number; d++) {
+        const struct verify_report *before = &finding->reports[d];
+        told |= before->verdict == VERDICT_VIOLATED;
+        alike |= report->verdict == VERDICT_VIOLATED && before->verdict == VERDICT_VIOLATED &&
+                 before->first == report->first &&
+                 memcmp(before->outcome, report->outcome, sizeof report->outcome) == 0;
+    }
+    return (struct verdict_view){.report = report,
                                  .repair = finding->repair_sought ? &finding->repair : NULL,
                                  .several_drivers = finding->count > 1,
                                  .told = told,
+                                 .alike = alike,
                                  .warnings = &finding->warnings,
                                  .coverage = &finding->coverage};
 }

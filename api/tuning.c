@@ -136,13 +136,14 @@ static void tuning_print_cycle(const char *what, const struct tune_result *resul
     if (steady->kind != STEADY_EXACT || steady->part_count == 0)
         return;
     fprintf(out, "  %-18s", what);
-    for (int i = 0; i < steady->part_count && i < MAX_PARTS; i++) {
+    const int turn = steady_turn(steady);
+    for (int i = 0; i < turn && i < MAX_PARTS; i++) {
         const struct steady_part *part = &steady->parts[i];
         const char *name =
             part->kind == EVENT_DRIVER ? "driver" : result->plan.pipeline.tasks[part->task].name;
         fprintf(out, "%s%s%s", i ? " -> " : "", part->kind == EVENT_HOST ? "launch of " : "", name);
     }
-    fprintf(out, "%s\n", steady->part_count > MAX_PARTS ? " -> ..." : "");
+    fprintf(out, "%s\n", turn > MAX_PARTS ? " -> ..." : "");
 }
 
 static void print_table(const struct tuning *o, FILE *out)
@@ -163,8 +164,9 @@ static void print_table(const struct tuning *o, FILE *out)
         fprintf(out, "  %-18s%-12d%d\n", "new streams", a->streams, b->streams);
         return;
     }
-    fprintf(out, "  %-18s%-12d%d\n", "in flight", a->in_flight, b->in_flight);
-    fprintf(out, "  %-18s%-12s%s\n", "bytes of a rank", tuning_show_bytes(a->bytes, x),
+    fprintf(out, "  %-18s%-12d%d\n", "depth", a->depth, b->depth);
+    fprintf(out, "  %-18s%-12d%d\n", "in flight at most", a->in_flight, b->in_flight);
+    fprintf(out, "  %-18s%-12s%s\n", "  bytes of a rank", tuning_show_bytes(a->bytes, x),
             tuning_show_bytes(b->bytes, y));
     fprintf(out, "  %-18s%-12d%d\n", "streams", a->streams, b->streams);
     fprintf(out, "  %-18s%-12d%d\n", "thread groups", a->groups, b->groups);

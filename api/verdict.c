@@ -105,6 +105,34 @@ struct verdict_listing {
     const char *comma;
 };
 
+/* What a list in a line would take. */
+struct verdict_listed {
+    size_t count, bytes;
+};
+
+static void count_reason(void *arg, const char *reason)
+{
+    struct verdict_listed *listed = arg;
+    listed->count++;
+    listed->bytes += strlen(reason);
+}
+
+/* Several reasons that are long stand in lines of their own. */
+static bool lists_reasons_below(const struct verdict_view *view)
+{
+    enum { MOST_BYTES = 80 };
+    struct verdict_listed listed = {0};
+    if (view->report->verdict != VERDICT_PROVED || verdict_is_plain(view))
+        return false;
+    tell_reasons(view, count_reason, &listed);
+    return listed.count > 1 && listed.bytes > MOST_BYTES;
+}
+
+static void print_reason_line(void *arg, const char *reason)
+{
+    fprintf(arg, "  except %s\n", reason);
+}
+
 static void print_reason(void *arg, const char *reason)
 {
     struct verdict_listing *listing = arg;
@@ -125,7 +153,10 @@ static void print_verdict(const struct verdict_view *view, const char *colour, F
     fprintf(out, "%sproved ", colour);
     print_reach(view->report, out);
     fputs(", except ", out);
-    tell_reasons(view, print_reason, &listing);
+    if (lists_reasons_below(view))
+        fputs("what the next lines say", out);
+    else
+        tell_reasons(view, print_reason, &listing);
     fputs(end, out);
 }
 
@@ -153,6 +184,8 @@ static void verdict_print_line(const struct verdict_view *view, bool color, FILE
                 seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
+    if (lists_reasons_below(view))
+        tell_reasons(view, print_reason_line, out);
 }
 
 /* Widths of the columns of a story: numbers, agents. */
@@ -493,6 +526,10 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     }
     if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
+    if (view->alike) {
+        fprintf(out, "  as under the driver above; --driver=%s tells its steps\n", driver_key(report->driver));
+        return STATUS_OK;
+    }
     enum status status = print_story(style, &report->stories[report->first], out);
     verdict_print_repair(style, view, out);
     return status;

@@ -17,6 +17,7 @@ struct verdict_view {
     const struct repair *repair; /* NULL: none was looked for */
     bool several_drivers;        /* the repair was to hold under more than one */
     bool told;                   /* already shown with the previous driver */
+    bool alike;                  /* it violates what the previous driver does, which is told in full */
     const struct warnings *warnings;
     const struct coverage *coverage;
 };

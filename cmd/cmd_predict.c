@@ -19,9 +19,11 @@
 #include "api/profiled.h"
 #include "api/unexplained.h"
 #include "plan/coverage.h"
+#include "base/columns.h"
 #include "base/hash.h"
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
+#include "base/text_stream.h"
 #include "base/units.h"
 #include "sim/predict/fits.h"
 #include "sim/predict/hardware_times.h"
@@ -239,6 +241,49 @@ static enum status cmd_predict_show_json(struct app *app, const struct predictio
     return status == STATUS_OK ? json_close(&json, &app->diag) : status;
 }
 
+/* The report as text, which the caller frees; NULL: it failed. */
+static char *report_text(struct app *app, const struct prediction *prediction)
+{
+    struct text_stream stream;
+    if (!text_open(&stream)) {
+        diag_no_memory(&app->diag);
+        return NULL;
+    }
+    const enum status status =
+        report_print(prediction, app->quiet, app_color(app, stdout), stream.out, &app->diag);
+    char *text = text_close(&stream, status == STATUS_OK, NULL);
+    if (!text && status == STATUS_OK)
+        diag_no_memory(&app->diag);
+    return text;
+}
+
+/* Of the second driver the parts of the report, between empty lines, that are not in the first one's; then the difference. */
+static enum status show_second(struct app *app, const struct prediction *prediction,
+                               const struct prediction *base)
+{
+    char *first = report_text(app, base), *second = report_text(app, prediction);
+    size_t same = 0;
+    for (char *part = second, *next; first && part && *part; part = next) {
+        next = strstr(part, "\n\n");
+        next = next ? next + 2 : part + strlen(part);
+        const char kept = *next;
+        *next = '\0';
+        if (strstr(first, part))
+            same++;
+        else
+            fputs(part, stdout);
+        *next = kept;
+    }
+    if (same > 0)
+        fputs("\n  all else is as under the clock driver\n", stdout);
+    const enum status status = first && second ? STATUS_OK : STATUS_SYSTEM;
+    if (status == STATUS_OK)
+        report_difference(prediction, base, stdout);
+    free(first);
+    free(second);
+    return status;
+}
+
 static enum status cmd_predict_show(struct app *app, const struct predict_request *request,
                                     const struct prediction *prediction, int64_t value,
                                     const struct prediction *base, const bool *within)
@@ -253,14 +298,12 @@ static enum status cmd_predict_show(struct app *app, const struct predict_reques
                                  .base = base,
                                  .warnings = &request->warnings,
                                  .within = within});
-    if (!request->swept) {
-        enum status status =
-            report_print(prediction, app->quiet, app_color(app, stdout), stdout, &app->diag);
-        if (base)
-            report_difference(prediction, base, stdout);
-        return status;
-    }
-    report_sweep_line(prediction, value, stdout);
+    if (request->swept)
+        report_sweep_line(prediction, value, stdout);
+    else if (base)
+        return show_second(app, prediction, base);
+    else
+        return report_print(prediction, app->quiet, app_color(app, stdout), stdout, &app->diag);
     return STATUS_OK;
 }
 
@@ -325,7 +368,9 @@ static enum status predict_change(struct app *app, const struct predict_request 
                                   struct prediction *out)
 {
     struct predict_options options = request->predict;
-    const struct report_row row = {.what_if = name, .base = base, .warnings = &request->warnings};
+    struct report_row row = {.what_if = name, .base = base, .warnings = &request->warnings};
+    for (size_t i = 0; i < request->changes->count; i++)
+        columns_widen(&row.what_columns, request->changes->items[i]);
     options.program.driver = driver;
     options.exposed = EXPOSED_NEVER;
     options.times = request->rules + first;
@@ -746,7 +791,7 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
          OPTION_LIST, .value = &line->jitters},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth, ranks or cores",
          OPTION_TEXT, .value = &line->sweep},
-        {"what-if", 0, "TASK=0.8x", "effect of another time of TASK (0.8x, 2ms); may be repeated",
+        {"what-if", 0, "TASK=0.8x", "effect of another time of TASK (0.8x, 2ms); a * stands for any characters; may be repeated",
          OPTION_LIST, .value = &line->changes, .excludes = "sweep db"},
         {"critical-path", 0, "[ITERATION]",
          "what determined when ITERATION finished (a number or 'slowest'; default: the middle one)",

@@ -441,7 +441,9 @@ static enum status verify_driver(struct app *app, const struct verify_request *r
     options.program.driver = driver;
     options.progress = cmd_verify_show_progress;
     options.progress_arg = &screen.progress;
-    options.found = app->json || app->quiet || request->format != FORMAT_TEXT ? NULL : show_found;
+    /* The second driver's story is told only where it is another one, which its verdict says. */
+    options.found = app->json || app->quiet || request->format != FORMAT_TEXT || finding->count > 0 ? NULL
+                                                                                                    : show_found;
     options.found_arg = &screen;
     progress_init(&screen.progress, app);
     enum status status = finding_verify(finding, &options, &app->diag);

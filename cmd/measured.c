@@ -315,7 +315,7 @@ static void print_answers(const struct measured *measured, FILE *out)
 {
     const struct runtime_result *result = measured->result;
     if (result->legal == ANSWER_YES)
-        fprintf(out, "  legal       yes: the machine can take its %" PRId64 " steps\n",
+        fprintf(out, "  legal       yes: the plan allows every one of the %" PRId64 " recorded steps\n",
                 result->steps);
     else if (result->legal == ANSWER_NO)
         fputs("  legal       no\n", out);

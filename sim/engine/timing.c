@@ -21,12 +21,26 @@ static const char *random_task(const struct program *program, const struct op *o
     return op_key(op->kind);
 }
 
-/* Is `name` what a rule speaks of? One that ends in `*` speaks of all names that begin like it. */
+/* True if a rule is about `name`. A `*` in the rule stands for any characters: after a mismatch the last `*` takes one
+   character more. */
 static bool names(const char *rule, const char *name)
 {
-    const size_t length = strlen(rule);
-    return length > 0 && rule[length - 1] == '*' ? strncmp(rule, name, length - 1) == 0
-                                                 : strcmp(rule, name) == 0;
+    const char *star = NULL, *again = NULL;
+    while (*name) {
+        if (*rule == '*') {
+            star = ++rule;
+            again = name;
+        } else if (*rule == *name) {
+            rule++;
+            name++;
+        } else if (star) {
+            rule = star;
+            name = ++again;
+        } else {
+            return false;
+        }
+    }
+    return rule[strspn(rule, "*")] == '\0';
 }
 
 /* Does a rule for this task or operation speak of this part of it? */
@@ -251,6 +265,33 @@ void timing_fini(struct timing *timing)
     timing->ops = NULL;
 }
 
+/* Name the tasks that there are, up to a few. */
+static enum status no_such_task(const struct program *program, const char *rule, struct diag *diag)
+{
+    enum { NAMED = 12 };
+    const char *found[NAMED];
+    char list[400] = "";
+    size_t count = 0, length = 0;
+    bool more = false;
+    for (size_t i = 0; i < program->op_count && !more; i++) {
+        const struct op *op = &program->ops[i];
+        const char *name = random_task(program, op);
+        bool is_new = names_part(program, "*", op);
+        for (size_t k = 0; k < count && is_new; k++)
+            is_new = strcmp(found[k], name) != 0;
+        more = is_new && (count == NAMED || length + strlen(name) + 3 > sizeof list);
+        if (!is_new || more)
+            continue;
+        found[count] = name;
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", count ? ", " : "", name);
+        count++;
+    }
+    return count ? diag_error(diag, STATUS_USAGE, "no task matches '%s'; the tasks are %s%s", rule, list,
+                              more ? ", ..." : "")
+                 : diag_error(diag, STATUS_USAGE, "no task matches '%s': no task of the plan takes time",
+                              rule);
+}
+
 enum status timing_change(struct timing *timing, const struct time_rule *rules, size_t rule_count,
                           struct diag *diag)
 {
@@ -266,10 +307,7 @@ enum status timing_change(struct timing *timing, const struct time_rule *rules, 
                                                 : llround((double)time->mean_ns * rules[r].factor);
         }
         if (!used)
-            return diag_error(diag, STATUS_USAGE,
-                              "found another time for '%s', expected the name of a task that takes "
-                              "time",
-                              rules[r].task);
+            return no_such_task(program, rules[r].task, diag);
     }
     return STATUS_OK;
 }

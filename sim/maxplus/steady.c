@@ -532,3 +532,21 @@ void steady_fini(struct steady *steady)
     free(steady->parts);
     *steady = (struct steady){0};
 }
+
+static bool repeats_after(const struct steady *steady, int turn)
+{
+    for (int i = turn; i < steady->part_count; i++) {
+        const struct steady_part *a = &steady->parts[i], *b = &steady->parts[i - turn];
+        if (a->kind != b->kind || a->rank != b->rank || a->task != b->task)
+            return false;
+    }
+    return true;
+}
+
+int steady_turn(const struct steady *steady)
+{
+    int turn = 1;
+    while (turn < steady->part_count && (steady->part_count % turn || !repeats_after(steady, turn)))
+        turn++;
+    return steady->part_count ? turn : 0;
+}

@@ -118,15 +118,17 @@ static void report_print_part(const struct prediction *prediction, const struct 
                 p->plan->pipeline.tasks[part->task].name);
 }
 
-/* The critical cycle or the circle of waits, up to MAX_PARTS parts. */
+/* The critical cycle or the circle of waits: one turn of it, up to MAX_PARTS parts. */
 void report_print_parts(const struct prediction *prediction, FILE *out)
 {
     const struct steady *steady = &prediction->steady;
-    int shown = min_int(steady->part_count, MAX_PARTS);
+    int turn = steady_turn(steady), shown = min_int(turn, MAX_PARTS);
     for (int i = 0; i < shown; i++)
         report_print_part(prediction, &steady->parts[i], i ? &steady->parts[i - 1] : NULL, out);
-    if (shown < steady->part_count)
-        fprintf(out, " -> ... (%d in all)", steady->part_count);
+    if (shown < turn)
+        fprintf(out, " -> ... (%d in all)", turn);
+    if (turn < steady->part_count)
+        fprintf(out, ", %d times", steady->part_count / turn);
     if (steady->iterations > 1)
         fprintf(out, ", over %" PRId64 " iterations", steady->iterations);
     fputs("\n", out);
@@ -155,6 +157,18 @@ static void print_steady(const struct prediction *prediction, FILE *out)
         fprintf(out, "  jitter      makes it %.1f%% longer\n", 100 * prediction->jitter_penalty);
 }
 
+/* The most that any run may have in flight on a rank, which is what the checker bounds; then what this one has, `bytes`. */
+static void print_in_flight(const struct prediction *prediction, const char *bytes, FILE *out)
+{
+    const struct program *p = prediction->program;
+    char most[UNITS_TEXT];
+    units_show_bytes((double)(p->shared_bytes + p->most_in_flight * p->iteration_bytes), most);
+    fprintf(out, "\n  in flight   at most %" PRId64 " iteration%s, %s a rank; in this run %" PRId64 ", %s",
+            (int64_t)p->most_in_flight, p->most_in_flight == 1 ? "" : "s", most, prediction->in_flight_max, bytes);
+    if (!isnan(prediction->in_flight_mean))
+        fprintf(out, ", %.1f on average", prediction->in_flight_mean);
+}
+
 static void report_print_totals(const struct prediction *prediction, FILE *out)
 {
     const struct program *p = prediction->program;
@@ -176,15 +190,11 @@ static void report_print_totals(const struct prediction *prediction, FILE *out)
         fprintf(out, "\n  bubble      %.1f%% of stream %s", 100 * prediction->bubble,
                 p->streams[compute].name);
     report_print_span(prediction, out);
-    units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
+    units_show_bytes((double)prediction->in_flight_bytes_max + (double)p->shared_bytes, bytes);
     if (p->tasks)
-        fprintf(out, "\n  in flight   %" PRId64 " iteration%s, %s a rank at most",
-                prediction->in_flight_max, prediction->in_flight_max == 1 ? "" : "s", bytes);
+        print_in_flight(prediction, bytes, out);
     else if (prediction->in_flight_bytes_max)
         fprintf(out, "\n  allocated   %s a rank at most", bytes);
-    if (!isnan(prediction->in_flight_mean))
-        fprintf(out, ", %.1f%% of that on average",
-                100 * prediction->in_flight_mean / (double)prediction->in_flight_max);
     fputs("\n", out);
     if (p->plan->machine.cores > 0)
         fprintf(out, "  cores       %d carr%s the work of all ranks\n", p->plan->machine.cores,
@@ -217,9 +227,9 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
     }
     fprintf(
         out,
-        "  exposed: how much shorter an iteration would be if the task took no time; serial: the\n"
-        "  same with one iteration at a time, which takes %s; slack: how much longer the task\n"
-        "  could take, on average, without lengthening the iteration%s\n",
+        "  exposed: how much shorter an iteration would be if the task took no time\n"
+        "  serial: the same with one iteration at a time, which takes %s\n"
+        "  slack: how much longer the task could take without lengthening the iteration%s\n",
         report_show(prediction->serial_ns, serial), prediction->slack_ns ? "" : " (-: not known)");
 }
 
@@ -359,7 +369,12 @@ void report_difference(const struct prediction *prediction, const struct predict
 
 /* ---- what if --------------------------------------------------------------------------------- */
 
-enum { ITERATION_COLUMNS = 24, TOTAL_COLUMNS = 32 }; /* of what is supposed */
+enum { ITERATION_COLUMNS = 24, TOTAL_COLUMNS = 32 }; /* of what is supposed, at least */
+
+static int what_columns(const struct report_row *row, int least)
+{
+    return row->what_columns > least ? row->what_columns : least;
+}
 
 /* Of a plan without iterations. */
 static void print_total(const struct prediction *prediction, const struct report_row *row,
@@ -367,7 +382,7 @@ static void print_total(const struct prediction *prediction, const struct report
 {
     char total[UNITS_TEXT], longer[UNITS_TEXT];
     const char *what = row->what_if ? row->what_if : "(as it is)";
-    fprintf(out, "  %s%*s  %10s", what, columns_fill(what, TOTAL_COLUMNS), "",
+    fprintf(out, "  %s%*s  %10s", what, columns_fill(what, what_columns(row, TOTAL_COLUMNS)), "",
             report_show(prediction->makespan_ns, total));
     if (prediction->blocked_count) {
         fputs("  DEADLOCK\n", out);
@@ -389,11 +404,11 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
     char mean[UNITS_TEXT], text[2 * UNITS_TEXT + 8] = "", longer[UNITS_TEXT], half[UNITS_TEXT];
     if (!row->base) {
         if (prediction_has_iterations(prediction))
-            fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", ITERATION_COLUMNS, "what if",
-                    "iteration", "longer by", "iterations/s", "limited by");
+            fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", what_columns(row, ITERATION_COLUMNS), "what if",
+                    "iteration", "change", "iterations/s", "limited by");
         else
-            fprintf(out, "  %-*s  %10s  %10s  %8s\n", TOTAL_COLUMNS, "what if", "total",
-                    "longer by", "share");
+            fprintf(out, "  %-*s  %10s  %10s  %8s\n", what_columns(row, TOTAL_COLUMNS), "what if", "total",
+                    "change", "share");
     }
     if (!prediction_has_iterations(prediction)) {
         print_total(prediction, row, out);
@@ -406,7 +421,7 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
                  report_show(half_width(&in), half));
     }
     const char *what = row->what_if ? row->what_if : "(as it is)";
-    fprintf(out, "  %s%*s  %10s  %22s  %12.4g  ", what, columns_fill(what, ITERATION_COLUMNS), "",
+    fprintf(out, "  %s%*s  %10s  %22s  %12.4g  ", what, columns_fill(what, what_columns(row, ITERATION_COLUMNS)), "",
             report_show(prediction->iteration.mean, mean), text, prediction->throughput_per_s);
     if (prediction->blocked_count)
         fputs("DEADLOCK\n", out);

@@ -27,6 +27,7 @@ struct report_row {
     const char *swept; /* the key that was swept, with its value; NULL: none */
     int64_t value;
     const char *what_if;             /* what was changed, as the user said it; NULL: nothing */
+    int what_columns;                /* that the longest of them takes */
     const struct prediction *base;   /* what it was before; NULL: nothing to compare with */
     const struct warnings *warnings; /* about the plan; NULL: none were looked for */
     const bool *within;              /* prediction_keeps_bounds; NULL: there are no bounds */

@@ -97,7 +97,7 @@ check "no plan has room in 10 MiB" prints 1 'no candidate is proved and within t
 sed 's/^pipeline_depth/retire: device\n&/' "$plans/reference/sparse_dist.yaml" >"$dir/device.yaml"
 check "a budget that the given plan exceeds" tuned "$dir/device.yaml" --memory=76MiB
 check "is kept" grep -q 'bytes of a rank  *90.0 MiB  *76.0 MiB' "$dir/out"
-check "--max-depth is kept" prints 0 'in flight  *1  *1$' \
+check "--max-depth is kept" prints 0 'depth  *1  *1$' \
     "$SWSIM" tune --budget=500 --max-depth=1 "$dir/flat.yaml"
 check "--keep=stage leaves stages alone" tuned "$plans/reference/sparse_dist.yaml" --keep=stage,depth
 check "all of them" sh -c "! grep -q 'stage of' '$dir/out'"
