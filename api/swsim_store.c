@@ -125,6 +125,24 @@ static const char *const *titles(const struct asking *asking)
     return asking->options.title ? &asking->options.title : NULL;
 }
 
+static enum status make_chart(struct asking *asking, const struct trace *trace, struct chart *out)
+{
+    enum status status = render_schedule_run(trace, &asking->arena, out, &asking->diag);
+    if (status == STATUS_OK && asking->options.title)
+        out->title = asking->options.title;
+    return status;
+}
+
+static enum status write_chart(struct asking *asking, const struct trace *trace, FILE *out)
+{
+    const struct look look = {0};
+    struct chart chart;
+    enum status status = make_chart(asking, trace, &chart);
+    return status == STATUS_OK
+               ? page_write_charts(&chart, 1, PALETTE_PYTORCH, &look, out, &asking->diag)
+               : status;
+}
+
 /* Outputs of their own: a page of all runs, or their JSON. */
 static enum status write_file(struct asking *asking, const struct trace *trace, const char *path)
 {
@@ -135,9 +153,11 @@ static enum status write_file(struct asking *asking, const struct trace *trace, 
     size_t bytes;
     if (!text_open(&stream))
         return diag_no_memory(&asking->diag);
-    enum status status = swsim_store_ends_with(path, ".html")
-                             ? page_write(trace, 1, &timeline, &look, stream.out, &asking->diag)
-                             : profiler_json_write(trace, &json, stream.out, &asking->diag);
+    enum status status = !swsim_store_ends_with(path, ".html")
+                             ? profiler_json_write(trace, &json, stream.out, &asking->diag)
+                         : render_schedule_fits(trace)
+                             ? write_chart(asking, trace, stream.out)
+                             : page_write(trace, 1, &timeline, &look, stream.out, &asking->diag);
     char *text = text_close(&stream, status == STATUS_OK, &bytes);
     if (status == STATUS_OK)
         status =
@@ -151,12 +171,9 @@ static enum status swsim_store_draw_schedule(struct asking *asking, const struct
 {
     const struct schedule_picture_options usual = {0};
     struct chart chart;
-    enum status status = render_schedule_run(trace, &asking->arena, &chart, &asking->diag);
-    if (status != STATUS_OK)
-        return status;
-    if (asking->options.title)
-        chart.title = asking->options.title;
-    return schedule_picture_render(&chart, 1, &usual, target, &asking->diag);
+    enum status status = make_chart(asking, trace, &chart);
+    return status == STATUS_OK ? schedule_picture_render(&chart, 1, &usual, target, &asking->diag)
+                               : status;
 }
 
 static enum status swsim_store_draw(struct asking *asking, const void *context)

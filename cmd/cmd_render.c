@@ -306,21 +306,18 @@ static enum status cmd_render_take_run(struct app *app, struct store *store, voi
         return rendering->alone ? cmd_render_write_json(app, store, rendering)
                                 : diag_error(&app->diag, STATUS_USAGE, "JSON is of one run");
     }
-    if (wants_page(options)) {
-        status = check_uses(app, rendering, RENDER_PAGE);
-        if (status == STATUS_OK)
-            status = load_run(app, store, rendering, &subject->trace);
-        return status == STATUS_OK ? load_window(app, store, rendering, subject) : status;
-    }
+    const bool page = wants_page(options);
     status = load_run(app, store, rendering, &subject->trace);
     if (status != STATUS_OK)
         return status;
     if (subject->trace.info.kind == RUN_WITNESS)
-        return check_uses(app, rendering, RENDER_WITNESS);
-    if (!is_schedule(options, &subject->trace))
-        return check_uses(app, rendering, RENDER_TIMELINE);
+        return check_uses(app, rendering, page ? RENDER_WITNESS_PAGE : RENDER_WITNESS);
+    if (!is_schedule(options, &subject->trace)) {
+        status = check_uses(app, rendering, page ? RENDER_PAGE : RENDER_TIMELINE);
+        return status == STATUS_OK && page ? load_window(app, store, rendering, subject) : status;
+    }
     subject->is_chart = true;
-    status = check_uses(app, rendering, RENDER_RUN_SCHEDULE);
+    status = check_uses(app, rendering, page ? RENDER_RUN_PAGE : RENDER_RUN_SCHEDULE);
     return status == STATUS_OK
                ? render_schedule_run(&subject->trace, &app->arena, &subject->chart, &app->diag)
                : status;
@@ -344,13 +341,39 @@ static void tell_of_wait(struct app *app, const struct plan *plan, size_t boxes,
     app_report(app);
 }
 
+/* The graph as SVG, within a page. */
+static enum status graph_page(struct app *app, const struct plan *plan, bool all,
+                              const struct rendering *rendering, struct draw_target target)
+{
+    const struct render_options *options = rendering->options;
+    struct text_stream svg;
+    struct app_output output;
+    size_t bytes;
+    if (!text_open(&svg))
+        return diag_no_memory(&app->diag);
+    target.format = DRAW_SVG;
+    target.stream = svg.out;
+    enum status status = plangraph_render(plan, all, &target, &app->diag);
+    char *text = text_close(&svg, status == STATUS_OK, &bytes);
+    if (status == STATUS_OK && !text)
+        status = diag_no_memory(&app->diag);
+    if (status == STATUS_OK)
+        status = app_create(app, options->output, &output);
+    if (status == STATUS_OK)
+        status = app_close_file(app, &output,
+                                page_write_picture(plan->name, text, bytes, &target.look, output.file,
+                                                   &app->diag));
+    free(text);
+    return status;
+}
+
 static enum status draw_graph(struct app *app, const struct plan *plan,
                               const struct rendering *rendering)
 {
     const struct draw_target target = target_of(rendering->options);
-    const bool all = rendering->options->all;
+    const bool all = rendering->options->all, page = wants_page(rendering->options);
     size_t boxes = 0;
-    enum status status = check_uses(app, rendering, RENDER_GRAPH);
+    enum status status = check_uses(app, rendering, page ? RENDER_GRAPH_PAGE : RENDER_GRAPH);
     rendering->subject->written = true;
     if (status != STATUS_OK)
         return status;
@@ -367,20 +390,22 @@ static enum status draw_graph(struct app *app, const struct plan *plan,
     if (status != STATUS_OK)
         return status;
     tell_of_wait(app, plan, boxes, &target);
-    return plangraph_render(plan, all, &target, &app->diag);
+    return page ? graph_page(app, plan, all, rendering, target)
+                : plangraph_render(plan, all, &target, &app->diag);
 }
 
 static enum status take_plan(struct app *app, struct plan *plan, void *context)
 {
     const struct rendering *rendering = context;
     const struct render_options *options = rendering->options;
-    if (wants_json(options) || wants_page(options))
+    if (wants_json(options))
         return diag_error(&app->diag, STATUS_USAGE,
                           "a plan has no times: 'swsim predict --db=FILE' makes a run of it, which "
-                          "can be written as .json or .html");
+                          "can be written as .json");
     if (plan->form != FORM_PROGRAMS)
         return draw_graph(app, plan, rendering);
-    enum status status = check_uses(app, rendering, RENDER_PLAN_SCHEDULE);
+    enum status status =
+        check_uses(app, rendering, wants_page(options) ? RENDER_PLAN_PAGE : RENDER_PLAN_SCHEDULE);
     if (status == STATUS_OK && options->shape == SHAPE_TIMELINE)
         return diag_error(&app->diag, STATUS_USAGE,
                           "%s: found --as=timeline, but a plan has no streams in time: "
@@ -423,6 +448,18 @@ static const char *title_of(struct app *app, const struct render_options *option
     return apart ? arena_printf(&app->arena, "%s, %s", title, subjects[at].source) : title;
 }
 
+static enum status charts_page(struct app *app, const struct chart *charts, size_t count,
+                               enum palette palette, const struct draw_target *target)
+{
+    struct app_output output;
+    enum status status = app_create(app, target->path, &output);
+    if (status != STATUS_OK)
+        return status;
+    return app_close_file(
+        app, &output,
+        page_write_charts(charts, count, palette, &target->look, output.file, &app->diag));
+}
+
 static enum status draw_charts(struct app *app, const struct render_options *options,
                                struct subject *subjects, size_t count)
 {
@@ -436,7 +473,8 @@ static enum status draw_charts(struct app *app, const struct render_options *opt
         charts[i] = subjects[i].chart;
         charts[i].title = title_of(app, options, subjects, count, i);
     }
-    return schedule_picture_render(charts, count, &picture, &target, &app->diag);
+    return wants_page(options) ? charts_page(app, charts, count, picture.palette, &target)
+                               : schedule_picture_render(charts, count, &picture, &target, &app->diag);
 }
 
 static enum status write_page(struct app *app, const struct trace *traces, size_t count,

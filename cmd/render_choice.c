@@ -135,9 +135,11 @@ enum {
 #define X(name, words) name = 1 << RENDER_##name,
     RENDER_KIND_LIST(X)
 #undef X
-        RUNS = TIMELINE | PAGE | JSON | RUN_SCHEDULE,
+        RUNS = TIMELINE | PAGE | JSON | RUN_SCHEDULE | RUN_PAGE,
     SCHEDULES = RUN_SCHEDULE | PLAN_SCHEDULE,
-    DRAWN = TIMELINE | WITNESS | SCHEDULES | GRAPH
+    SCHEDULE_PAGES = RUN_PAGE | PLAN_PAGE,
+    DRAWN = TIMELINE | WITNESS | SCHEDULES | GRAPH | GRAPH_PAGE,
+    PAGES = PAGE | SCHEDULE_PAGES | WITNESS_PAGE
 };
 
 /* Those that mean something to every picture are not in it. */
@@ -145,24 +147,24 @@ static const struct {
     const char *option;
     int kinds;
 } uses[] = {
-    {"run", RUNS | WITNESS},
+    {"run", RUNS | WITNESS | WITNESS_PAGE},
     {"rank", TIMELINE | PAGE | JSON},
     {"stream", TIMELINE | PAGE},
     {"time", RUNS},
     {"iterations", RUNS},
     {"from", RUNS},
     {"to", RUNS},
-    {"all", RUNS | WITNESS | GRAPH},
+    {"all", RUNS | WITNESS | GRAPH | GRAPH_PAGE},
     {"arrows", TIMELINE | JSON | SCHEDULES},
     {"width", TIMELINE | SCHEDULES},
     {"font-size", DRAWN},
-    {"theme", DRAWN | PAGE},
-    {"bw", DRAWN | PAGE},
-    {"as", TIMELINE | SCHEDULES},
-    {"times", PLAN_SCHEDULE},
-    {"p2p", PLAN_SCHEDULE},
-    {"palette", SCHEDULES},
-    {"title", TIMELINE | WITNESS | PAGE | SCHEDULES},
+    {"theme", DRAWN | PAGES},
+    {"bw", DRAWN | PAGES},
+    {"as", TIMELINE | PAGE | SCHEDULES | SCHEDULE_PAGES},
+    {"times", PLAN_SCHEDULE | PLAN_PAGE},
+    {"p2p", PLAN_SCHEDULE | PLAN_PAGE},
+    {"palette", SCHEDULES | SCHEDULE_PAGES},
+    {"title", TIMELINE | WITNESS | PAGES | SCHEDULES},
     {"no-threads", TIMELINE | PAGE | JSON},
 };
 

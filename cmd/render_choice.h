@@ -42,7 +42,11 @@ bool render_choice_shows(void *choice, const struct trace_agent *agent);
 #define RENDER_KIND_LIST(X)                                                                        \
     X(TIMELINE, "a timeline")                                                                      \
     X(WITNESS, "a counterexample, which is drawn as a whole")                                      \
-    X(PAGE, "an HTML page")                                                                        \
+    X(PAGE, "the page of a timeline")                                                              \
+    X(RUN_PAGE, "the page of a run's schedule")                                                    \
+    X(PLAN_PAGE, "the page of a plan's schedule")                                                  \
+    X(WITNESS_PAGE, "the page of a counterexample, which is shown as a whole")                     \
+    X(GRAPH_PAGE, "the page of a graph")                                                           \
     X(JSON, "JSON")                                                                                \
     X(RUN_SCHEDULE, "the schedule of a run")                                                       \
     X(PLAN_SCHEDULE, "the schedule of a plan")                                                     \

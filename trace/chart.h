@@ -66,6 +66,11 @@ struct chart {
     int64_t unit_ns; /* what a pass lasts, as the plan gives no times; 0: times are times */
 };
 
+/* What stands beneath the title: "8 ranks, 32 microbatches, a step of 117 times F, bubble 5.9%, ..."; the bubble has what
+   decides it behind it, the channel of messages. Returns `out`. */
+enum { CHART_CAPTION = 320 };
+const char *chart_caption(const struct chart *chart, char out[CHART_CAPTION]);
+
 /* The idle share of the span of the rank with the longest one. */
 double chart_bubble(const struct chart *chart);
 

@@ -10,6 +10,8 @@ libtrace_a_SOURCES += \
     trace/lanes.c trace/lanes.h \
     trace/look.c trace/look.h \
     trace/page.c trace/page.h \
+    trace/page_chart.c trace/page_chart.h \
+    trace/page_column.c trace/page_column.h \
     trace/plangraph.c trace/plangraph.h \
     trace/profiler_json.c trace/profiler_json.h \
     trace/schedule_boxes.c \

@@ -10,6 +10,8 @@
 #include "base/sort.h"
 #include "base/text_stream.h"
 
+#include "page_chart.h"
+#include "page_column.h"
 #include "timeline_view.h"
 #include "trace.h"
 
@@ -222,6 +224,8 @@ static bool fold_ranks(struct leaf *leaf, struct view *view)
         return false;
     leaf->like = view->like;
     leaf->rank_count = view->rank_count;
+    for (int rank = 0; rank < view->rank_count && trace->info.kind == RUN_WITNESS; rank++)
+        view->like[rank] = rank; /* each step is one of its agent */
     for (int rank = 0; rank < view->rank_count; rank++)
         if (view->like[rank] == rank)
             leaf->groups[rank] = timeline_group_name(view, rank);
@@ -318,133 +322,78 @@ static bool find_causes(struct leaf *leaf)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* Base64 of bytes that come in pieces. */
-struct base64 {
-    FILE *out;
-    unsigned char rest[3];
-    int count;
-};
-
-static void put_three(struct base64 *base64, int bytes)
+static const struct trace_span *page_span(const void *context, size_t at)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *b = base64->rest;
-    unsigned all = (unsigned)b[0] << 16 | (unsigned)b[1] << 8 | b[2];
-    for (int i = 0; i < 4; i++)
-        fputc(i <= bytes ? digits[all >> (18 - 6 * i) & 63] : '=', base64->out);
+    const struct leaf *leaf = context;
+    return &leaf->trace->spans[leaf->order[at]];
 }
 
-static void page_put_bytes(struct base64 *base64, uint64_t value, int bytes)
+static int64_t page_start_of(const void *context, size_t at)
 {
-    for (int i = 0; i < bytes; i++) {
-        base64->rest[base64->count++] = (unsigned char)(value >> (8 * i) & 0xff);
-        if (base64->count == 3) {
-            put_three(base64, 3);
-            base64->count = 0;
-        }
-    }
+    return page_span(context, at)->start_ns;
 }
 
-static void end_base64(struct base64 *base64)
+static int64_t page_length_of(const void *context, size_t at)
 {
-    if (base64->count == 0)
-        return;
-    for (int i = base64->count; i < 3; i++)
-        base64->rest[i] = 0;
-    put_three(base64, base64->count);
-}
-
-static void put_double(struct base64 *base64, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    page_put_bytes(base64, bits, 8);
-}
-
-/* Written past the JSON writer: the text has nothing to escape. */
-static void begin_column(struct json *json, const char *key, struct base64 *base64)
-{
-    json_key(json, key);
-    json->after_key = false;
-    *base64 = (struct base64){.out = json->out};
-    fputc('"', json->out);
-}
-
-static void end_column(struct base64 *base64)
-{
-    end_base64(base64);
-    fputc('"', base64->out);
-}
-
-typedef int64_t column_value(const struct leaf *leaf, int span);
-
-static int64_t page_start_of(const struct leaf *leaf, int span)
-{
-    return leaf->trace->spans[span].start_ns;
-}
-
-static int64_t length_of(const struct leaf *leaf, int span)
-{
-    return leaf->trace->spans[span].end_ns - leaf->trace->spans[span].start_ns;
+    const struct trace_span *span = page_span(context, at);
+    return span->end_ns - span->start_ns;
 }
 
 /* Behind the empty name, which is the first. */
-static int64_t page_name_of(const struct leaf *leaf, int span)
+static int64_t page_name_of(const void *context, size_t at)
 {
-    const char *task = leaf->trace->spans[span].task;
+    const struct leaf *leaf = context;
+    const char *task = page_span(context, at)->task;
     return task ? colors_find(&leaf->key->colors, task) + 1 : 0;
 }
 
-static int64_t page_iteration_of(const struct leaf *leaf, int span)
+/* 0: it is of none. */
+static int64_t page_iteration_of(const void *context, size_t at)
 {
-    return leaf->trace->spans[span].iteration;
+    return page_span(context, at)->iteration + 1;
 }
 
-static int64_t page_cause_of(const struct leaf *leaf, int span)
+static int64_t page_cause_of(const void *context, size_t at)
 {
-    return leaf->cause_of[span];
+    const struct leaf *leaf = context;
+    return leaf->cause_of[leaf->order[at]];
+}
+
+static int64_t page_place_of(const void *context, size_t at)
+{
+    return ((const int *)context)[at];
 }
 
 static void write_columns(const struct leaf *leaf, struct json *json)
 {
-    static const struct {
-        const char *key;
-        column_value *value;
-        bool wide;
-    } columns[] = {{"starts", page_start_of, true},
-                   {"lengths", length_of, true},
-                   {"names_of", page_name_of, false},
-                   {"iterations_of", page_iteration_of, false},
-                   {"causes_of", page_cause_of, false}};
-    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
-        struct base64 base64;
-        begin_column(json, columns[c].key, &base64);
-        for (size_t i = 0; i < leaf->count; i++) {
-            int64_t value = columns[c].value(leaf, leaf->order[i]);
-            if (columns[c].wide)
-                put_double(&base64, (double)value);
-            else
-                page_put_bytes(&base64, (uint64_t)value, 4);
-        }
-        end_column(&base64);
-    }
+    page_column_write(json, "starts", leaf->count, page_start_of, leaf);
+    page_column_write(json, "lengths", leaf->count, page_length_of, leaf);
+    page_column_write(json, "names_of", leaf->count, page_name_of, leaf);
+    page_column_write(json, "iterations_of", leaf->count, page_iteration_of, leaf);
+    page_column_write(json, "causes_of", leaf->count, page_cause_of, leaf);
 }
 
 /* Edges to what is shown, from what is shown or stood for. */
-static void write_edges(const struct leaf *leaf, struct json *json)
+static bool write_edges(const struct leaf *leaf, struct json *json)
 {
-    for (int end = 0; end < 2; end++) {
-        struct base64 base64;
-        begin_column(json, end ? "edges_to" : "edges_from", &base64);
-        for (size_t i = 0; i < leaf->trace->edge_count; i++) {
-            const struct trace_edge *edge = &leaf->trace->edges[i];
-            int from = leaf->place[edge->from], to = leaf->place[edge->to];
-            if (from >= 0 && to >= 0 &&
-                page_is_shown(leaf, (size_t)leaf->trace->spans[edge->to].agent))
-                page_put_bytes(&base64, (uint64_t)(end ? to : from), 4);
-        }
-        end_column(&base64);
+    const struct trace *trace = leaf->trace;
+    int *ends[2];
+    size_t count = 0;
+    for (int end = 0; end < 2; end++)
+        ends[end] = ARENA_ARRAY(leaf->arena, trace->edge_count + 1, int);
+    if (!ends[0] || !ends[1])
+        return false;
+    for (size_t i = 0; i < trace->edge_count; i++) {
+        const struct trace_edge *edge = &trace->edges[i];
+        if (leaf->place[edge->from] < 0 || leaf->place[edge->to] < 0 ||
+            !page_is_shown(leaf, (size_t)trace->spans[edge->to].agent))
+            continue;
+        ends[0][count] = leaf->place[edge->from];
+        ends[1][count++] = leaf->place[edge->to];
     }
+    page_column_write(json, "edges_from", count, page_place_of, ends[0]);
+    page_column_write(json, "edges_to", count, page_place_of, ends[1]);
+    return true;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -565,6 +514,65 @@ size_t page_window(const struct trace *trace, int stalls[PAGE_STALLS], int64_t *
     return count;
 }
 
+/* ---- a counterexample ------------------------------------------------------------------------ */
+
+/* How many steps it has: the blocked agents stand behind the last one. */
+static int64_t story_length(const struct trace *trace)
+{
+    int64_t length = 0;
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].kind != SPAN_WAIT && trace->spans[i].end_ns > length)
+            length = trace->spans[i].end_ns;
+    return length;
+}
+
+/* What happens in each step, whole and without its agent; a step that the store left out has empty texts. */
+static bool write_story_steps(const struct leaf *leaf, struct json *json)
+{
+    const struct trace *trace = leaf->trace;
+    const size_t length = (size_t)story_length(trace);
+    const struct trace_step **steps = ARENA_ARRAY(leaf->arena, length + 1, const struct trace_step *);
+    if (!steps)
+        return false;
+    for (size_t i = 0; i < trace->step_count; i++)
+        if (trace->steps[i].seq >= 0 && (size_t)trace->steps[i].seq < length)
+            steps[trace->steps[i].seq] = &trace->steps[i];
+    json_begin_array_at(json, "steps");
+    for (size_t i = 0; i < length; i++) {
+        const struct trace_step *step = steps[i];
+        const char *text =
+            step ? arena_printf(leaf->arena, "%s %s", step->agent, step->op) : "";
+        json_string(json, text ? text : "");
+    }
+    json_end_array(json);
+    json_begin_array_at(json, "short");
+    for (size_t i = 0; i < length; i++)
+        json_string(json, steps[i] ? steps[i]->op : "");
+    json_end_array(json);
+    return true;
+}
+
+static bool write_story(const struct leaf *leaf, struct json *json)
+{
+    const struct trace *trace = leaf->trace;
+    json_begin_object_at(json, "story");
+    json_put_string(json, "sentence", trace->info.note ? trace->info.note : "");
+    json_begin_array_at(json, "cycle");
+    for (size_t i = 0; i < trace->edge_count; i++) {
+        const struct trace_edge *edge = &trace->edges[i];
+        if (edge->kind != EDGE_CYCLE || leaf->place[edge->from] < 0 || leaf->place[edge->to] < 0)
+            continue;
+        json_begin_array(json);
+        json_int(json, leaf->place[edge->from]);
+        json_int(json, leaf->place[edge->to]);
+        json_end_array(json);
+    }
+    json_end_array(json);
+    const bool written = write_story_steps(leaf, json);
+    json_end_object(json);
+    return written;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static enum status page_write_run(struct leaf *leaf, struct json *json, struct diag *diag)
@@ -576,10 +584,13 @@ static enum status page_write_run(struct leaf *leaf, struct json *json, struct d
     if (leaf->count == 0)
         return diag_error(diag, STATUS_INPUT, "nothing to show: no rank or stream is left");
     trace_range(leaf->trace, &start_ns, &end_ns);
+    const bool story = info->kind == RUN_WITNESS;
     json_begin_object(json);
+    json_put_string(json, "form", story ? "story" : "timeline");
     json_put_string(json, "title", leaf->title);
     json_put_string(
         json, "about",
+        story && info->note ? info->note :
         arena_printf(leaf->arena, "%s%s%s%s%s%s%s", run_kind_text(info->kind),
                      info->device && *info->device ? ", " : "", info->device ? info->device : "",
                      info->driver != RUN_DRIVER_NONE ? ", driver " : "",
@@ -591,8 +602,14 @@ static enum status page_write_run(struct leaf *leaf, struct json *json, struct d
     page_write_names(leaf, json);
     page_write_iterations(leaf, json);
     write_columns(leaf, json);
-    write_edges(leaf, json);
-    bool written = page_write_path(leaf, json);
+    bool written = write_edges(leaf, json);
+    if (story) {
+        json_begin_array_at(json, "path");
+        json_end_array(json);
+        written = written && write_story(leaf, json);
+    } else {
+        written = written && page_write_path(leaf, json);
+    }
     json_end_object(json);
     return written && !leaf->arena->failed ? STATUS_OK : diag_no_memory(diag);
 }
@@ -614,32 +631,67 @@ static void write_theme(struct json *json, const char *name, enum theme theme, b
     json_end_object(json);
 }
 
-static enum status write_data(const struct trace *traces, size_t count,
-                              const struct timeline_options *options, const struct look *look,
-                              struct arena *arena, FILE *out, struct diag *diag)
+/* The looks of waits, for the legend. */
+static void write_waits(struct json *json)
+{
+    json_begin_array_at(json, "waits");
+    for (int i = 0; i < WAIT_LOOKS; i++)
+        json_string(json, timeline_waits[i].words);
+    json_end_array(json);
+}
+
+/* The runs of a page. */
+struct page_request {
+    const struct trace *traces; /* or charts; NULL both: a picture */
+    const struct chart *charts;
+    size_t count;
+    const struct timeline_options *options; /* of traces */
+    enum palette palette;                   /* of charts */
+    const char *title, *about;
+    const char *svg; /* of a picture */
+    size_t svg_bytes;
+};
+
+static enum status write_traces(const struct page_request *request, struct arena *arena,
+                                struct json *json, struct diag *diag)
 {
     struct timeline_key key = {.arena = arena};
-    struct json json;
     enum status status = STATUS_OK;
     colors_init(&key.colors, arena);
-    for (size_t i = 0; i < count; i++)
-        if (!timeline_names(&key, &traces[i]))
+    for (size_t i = 0; i < request->count; i++)
+        if (!timeline_names(&key, &request->traces[i]))
             return diag_no_memory(diag);
+    for (size_t i = 0; i < request->count && status == STATUS_OK; i++) {
+        struct leaf leaf = {.trace = &request->traces[i],
+                            .options = request->options,
+                            .title = timeline_title(request->options, request->traces, i),
+                            .key = &key,
+                            .arena = arena};
+        status = page_write_run(&leaf, json, diag);
+    }
+    return status;
+}
+
+static enum status write_data(const struct page_request *request, const struct look *look,
+                              struct arena *arena, FILE *out, struct diag *diag)
+{
+    struct json json;
+    enum status status = STATUS_OK;
     json_open(&json, out);
     json_begin_object(&json);
+    json_put_string(&json, "title", request->title);
+    json_put_string(&json, "about", request->about);
     json_put_bool(&json, "dark", look->theme == THEME_DARK);
     json_put_bool(&json, "light", look->theme == THEME_PAPER);
     write_theme(&json, "onLight", THEME_LIGHT, look->grey);
     write_theme(&json, "onDark", THEME_DARK, look->grey);
+    write_waits(&json);
     json_begin_array_at(&json, "runs");
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct leaf leaf = {.trace = &traces[i],
-                            .options = options,
-                            .title = timeline_title(options, traces, i),
-                            .key = &key,
-                            .arena = arena};
-        status = page_write_run(&leaf, &json, diag);
-    }
+    if (request->traces)
+        status = write_traces(request, arena, &json, diag);
+    for (size_t i = 0; request->charts && i < request->count; i++)
+        if (!page_chart_write(&request->charts[i], request->palette, arena, &json))
+            return diag_no_memory(diag);
     if (status != STATUS_OK)
         return status;
     json_end_array(&json);
@@ -670,26 +722,33 @@ static const char *put_until(const char *text, const char *mark, FILE *out)
     return found ? found + length : end;
 }
 
-enum status page_write(const struct trace *traces, size_t count,
-                       const struct timeline_options *options, const struct look *look, FILE *out,
-                       struct diag *diag)
+/* The element of an SVG file, without what a file has in front of it. */
+static void put_svg(const struct page_request *request, FILE *out)
+{
+    const char *from = memmem(request->svg, request->svg_bytes, "<svg", 4);
+    if (from)
+        fwrite(from, 1, request->svg_bytes - (size_t)(from - request->svg), out);
+}
+
+static enum status page_make(const struct page_request *request, const struct look *look, FILE *out,
+                             struct diag *diag)
 {
     struct text_stream data;
     struct arena arena;
     size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        if (traces[i].info.kind == RUN_WITNESS)
-            return diag_error(diag, STATUS_INPUT, "a counterexample has steps and no times");
     if (!text_open(&data))
         return diag_no_memory(diag);
     arena_init(&arena, 0);
-    enum status status = write_data(traces, count, options, look, &arena, data.out, diag);
+    enum status status = write_data(request, look, &arena, data.out, diag);
     char *text = text_close(&data, status == STATUS_OK, &bytes);
     arena_fini(&arena);
     if (status == STATUS_OK && !text)
         status = diag_no_memory(diag);
     if (status == STATUS_OK) {
-        const char *rest = put_until((const char *)page_html, "@DATA@", out);
+        const char *rest = put_until((const char *)page_html, "@PICTURE@", out);
+        if (request->svg)
+            put_svg(request, out);
+        rest = put_until(rest, "@DATA@", out);
         put_safely(text, bytes, out);
         rest = put_until(rest, "@SCRIPT@", out);
         fwrite(page_js, 1, sizeof page_js, out);
@@ -697,4 +756,39 @@ enum status page_write(const struct trace *traces, size_t count,
     }
     free(text);
     return status;
+}
+
+enum status page_write(const struct trace *traces, size_t count,
+                       const struct timeline_options *options, const struct look *look, FILE *out,
+                       struct diag *diag)
+{
+    const struct page_request request = {.traces = traces,
+                                         .count = count,
+                                         .options = options,
+                                         .title = timeline_title(options, traces, 0),
+                                         .about = ""}; /* each run has its own */
+    for (size_t i = 0; i < count && count > 1; i++)
+        if (traces[i].info.kind == RUN_WITNESS)
+            return diag_error(diag, STATUS_INPUT,
+                              "a counterexample has no axis of time to share: draw it alone");
+    return page_make(&request, look, out, diag);
+}
+
+enum status page_write_charts(const struct chart *charts, size_t count, enum palette palette,
+                              const struct look *look, FILE *out, struct diag *diag)
+{
+    const struct page_request request = {.charts = charts,
+                                         .count = count,
+                                         .palette = look->grey ? PALETTE_GREY : palette,
+                                         .title = charts->title,
+                                         .about = ""};
+    return page_make(&request, look, out, diag);
+}
+
+enum status page_write_picture(const char *title, const char *svg, size_t bytes,
+                               const struct look *look, FILE *out, struct diag *diag)
+{
+    const struct page_request request = {
+        .title = title, .about = "the graph of a plan", .svg = svg, .svg_bytes = bytes};
+    return page_make(&request, look, out, diag);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.h - runs as one HTML file that zooms: page.html, page.js and the data of the runs, with nothing fetched.
+ * page.h - runs, schedules and graphs as one HTML file that zooms: page.html, page.js and their data, with nothing fetched.
  *
- * The data are JSON: for each run its agents (with the place of their first span), names and their colours, causes of
- * waits and their looks, iterations, the critical path, and columns of numbers in base64, little-endian: starts and
- * lengths in nanoseconds (doubles), names, iterations, causes (0: work; else 1 + the place in `causes`), edges (32 bits).
- * Spans stand agent by agent in the order of their starts. Every '<' in it is written as \u003c, so that no name can end
- * the script it stands in.
+ * The data are JSON: for each run its lanes (with the place of their first box), names and their colours, and columns of
+ * numbers (page_column.h) for the boxes, lane by lane in the order of their starts: starts and lengths in nanoseconds, names,
+ * 1 + iterations or microbatches, causes of waits (0: work; else 1 + the place in `causes`), edges. A timeline has its
+ * iterations and critical path besides, a schedule what ranks hold, a counterexample the texts of its steps, which are its
+ * axis. Every '<' in it is written as \u003c, so that no name can end the script it stands in.
  *
  * The critical path leads from the work that ends last back to what it needed last: by an edge, or the work before it on
  * its stream or thread.
@@ -17,9 +17,10 @@
 #include <stdio.h>
 
 #include "look.h"
+#include "schedule_picture.h"
 #include "timeline.h"
 
-/* A page of more spans than this is too large for a browser, 20 MB: it shows a window. */
+/* A page of more spans than this is too large for a browser: it shows a window. */
 enum { PAGE_MOST_SPANS = 150 * 1000, PAGE_STALLS = 10 };
 
 /* The longest waits of streams, the longest first, as numbers of spans; and the time around the first in which there are no more
@@ -27,10 +28,18 @@ enum { PAGE_MOST_SPANS = 150 * 1000, PAGE_STALLS = 10 };
 size_t page_window(const struct trace *trace, int stalls[PAGE_STALLS], int64_t *from_ns,
                    int64_t *to_ns);
 
-/* STATUS_INPUT for a counterexample, which has no times, and where there is nothing to show. Of the options `shows`,
-   `note` and `title` are used. A failed write is remembered by `out`. */
+/* A counterexample, alone, or runs as timelines. STATUS_INPUT where there is nothing to show. Of the options `shows`, `note` and
+   `title` are used. A failed write is remembered by `out`, as below. */
 enum status page_write(const struct trace *traces, size_t count,
                        const struct timeline_options *options, const struct look *look, FILE *out,
                        struct diag *diag);
+
+/* Schedules, one below the other on one axis. */
+enum status page_write_charts(const struct chart *charts, size_t count, enum palette palette,
+                              const struct look *look, FILE *out, struct diag *diag);
+
+/* A picture that is SVG. */
+enum status page_write_picture(const char *title, const char *svg, size_t bytes,
+                               const struct look *look, FILE *out, struct diag *diag);
 
 #endif

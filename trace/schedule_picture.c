@@ -203,23 +203,15 @@ static void draw_messages(const struct sheet *sheet)
 static void schedule_picture_draw_title(const struct sheet *sheet)
 {
     const struct chart *chart = sheet->chart;
-    char step[UNITS_TEXT], text[240];
+    char caption[CHART_CAPTION];
     draw_text(sheet->drawing, &(struct draw_text){.x_pt = SHEET_LEFT - 4,
                                                   .y_pt = sheet->head + TITLE,
                                                   .text = chart->title,
                                                   .color = SHEET_INK,
                                                   .font_pt = SHEET_FONT + 4,
                                                   .bold = true});
-    if (chart->unit_ns)
-        snprintf(step, sizeof step, "%.6g times F", (double)chart->end_ns / (double)chart->unit_ns);
-    else
-        units_show_time((double)chart->end_ns, step);
-    snprintf(text, sizeof text, "%s%s%d ranks, %d microbatches, a step of %s, bubble %.1f%%%s%s",
-             chart->origin ? chart->origin : "", chart->origin ? ": " : "", chart->rank_count,
-             chart->microbatches, step, 100 * chart->bubble, chart->channel ? ", channel " : "",
-             chart->channel ? chart->channel : "");
     sheet_text(sheet, SHEET_LEFT - 4, sheet->head + TITLE + 19, DRAW_LEFT, SHEET_FONT, SHEET_GREY,
-               text);
+               chart_caption(chart, caption));
 }
 
 static bool schedule_picture_has_kind(const struct chart *chart, enum chart_kind kind)

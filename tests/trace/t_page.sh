@@ -15,17 +15,17 @@ import base64, json, re, struct, sys
 page = open(sys.argv[1]).read()
 scripts = re.findall(r"<script.*?>(.*?)</script>", page, re.S)
 data = json.loads(scripts[0])
-def column(run, key, kind):
-    raw = base64.b64decode(run[key])
-    return struct.unpack("<%d%s" % (len(raw) // struct.calcsize(kind), kind), raw)
+def column(run, key):
+    width, text = run[key].split(":")
+    raw, kind = base64.b64decode(text), {"1": "B", "2": "H", "4": "I", "8": "d"}[width]
+    return struct.unpack("<%d%s" % (len(raw) // int(width), kind), raw)
 def columns(run):
-    return [dict(zip(("start", "length", "name", "iteration", "cause"), s)) for s in zip(
-        column(run, "starts", "d"), column(run, "lengths", "d"), column(run, "names_of", "i"),
-        column(run, "iterations_of", "i"), column(run, "causes_of", "i"))]
+    keys = [k for k in ("starts", "lengths", "names_of", "iterations_of", "causes_of", "others_of") if k in run]
+    return [dict(zip([k.split("s_of")[0].rstrip("s") for k in keys], s)) for s in zip(*[column(run, k) for k in keys])]
 run = data["runs"][0]
 spans = columns(run)
 path = [spans[i] for i in run["path"]]
-edges = list(zip(column(run, "edges_from", "i"), column(run, "edges_to", "i")))
+edges = list(zip(column(run, "edges_from"), column(run, "edges_to")))
 if not eval("(" + sys.argv[2] + ")"):
     sys.exit("%s\n%s\n%s" % (sys.argv[2], spans[:5], run["agents"]))
 END2
@@ -85,7 +85,36 @@ check "... with its number" holds '{a["rank"] for a in run["agents"]} == {3} and
 check "two runs" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/r.db:1" "$dir/r.db:2" --stream='*'
 check "are both there" holds 'len(data["runs"]) == 2 and len(columns(data["runs"][1])) < len(spans)'
 check "to standard output" sh -c "'$SWSIM' render --format=html -o - '$dir/r.db' | grep -q '^</html>'"
-check "a plan has no times" complains 2 'a plan has no times' "$SWSIM" render -o "$dir/x.html" "$dir/hello.yaml"
+check "a plan has no times" complains 2 'a plan has no times' "$SWSIM" render -o "$dir/x.json" "$dir/hello.yaml"
+
+# Schedules, of a plan and of a run; the graph of a plan; a counterexample.
+"$SWSIM" generate 1f1b -p4 -m8 >"$dir/1f1b.yaml"
+"$SWSIM" generate dualpipe -p4 -m8 >"$dir/dualpipe.yaml"
+check "the schedule of a plan is a page" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/1f1b.yaml"
+check "a lane for each rank, a box for each pass" holds 'run["form"] == "schedule" and [a["name"] for a in run["agents"]] == ["rank %d" % r for r in range(4)] and
+    len(spans) == 4 * 8 * 2 and sorted(run["names"]) == ["backward", "forward"] and {s["iteration"] for s in spans} == set(range(1, 9))'
+check "what a rank holds: as many activations as passes ahead" holds \
+    'max(column(run["memory"], "bytes")[:run["memory"]["first"][1]]) == 4 * run["memory"]["activation"]'
+check "its caption says what decides the bubble" holds '"bubble" in run["about"] and "channel group: all messages of a rank in one order" in run["about"]'
+"$SWSIM" predict -q --times=F=1ms,B=2ms --db="$dir/s.db" "$dir/1f1b.yaml" >"$dir/out"
+check "that of a run, too" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/s.db"
+check "with its times" holds 'run["form"] == "schedule" and run["unit"] == 0 and {s["length"] for s in spans} == {1000000, 2000000}'
+check "as a timeline if asked for" sh -c "'$SWSIM' render --as=timeline -o '$dir/p.html' '$dir/s.db'"
+check "... with its streams" holds 'run["form"] == "timeline" and {a["kind"] for a in run["agents"]} >= {"stream"}'
+check "two schedules" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/1f1b.yaml" "$dir/dualpipe.yaml"
+check "... on one page" holds 'len(data["runs"]) == 2 and any(s["other"] for s in columns(data["runs"][1]))'
+"$SWSIM" generate 1f1b -p64 -m512 | "$SWSIM" render -o "$dir/large.html" -
+check "64 ranks and 512 microbatches take less than 3 MB" test "$(wc -c <"$dir/large.html")" -lt 3000000
+"$SWSIM" verify -q --witness="$dir/w.db" "$srcdir/plans/bugs/nccl_one_slot_same_order_broken.yaml" >"$dir/out"
+check "a counterexample is a page" exits 0 "$SWSIM" render -o "$dir/w.html" "$dir/w.db"
+cp "$dir/w.html" "$dir/p.html"
+check "with the words of its steps, and its cycle" holds 'run["form"] == "story" and len(run["story"]["steps"]) == 6 and
+    run["story"]["steps"][0].startswith("rank 0 thread train pushes") and len(run["story"]["cycle"]) == 4'
+if "$SWSIM" render "$srcdir/plans/examples/hello.yaml" -o "$dir/g.html" 2>"$dir/err"; then
+    check "the graph of a plan is a page with its picture" sh -c "grep -q '<svg' '$dir/g.html' && grep -q CopyOut '$dir/g.html'"
+else
+    skip "no Graphviz"
+fi
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 if [ -z "$browser" ]; then
@@ -103,11 +132,33 @@ seen()
     cat "$dir/body"
     grep -qE "$2" "$dir/body"
 }
-check "it opens in Chromium" seen '' 'data-boxes="[0-9]{3,}" data-lanes="[2-9]" data-drawn="[0-9]{2,}"'
+check "it opens in Chromium" seen '' 'data-boxes="[0-9]{3,}" data-lanes="[2-9]" data-form="timeline" data-wrong="0" data-drawn="[0-9]{2,}"'
 check "it finds a name" seen 'q=Compute' 'data-found="[0-9]{2,}"'
 check "it shows a part, and the path" seen 'path&from=1000000&to=9000000' 'data-start="1000000" data-end="9000000"'
 check "it shows iterations" seen 'steps' 'data-drawn="[0-9]{2,}"'
 check "it tells what is under the pointer" seen 'at=0,100000' 'data-words="[^"]*rank 0'
+check "it has no wrong parts in its address" seen 'path' 'data-wrong="0"'
+check "... and says so where it has" seen 'zoo=1&from=x' 'data-wrong="2"'
 check "names are texts" sh -c "grep -q '&lt;/script&gt;&lt;b&gt;' '$dir/dom'"
 
+
+# driven NAME PATTERN FILE COMMAND...: what the commands of browser.py print, on one line, has this
+driven()
+{
+    pattern=$1 file=$2
+    shift 2
+    HOME=$dir timeout 120 python3 "$srcdir/tests/trace/browser.py" "$browser" "file://$file" "$@" >"$dir/out" 2>"$dir/err"
+    cat "$dir/out" "$dir/err"
+    tr '\n' ' ' <"$dir/out" | grep -q "$pattern"
+}
+"$SWSIM" render -o "$dir/p.html" "$dir/r.db:1"
+check "? shows the keys" driven 'true false' "$dir/p.html" 'eval byId("help").hidden' 'key ?' 'eval byId("help").hidden'
+check "w zooms in, and the address has it" driven 'from=[0-9]*&to=[0-9]' "$dir/p.html" 'key w' 'wait 0.5' 'eval location.hash'
+check "a group folds, and the address has it" driven '3 .*fold=0.0s' "$dir/p.html" 'eval fold(rows[0].key), lanes[0].height' 'wait 0.5' 'eval location.hash'
+check "lanes grow with the window" driven 'true' "$dir/p.html" 'size 1400,340' 'wait 0.5' 'eval window.low = lanes[0].height' 'size 1400,900' 'wait 0.5' 'eval lanes[0].height > low'
+check "an address opens what it holds" driven '1000000 true' "$dir/p.html#from=1000000&to=9000000&fold=0.0s" 'eval view.start' 'eval view.folded.has("0.0s")'
+check "many ranks have a scrollbar, and a legend" driven 'false "forwardbackwardbubble"' "$dir/large.html" 'eval bar.hidden' 'eval byId("legend").textContent'
+check "a schedule has no empty views" driven 'true true' "$dir/large.html" 'eval byId("steps").hidden' 'eval byId("path").hidden'
+check "a counterexample goes step by step" driven '"the end" "step 6 of 6" .*step=6' "$dir/w.html" \
+    'eval byId("at").textContent' 'key ArrowLeft' 'eval byId("at").textContent' 'wait 0.5' 'eval location.hash'
 done_testing

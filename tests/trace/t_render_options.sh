@@ -24,6 +24,10 @@ subject()
     timeline) echo "$dir/r.db svg" ;;
     witness) echo "$dir/w.db svg" ;;
     page) echo "$dir/r.db html" ;;
+    run_page) echo "$dir/s.db html" ;;
+    plan_page) echo "$dir/p.yaml html" ;;
+    witness_page) echo "$dir/w.db html" ;;
+    graph_page) echo "$srcdir/plans/examples/hello.yaml html" ;;
     JSON) echo "$dir/r.db json" ;;
     run) echo "$dir/s.db svg" ;;
     plan) echo "$dir/p.yaml svg" ;;
@@ -43,7 +47,7 @@ has_effect()
     fi
 }
 
-for kind in timeline witness page JSON run plan graph; do
+for kind in timeline witness page JSON run plan graph run_page plan_page witness_page graph_page; do
     set -- $(subject $kind)
     check "$kind" exits 0 "$SWSIM" render -o "$dir/$kind.$2" "$1"
     check "$kind, twice the same" sh -c "'$SWSIM' render -o '$dir/x.$2' '$1' && cmp '$dir/x.$2' '$dir/$kind.$2'"
@@ -51,7 +55,7 @@ for kind in timeline witness page JSON run plan graph; do
         --width=700 --font-size=12 --theme=dark --bw --as=schedule --as=timeline --times=F=3ms,B=3ms --p2p=edge \
         --palette=dualpipe --title=Other --no-threads; do
         case $kind$option in
-        timeline--as=timeline | run--as=schedule | plan--as=schedule | timeline--rank=1 | page--rank=1 | JSON--rank=1) continue ;;
+        timeline--as=timeline | page--as=timeline | run_page--as=schedule | plan_page--as=schedule | run--as=schedule | plan--as=schedule | timeline--rank=1 | page--rank=1 | JSON--rank=1) continue ;;
         esac
         check "$kind, $option" has_effect $kind "$option"
     done

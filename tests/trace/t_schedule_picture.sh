@@ -48,7 +48,7 @@ check "where the prediction has it" holds \
      abs(at["rank 0: backward of microbatch 7"][1] - max(p[2] for p in passes)) < 0.1'
 check "with its microbatch, a key, the step and the bubble" holds \
     'text.count("3") >= 8 and {"forward", "backward", "bubble", "message", "rank 3"} <= set(text) and
-     "4 ranks, 8 microbatches, a step of 33 times F, bubble 27.3%, channel group" in text'
+     "4 ranks, 8 microbatches, a step of 33 times F, bubble 27.3% with channel group: all messages of a rank in one order" in text'
 check "memory is counted in activations" holds '"activations" in text and "rank 0, the most" in text and "4" in text'
 check "on a dark sheet" drawn --theme=dark "$dir/1f1b.yaml"
 check "the lines of its key have the colours of the curves" holds \
@@ -65,7 +65,7 @@ check "backward passes in two parts" holds \
 check "a CSV is drawn" drawn --p2p=edge --times=F=1ms,B=2ms,I=1ms,W=1ms,OVERLAP_F_B=3ms --palette=dualpipe "$dir/v.csv"
 check "overlapped pairs have two numbers" holds \
     '"forward and backward at once" in text and "4+0" in text and "chunks 0 and 1" in text and
-     "4 ranks, 10 microbatches, a step of 66.0 ms, bubble 9.1%, channel edge" in text'
+     "4 ranks, 10 microbatches, a step of 66.0 ms, bubble 9.1% with channel edge: the messages of each edge in one order" in text'
 check "palettes have colours of their own" sh -c "
     for palette in pytorch dualpipe zero-bubble; do
         '$SWSIM' render --palette=\$palette -o '$dir/p.svg' '$dir/v.yaml' && md5sum <'$dir/p.svg'
