@@ -234,25 +234,24 @@ struct sketch {
 
 /* ---- pipeline form --------------------------------------------------------------------------- */
 
-enum { DRAWN_AS_CPU = -2 };
-
-/* The stream that a task is drawn on; -1: none. */
-static int drawn_stream(const struct plan *plan, const struct task *task)
+/* CPU work stands with its thread, other tasks with their stream. */
+static bool drawn_on_thread(const struct plan *plan, const struct task *task)
 {
-    return task->work.kind == WORK_HOST || plan_is_only_cpu(plan, task) ? DRAWN_AS_CPU
-                                                                        : task->stream;
-}
-
-static const char *plangraph_stream_name(const struct plan *plan, const struct task *task)
-{
-    if (drawn_stream(plan, task) == DRAWN_AS_CPU)
-        return "CPU work";
-    return task->stream >= 0 ? plan->streams.items[task->stream] : "no stream";
+    return task->work.kind == WORK_HOST || plan_is_only_cpu(plan, task);
 }
 
 static const char *plangraph_group_name(const struct plan *plan, const struct task *task)
 {
     return task->group >= 0 ? plan->groups.items[task->group] : PLAN_IMPLICIT_GROUP;
+}
+
+/* The lane of a task: "thread decoder", "h2d"; NULL: out of memory. */
+static const char *lane_name(struct sketch *sketch, const struct task *task)
+{
+    const struct plan *plan = sketch->plan;
+    if (drawn_on_thread(plan, task))
+        return arena_printf(&sketch->arena, "thread %s", plangraph_group_name(plan, task));
+    return plan->streams.items[task->stream];
 }
 
 static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *cluster)
@@ -266,37 +265,44 @@ static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *
                          (task->work.kind == WORK_HOST ? task->work.time_ns : 0),
                      host_time);
     const char *shown = task->time_ns ? time : "";
-    if (drawn_stream(plan, task) == DRAWN_AS_CPU)
+    if (drawn_on_thread(plan, task))
         shown = host_time;
     const char *label =
         arena_printf(arena, "%s\nstage %d%s%s", task->name, task->stage, *shown ? ", " : "", shown);
     const char *tooltip = arena_printf(
         arena, "%s: stage %d, stream %s, thread group %s, device %s, host %s%s", task->name,
-        task->stage, plangraph_stream_name(plan, task), plangraph_group_name(plan, task), time,
-        host_time, task->globally_ordered ? ", globally ordered" : "");
+        task->stage,
+        drawn_on_thread(plan, task) || task->stream < 0 ? "none" : plan->streams.items[task->stream],
+        plangraph_group_name(plan, task), time, host_time,
+        task->globally_ordered ? ", globally ordered" : "");
     if (label && tooltip)
         sketch->nodes[index] = draw_node(sketch->drawing, cluster, label, tooltip,
                                          draw_fill(task->stage), draw_border(task->stage));
 }
 
-/* One cluster for `stream` (-1: no stream, DRAWN_AS_CPU), if any task uses it. */
-static void draw_stream(struct sketch *sketch, int stream)
+/* One cluster for the tasks of a stream or of a thread group, if there are any; -1: those without a stream, which stand alone,
+   or those of the group that has no name. */
+static void draw_lane(struct sketch *sketch, bool thread, int number)
 {
     struct draw_cluster *cluster = NULL;
     for (size_t i = 0; i < sketch->plan->pipeline.task_count; i++) {
         const struct task *task = plan_task(sketch->plan, 0, (int)i);
-        if (drawn_stream(sketch->plan, task) != stream)
+        if (drawn_on_thread(sketch->plan, task) != thread ||
+            (thread ? task->group : task->stream) != number)
             continue;
-        if (!cluster && stream != -1)
-            cluster = draw_cluster(sketch->drawing, plangraph_stream_name(sketch->plan, task));
+        const char *name = cluster || (!thread && number < 0) ? NULL : lane_name(sketch, task);
+        if (name)
+            cluster = draw_cluster(sketch->drawing, name);
         draw_task(sketch, i, cluster);
     }
 }
 
 static void draw_pipeline(struct sketch *sketch)
 {
-    for (int stream = DRAWN_AS_CPU; stream < (int)sketch->plan->streams.count; stream++)
-        draw_stream(sketch, stream);
+    for (int group = -1; group < (int)sketch->plan->groups.count; group++)
+        draw_lane(sketch, true, group);
+    for (int stream = -1; stream < (int)sketch->plan->streams.count; stream++)
+        draw_lane(sketch, false, stream);
     const struct pipeline *pipeline = &sketch->plan->pipeline;
     for (size_t i = 0; i < pipeline->dep_count; i++) {
         const struct dep *dep = &pipeline->deps[i];

@@ -277,8 +277,10 @@ intra_iter_deps: [[Forward, Load], [Forward, Sort]]
 PLAN
 check "a task with CPU time alone" complains 0 'task Load has CPU time and neither stream, time nor work: .* "work: {host: 5ms}"' "$SWSIM" verify --no-fix "$dir/cpu.yaml"
 check "no other" test "$(grep -c ': warning: ' "$dir/err")" -eq 1
-check "it is drawn as CPU work" sh -c "'$SWSIM' render '$dir/cpu.yaml' -o '$dir/cpu.dot' 2>/dev/null && grep -q 'label=\"CPU work' '$dir/cpu.dot' &&
-    sed -n '/CPU work/,/}/p' '$dir/cpu.dot' | grep -q 'Load'"
+sed -i 's/Sort: {stage: 0,/& thread_group: sorter,/' "$dir/cpu.yaml"
+check "it is drawn on its thread" sh -c "'$SWSIM' render '$dir/cpu.yaml' -o '$dir/cpu.dot' 2>/dev/null &&
+    sed -n '/label=\"thread default/,/}/p' '$dir/cpu.dot' | grep -q 'Load' &&
+    sed -n '/label=\"thread sorter/,/}/p' '$dir/cpu.dot' | grep -q 'Sort'"
 
 # ---- dead writes ---------------------------------------------------------------------------------
 
