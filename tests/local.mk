@@ -137,7 +137,7 @@ tests_in_sh = \
     tests/whole/t_environment.sh tests/whole/t_hostile.sh tests/whole/t_odd_files.sh \
     tests/check/t_oracle.sh tests/check/t_oracle_times.sh \
     tests/plan/t_keys.sh \
-    tests/whole/t_memcheck.sh \
+    tests/whole/t_memcheck.sh tests/whole/t_newcomers.sh \
     tests/improve/t_repair.sh \
     tests/whole/t_globals.sh \
     tests/whole/t_rooms.sh \

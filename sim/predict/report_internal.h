@@ -16,7 +16,8 @@ const char *report_show(double ns, char out[UNITS_TEXT]);
 
 /* NAN if it is not exact. */
 /* Nothing in it takes time, as far as the plan says. */
-#define REPORT_UNTIMED "no work of the plan has a time (keys time, times)"
+#define REPORT_UNTIMED \
+    "no work of the plan has a time: give it one with the key time, or passes with --times=F=1ms,B=2ms"
 bool report_is_untimed(const struct prediction *prediction);
 double report_steady_ns(const struct steady *steady);
 
