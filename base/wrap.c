@@ -19,7 +19,7 @@ struct wrap {
 };
 
 /* Step over one character or escape sequence; its columns. */
-static int step(const char **at)
+static int wrap_step(const char **at)
 {
     unsigned code;
     if (**at == '\033' && (*at)[1] == '[') {
@@ -40,7 +40,7 @@ static int hang_of(const char *line, int width)
         if (*at != ' ' && spaces > 1)
             hang = column;
         spaces = *at == ' ' ? spaces + 1 : 0;
-        column += step(&at);
+        column += wrap_step(&at);
     }
     return hang;
 }
@@ -63,7 +63,7 @@ static void wrap_put(const struct wrap *wrap, const char *line)
             if (*at == ' ' && words)
                 gap = at;
             words |= *at != ' ';
-            column += step(&at);
+            column += wrap_step(&at);
         }
         if (column <= wrap->width || whole || !gap) {
             fputs(line, wrap->out);

@@ -25,7 +25,7 @@ struct page_chart {
 };
 
 /* The place of the pass's style among those so far; -1: out of memory. */
-static int style_of(struct page_chart *it, const struct chart_pass *pass, struct arena *arena)
+static int page_style_of(struct page_chart *it, const struct chart_pass *pass, struct arena *arena)
 {
     const bool plain = pass->kind == CHART_OPTIMIZER;
     const struct page_style style = {pass->kind, plain ? 0 : pass->chunk,
@@ -56,7 +56,7 @@ static bool page_chart_collect(struct page_chart *it, struct arena *arena)
     for (int r = 0; r < chart->rank_count; r++) {
         const struct chart_rank *rank = &chart->ranks[r];
         for (size_t i = 0; i < rank->count; i++) {
-            const int style = style_of(it, &rank->passes[i], arena);
+            const int style = page_style_of(it, &rank->passes[i], arena);
             if (style < 0)
                 return false;
             it->style_of[it->count] = style;

@@ -246,7 +246,7 @@ static const char *plangraph_group_name(const struct plan *plan, const struct ta
 }
 
 /* The lane of a task: "thread decoder", "h2d"; NULL: out of memory. */
-static const char *lane_name(struct sketch *sketch, const struct task *task)
+static const char *plangraph_lane_name(struct sketch *sketch, const struct task *task)
 {
     const struct plan *plan = sketch->plan;
     if (drawn_on_thread(plan, task))
@@ -290,7 +290,7 @@ static void draw_lane(struct sketch *sketch, bool thread, int number)
         if (drawn_on_thread(sketch->plan, task) != thread ||
             (thread ? task->group : task->stream) != number)
             continue;
-        const char *name = cluster || (!thread && number < 0) ? NULL : lane_name(sketch, task);
+        const char *name = cluster || (!thread && number < 0) ? NULL : plangraph_lane_name(sketch, task);
         if (name)
             cluster = draw_cluster(sketch->drawing, name);
         draw_task(sketch, i, cluster);
