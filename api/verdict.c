@@ -539,7 +539,7 @@ enum status verdict_print_found(const struct verdict_style *style,
                                 const struct verify_report *so_far, FILE *out)
 {
     const struct story *story = &so_far->stories[so_far->first];
-    fprintf(out, "%s%*s  %-8s  found a violation in %zu step%s; searching on\n", so_far->plan,
+    fprintf(out, "%s%*s  %-8s  found a violation in %zu step%s; still searching\n", so_far->plan,
             columns_fill(so_far->plan, PLAN_COLUMNS), "",
             so_far->driver == DRIVER_NONE ? "-" : driver_key(so_far->driver), story->step_count,
             plural(story->step_count));

@@ -222,8 +222,8 @@ enum status cmd_explain(struct app *app, int argc, char **argv)
     const struct command command = {
         .name = "swsim explain",
         .arguments = "[WORD]",
-        .about = "Say what a word means that reports, messages and plans use: a property, an "
-                 "answer, a cause of\n"
+        .about = "Say what a word of the reports, messages and plans means: a property, an answer, a "
+                 "cause of\n"
                  "stalls, a warning, a term, a key of plans. Without a word all but the keys are "
                  "listed.",
         .examples = "  swsim explain race\n"

@@ -181,25 +181,25 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         {"form", 0, "host|pipeline",
          "host programs (the default), or a pipeline whose tasks are the annotations of a step",
          OPTION_CHOICE, .value = &request.form},
-        {"detail", 0, "N", "pipelines: parts above N% of a step are tasks of their own (default 2)",
+        {"detail", 0, "N", "pipelines: a part that takes more than N% of a step becomes a task (default 2)",
          OPTION_INTEGER, .value = &request.detail, .max = 100},
         {"repeat", 0, "same|like|never",
-         "host programs: steps that do the same are one that is repeated (the default); like: also "
-         "where streams wait otherwise",
+         "host programs: equal steps become one step that is repeated (same, the default); like: also "
+         "if their streams wait differently",
          OPTION_CHOICE, .value = &request.repeat},
         {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
          OPTION_TEXT, .value = &request.steps},
         {"ranks", 0, "LIST", "only these ranks, as in 0..3,7 (default: all)", OPTION_TEXT,
          .value = &request.ranks},
         {"report", 0, NULL,
-         "print the ledger: why streams are idle, and what says so; of dumps: the calls",
+         "print the ledger: why streams are idle, and how that is known; of dumps: the calls",
          OPTION_FLAG, .value = &request.report},
         {"force", 0, NULL,
-         "write also a plan by which the job would take a time that is off by more than 20%",
+         "write the plan even if its predicted time is off by more than 20%",
          OPTION_FLAG, .value = &request.force},
         {"db", 0, "FILE", "store the measured run, for runs, compare and render", OPTION_TEXT,
          .value = &request.db},
-        {"opaque", 0, NULL, "idle time without a cause becomes work of the name 'opaque'",
+        {"opaque", 0, NULL, "idle time without a cause becomes work named 'opaque'",
          OPTION_FLAG, .value = &request.options.form.opaque},
         {"host-waits", 0, NULL, "dumps: the host waits for each operation (default: for none)",
          OPTION_FLAG, .value = &request.options.flight.host_waits},
@@ -213,14 +213,14 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          "dumps, recordings: operations of NCCL on a rank run in the order of their launches",
          OPTION_FLAG, .value = &request.options.flight.launch_order},
         {"order", 0, "waits|locks|seen",
-         "recordings: threads come in the order in which they waited for each other, and locks "
-         "exclude (the default); or in that of their locks, too; or of their calls in time",
+         "recordings: the order of threads is that in which they waited for each other, and locks "
+         "exclude each other (waits, the default); also that of their locks; that of their calls "
+         "in time (seen)",
          OPTION_CHOICE, .value = &request.options.recorded.order},
         {"queries", 0, "seen|loops|wait|none",
-         "recordings: queries are answered as in the run (the default), or the program asks until "
-         "the answer is yes, where it did nothing else or everywhere, and a yes is a wait; or a "
-         "yes "
-         "that another run need not have orders nothing",
+         "recordings: queries are answered as in the run (seen, the default); the program asks until "
+         "the answer is yes, if it did nothing else meanwhile (loops) or always (wait); a yes orders "
+         "nothing if another run need not have it (none)",
          OPTION_CHOICE, .value = &request.options.recorded.queries},
         {"structs", 0, "write|read",
          "recordings: kernels may write what structs among their arguments point to (the default), "
@@ -254,10 +254,11 @@ enum status cmd_import(struct app *app, int argc, char **argv)
             "\n"
             "The trace does not say everything: an event without an id is found by the order "
             "of calls\n"
-            "or by time. The ledger of --report says for the idle time of each stream which "
-            "cause it has\n"
-            "and by whose word. Where it has none for more than 5% of the time,\n"
-            "import warns and 'swsim predict' refuses.",
+            "or by time. With --report a ledger lists the causes of each stream's idle time, and "
+            "what each\n"
+            "is known from. If more than 5% of the time has no cause, import warns and 'swsim "
+            "predict'\n"
+            "refuses the plan.",
         .examples = "  swsim import -o job.yaml trace.json.gz\n"
                     "  swsim import --form=pipeline -o job.yaml trace.json.gz\n"
                     "  swsim import --report rank*.json.gz\n"

@@ -499,7 +499,8 @@ static enum status cmd_predict_plan(struct app *app, const struct predict_reques
         agreed = refuse_unexplained(plan, request->opaque, &app->diag);
     if (agreed != STATUS_OK)
         return agreed;
-    coverage_warn(plan, &app->diag);
+    if (!app->quiet) /* so dry, whose verdict has them */
+        coverage_warn(plan, &app->diag);
     if (plan->form != FORM_PIPELINE) {
         if (request->swept)
             return diag_error(&app->diag, STATUS_USAGE,
@@ -758,8 +759,8 @@ static const char about[] =
     "With --profile the CPU part and the device part of every task draw their durations from\n"
     "those measured in a serial run ('swrun --serial --db FILE PLAN') or found by an import\n"
     "('swsim import --form=pipeline --db FILE TRACE'): in RUN, or in the newest one of a plan of\n"
-    "this name. Where the work of RUN was computed on the host, its machine's cores are reckoned\n"
-    "with, unless the plan or --cores names others.\n"
+    "this name. If the work of RUN was computed on the host, the prediction uses as many cores\n"
+    "as its machine had, unless the plan or --cores names another number.\n"
     "\n"
     "Under mpirun or srun the processes share the replications, also those of each line of a\n"
     "sweep and of each change of a what-if; the figures are those of one process, and rank 0\n"

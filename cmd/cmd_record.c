@@ -524,13 +524,13 @@ enum status cmd_record(struct app *app, int argc, char **argv)
          "do not measure device operations; CUPTI stays free for the program's own profiler",
          OPTION_FLAG, .value = &untimed},
         {"device", 0, "none[=MODEL[:DEVICES]]",
-         "the program runs without a GPU, on a device that is not there: h100 (the default), h200 "
+         "run the program without a GPU, on an imitated device: h100 (the default), h200 "
          "or "
          "a100, 8 of them if no number is given",
          OPTION_TEXT, .value = &device},
         {"values", 0, NULL,
-         "with --device=none: PyTorch's operators are computed, on the CPU, for programs whose way "
-         "depends on values (slower)",
+         "with --device=none: PyTorch's operators are computed, on the CPU, for programs that "
+         "branch on values (slower)",
          OPTION_FLAG, .value = &values},
     };
     const struct command command = {

@@ -50,9 +50,9 @@ enum status cmd_runs(struct app *app, int argc, char **argv)
         .arguments = "DB",
         .about =
             "List the runs in a trace store, oldest first: measured, simulated, and witnesses.\n"
-            "Times are UTC. With --run the ledger of one run: how long each stream was idle for "
-            "each cause,\n"
-            "and by whose word.",
+            "Times are UTC. With --run the ledger of one run is printed: how long each stream was idle "
+            "for\n"
+            "each cause, and what the cause is known from.",
         .examples = "  swsim runs runs.db\n"
                     "  swsim runs --run=3 runs.db",
         COMMAND_OPTIONS(options),

@@ -296,7 +296,7 @@ static enum status parse_memory(struct app *app, const char *text, int64_t *byte
 }
 
 static const char about[] =
-    "Search a better plan. Only candidates that the checker proves are kept.\n"
+    "Search for a better plan. Only candidates that the checker proves are kept.\n"
     "\n"
     "Pipeline form: stages, streams, thread groups, enqueue order and depth, for a shorter\n"
     "iteration. The period is the exact one where there is one, else that of a short simulation.\n"
@@ -611,7 +611,7 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          .value = &line.axes[AXIS_MICROBATCHES]},
         {"size", 0, "LIST", "samples in a microbatch; the step keeps its samples", OPTION_TEXT,
          .value = &line.axes[AXIS_SIZE]},
-        {"samples", 0, "N", "those of a microbatch of the plan (default: its model's, else 1)",
+        {"samples", 0, "N", "samples in a microbatch of the plan (default: its model's, else 1)",
          OPTION_INTEGER, .value = &line.samples, .min = 1, .max = MOST_SAMPLES},
         {"half-size", 0, "N", "samples at which passes have half their best speed (default 0)",
          OPTION_INTEGER, .value = &line.half_size, .max = MOST_SAMPLES},
@@ -619,7 +619,7 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          .value = &line.axes[AXIS_CHUNKS]},
         {"group", 0, "LIST", "microbatches in a row, besides the schedule's own", OPTION_TEXT,
          .value = &line.axes[AXIS_GROUP]},
-        {"held", 0, "LIST", "zb_1p and its kin: activations a rank may hold, or fit", OPTION_TEXT,
+        {"held", 0, "LIST", "zb_1p and others found from costs: activations a rank may hold, or fit", OPTION_TEXT,
          .value = &line.axes[AXIS_HELD]},
         {"balance", 0, "LIST", "of layers: even, found (default: both, and the plan's)",
          OPTION_TEXT, .value = &line.axes[AXIS_BALANCE]},

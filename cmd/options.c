@@ -191,9 +191,8 @@ static void add_common(struct app *app, struct option_table *table)
         {"color", 0, "auto|always|never", "colours (default auto: on terminals)", OPTION_CHOICE,
          .value = &app->color},
         {"progress", 0, "auto|always|never",
-         "progress of long work (default auto: on terminals); always: elsewhere in lines of its "
-         "own, "
-         "each behind a tab",
+         "progress of long work (default auto: on terminals); always: elsewhere too, a line each that "
+         "begins with a tab",
          OPTION_CHOICE, .value = &app->progress},
         {"help", 'h', NULL, "print this help", OPTION_FLAG, .value = &table->help},
         {"version", 'V', NULL, "print the version", OPTION_FLAG, .value = &table->version},

@@ -550,7 +550,7 @@ static bool swrun_parse_line(struct app *app, int argc, char **argv, struct run_
          .because = "these are the witness's own; --run, --timeout and --db may be given"},
         {"run", 0, "N", "which run of the store (default: its latest witness)", OPTION_INTEGER,
          .value = &request->run, .max = INT64_MAX},
-        {"seed", 0, "S", "of the branches that choose takes (default 1)", OPTION_INTEGER,
+        {"seed", 0, "S", "seed of the branches that `choose` takes (default 1)", OPTION_INTEGER,
          .value = &request->runtime.seed, .max = INT64_MAX},
         {"timeout", 0, "DURATION",
          "give up after DURATION without progress (default 30s; with --replay 2s)", OPTION_TIME,

@@ -161,7 +161,7 @@ void coverage_warn(const struct plan *plan, struct diag *diag)
 {
     char text[COVERAGE_TEXT];
     for (size_t i = 0; i < plan->unrecorded_count; i++)
-        diag_warn(diag, "%s: this covers all but %s", plan->name,
+        diag_warn(diag, "%s: not covered: %s", plan->name,
                   coverage_unrecorded(&plan->unrecorded[i], text));
 }
 

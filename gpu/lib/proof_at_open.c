@@ -108,8 +108,7 @@ static void tell_unseen(const struct swpipe *pipe, const struct swpipe_config *c
     if (used == 0)
         return;
     snprintf(text, sizeof text,
-             "%s: the proof takes the calls of these functions for those that the plan describes: "
-             "%s\n",
+             "%s: the proof assumes that these functions make the calls that the plan describes: %s\n",
              pipe->plan.file, names);
     proof_at_open_tell(config, text);
 }

@@ -561,7 +561,7 @@ static enum status check_found(const struct compared *compared,
                           options->run, options->plan ? " with this plan" : "");
     diag_error(diag, STATUS_INPUT, "found no finished, measured run%s",
                options->plan ? " with this plan" : "");
-    diag_note(diag, "any other run is held against its prediction as DB:RUN");
+    diag_note(diag, "DB:RUN compares any other run with its prediction");
     return STATUS_INPUT;
 }
 

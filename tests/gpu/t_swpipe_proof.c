@@ -116,8 +116,7 @@ static void what_the_proof_does_not_see(void)
     struct swpipe *pipe;
     tap_is_int(swpipe_open(&config, &pipe), SWPIPE_OK, "a plan with collectives opens");
     tap_is_str(told.text,
-               "plan: the proof takes the calls of these functions for those that the plan "
-               "describes: Sum\n",
+               "plan: the proof assumes that these functions make the calls that the plan describes: Sum\n",
                "and the calls that the proof does not see are told");
     swpipe_close(pipe);
 }

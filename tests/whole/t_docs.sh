@@ -38,7 +38,7 @@ tagged()
 # without figures.
 comparable()
 {
-    awk '/  found a violation in .*; searching on$/ { early = 1; next } /^[^ ]/ { early = 0 } !early' | # of a slow machine
+    awk '/  found a violation in .*; still searching$/ { early = 1; next } /^[^ ]/ { early = 0 } !early' | # of a slow machine
     sed -E 's/^(.*  (proved|violated|undecided) .*[^ ]) +[0-9.]+ [mun]?s$/\1/
             s/^(  [0-9]+ tasks simulated in )[0-9.]+ [mun]?s/\1/' |
         if grep -qE 'swrun|swsim (runs|compare)' "$dir/command"; then

@@ -178,7 +178,7 @@ static const char *refusal_words(enum format format)
 {
     switch (format) {
     case FORMAT_EMPTY: return "the file is empty";
-    case FORMAT_JSON: return "it has no \"traceEvents\": no trace";
+    case FORMAT_JSON: return "not a trace: it has no \"traceEvents\"";
     case FORMAT_ROCPROF:
         return "a trace of rocprofv3 in its own JSON, which is not read: profile with "
                "torch.profiler";

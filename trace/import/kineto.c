@@ -891,7 +891,7 @@ static enum status kineto_read_file(struct kineto *kineto)
     if (status == STATUS_OK && json_next(reader) != JSON_DONE)
         status = reader->status;
     if (status == STATUS_OK && !kineto->has_events)
-        status = diag_error(kineto->diag, STATUS_INPUT, "%s: it has no \"traceEvents\": no trace",
+        status = diag_error(kineto->diag, STATUS_INPUT, "%s: not a trace: it has no \"traceEvents\"",
                             kineto->rank->file);
     return status;
 }

@@ -150,8 +150,8 @@ static enum status pipeline_form_check_rank(const struct job_rank *rank, bool se
     if (rank->is_host)
         diag_note(
             diag,
-            "%s: its layers are CPU time, host_time of a pipeline, and predict --what-if changes "
-            "times of a device: --form=host has layers to change",
+            "%s: in this form the layers count as CPU time (host_time), which predict --what-if does "
+            "not change; --form=host makes them work that it changes",
             rank->file);
     return STATUS_OK;
 }

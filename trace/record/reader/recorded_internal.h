@@ -536,7 +536,8 @@ static inline const char *recorded_calls_find_text(const struct recorded_process
 bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op);
 /* The event of a handle, as of streams. */
 struct recorded_event *walk_event(const struct walk *walk, uint64_t handle);
-/* The plan waits for what there is now; the latter two do not where the thread has waited for the same before. */
+/* Add a wait of the thread to the plan: for all work that the stream or event has so far. walk_await_event and
+   walk_await_stream add none if the thread has waited for the same work before. */
 bool walk_sync_stream(const struct walk *walk, struct recorded_stream *stream);
 bool walk_await_event(const struct walk *walk, struct recorded_event *event);
 bool walk_await_stream(const struct walk *walk, struct recorded_stream *stream);
