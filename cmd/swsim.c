@@ -48,7 +48,8 @@ static enum status swsim_print_help(struct app *app)
         printf("  %-9s %-8s  %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
     enum status status = options_print_common(app);
     options_print_exit_codes();
-    printf("\n'swsim help VERB' or 'swsim VERB --help' prints the options of a verb; 'man swsim-VERB' is its page.\n");
+    printf("\n'swsim help VERB' or 'swsim VERB --help' prints the options of a verb; 'man swsim-VERB' is its page.\n"
+           "'swsim explain WORD' says what a word of a report means.\n");
     return status;
 }
 

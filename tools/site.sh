@@ -20,6 +20,8 @@ Start|doc/tour.md
 Start|doc/hangs.md
 Start|doc/stalls.md
 Start|doc/tutorial.md
+Start|doc/tutorial-plans.md
+Start|doc/tutorial-run.md
 Start|doc/coming-from.md
 Start|doc/examples/dlrm/README.md
 Start|plans/README.md
@@ -28,6 +30,7 @@ Use|doc/json.md
 Use|doc/dry-run.md
 Use|doc/dry-run-gate.md
 Use|doc/predict.md
+Use|doc/predict-shared.md
 Use|doc/tuning.md
 Use|doc/pipeline-parallel.md
 Use|doc/repairs.md

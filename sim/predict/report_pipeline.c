@@ -72,7 +72,7 @@ static void report_pipeline_print_head(const struct prediction *prediction, FILE
 {
     char limit[UNITS_TEXT];
     int64_t bytes = machine_same_memory(&prediction->program->plan->machine);
-    fprintf(out, "\n  %4s  %9s  %8s%-40s", "rank", "span", "busy", "  idle for a");
+    fprintf(out, "\n  %4s  %9s  %8s%-40s", "rank", "span", "busy", "  idle, waiting for a");
     if (prediction->pipeline->has_bytes)
         fprintf(out, "  %10s  %10s  %10s", "weights,", "", "most of");
     fprintf(out, "\n  %4s  %9s  %8s  %8s  %8s  %8s  %8s", "", "", "", "pass", "channel", "transfer",

@@ -101,7 +101,7 @@ same()
     test ! -s "$dir/difference"
 }
 
-for doc in README.md doc/tour.md doc/hangs.md doc/stalls.md doc/architecture.md doc/tutorial.md doc/predict.md doc/tuning.md doc/repairs.md \
+for doc in README.md doc/tour.md doc/hangs.md doc/stalls.md doc/architecture.md doc/tutorial.md doc/tutorial-plans.md doc/tutorial-run.md doc/predict.md doc/predict-shared.md doc/tuning.md doc/repairs.md \
     doc/coming-from.md doc/pipeline-parallel.md; do
     : >"$dir/before" >"$dir/command" >"$dir/want" >"$dir/new"
     while IFS= read -r line; do
