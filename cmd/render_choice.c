@@ -104,7 +104,7 @@ static bool has_rank(const char *text, int rank)
     return false;
 }
 
-/* Is it one of "NAME,NAM*"? */
+/* True if the name is one of the list "NAME,NAM*". */
 static bool render_choice_has_name(const char *list, const char *name)
 {
     char pattern[256];

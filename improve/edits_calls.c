@@ -33,7 +33,7 @@ static bool edits_calls_is_call(const struct host_op *op)
            !op->process_group;
 }
 
-/* Are they counted together: collectives of a communicator, or the two ends of a channel? */
+/* True if the two are counted together: collectives of one communicator, or the two ends of a channel. */
 static bool counts_with(const struct host_op *op, int rank, const struct host_op *other,
                         int other_rank)
 {

@@ -119,7 +119,7 @@ struct frontier {
     size_t fates[FATES];
 };
 
-/* Is it the choice that the given plan made? */
+/* True if the given plan made this choice. */
 bool frontier_is_given(const struct frontier *frontier, const struct candidate *candidate);
 
 /* Candidates that could stand on the frontier and are not judged: interrupted, refused (beyond a limit of plans, say), or undecided by the checker.

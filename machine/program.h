@@ -568,7 +568,7 @@ static inline bool program_counts_memory(const struct program *program)
             (machine_has_memory(&program->plan->machine) && !program->owned_plan));
 }
 
-/* Is it the record of a task's own event, not one that lowering adds? */
+/* True if the operation records a task's own event, not one that lowering adds. */
 static inline bool program_records_task(const struct op *op)
 {
     return op_records(op->kind) && op->task >= 0;

@@ -224,7 +224,7 @@ static inline size_t host_op_length(const struct host_op *op)
     return (size_t)(host_op_behind(op) - op);
 }
 
-/* May it have operations inside: a callback's, or the steps of a kernel? */
+/* True if the operation may have operations inside: a callback's, or the steps of a kernel. */
 static inline bool host_op_may_have_body(enum op_kind kind)
 {
     return kind == OP_CALLBACK || kind == OP_LAUNCH;

@@ -152,7 +152,7 @@ static inline enum op_role op_role(enum op_kind kind)
     return op_table[kind].role;
 }
 
-/* Is it work that keeps its thread busy? */
+/* True if the operation is work that keeps its thread busy. */
 static inline bool op_is_cpu_work(enum op_kind kind)
 {
     return op_role(kind) == ROLE_CPU;
@@ -176,7 +176,7 @@ static inline bool op_is_stream_work(enum op_kind kind)
     return op_role(kind) > ROLE_MARK;
 }
 
-/* Is it work of the device itself, not of the host at its place in the stream? */
+/* True if the operation is work of the device itself, not of the host at its place in the stream. */
 static inline bool op_is_device_work(enum op_kind kind)
 {
     return op_role(kind) == ROLE_DEVICE || op_role(kind) == ROLE_COMM;
@@ -194,7 +194,7 @@ static inline bool op_may_try(enum op_kind kind)
     return kind == OP_ACQUIRE || kind == OP_PUT || kind == OP_GET || kind == OP_LOCK;
 }
 
-/* Is it a mark between branches? */
+/* True if the operation is a mark between branches. */
 static inline bool op_ends_branch(enum op_kind kind)
 {
     return op_role(kind) == ROLE_BRANCH;

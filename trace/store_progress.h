@@ -44,8 +44,8 @@ struct run_progress {
     enum run_finished finished;
     int64_t wanted;       /* iterations; 0: not known */
     int64_t done;         /* iterations over on all ranks */
-    int64_t averaged;     /* between so many ends of iterations of the lowest rank ... */
-    int64_t iteration_ns; /* ... lies this time in the mean; 0: there are not two */
+    int64_t averaged;     /* iterations of the lowest rank whose ends `iteration_ns` is the mean of */
+    int64_t iteration_ns; /* mean time between two ends of them; 0: fewer than two have ended */
     int64_t newest_ns;    /* the newest end of work */
     int64_t duration_ns;  /* of a run that is over */
     int64_t from_ns, to_ns;

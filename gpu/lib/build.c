@@ -46,7 +46,7 @@ static bool is_line(const char *text)
     return text && text[0] && !strpbrk(text, "\n\r");
 }
 
-/* A word: what else stands in a plan is said by a call of its own. */
+/* True if the text is a key of a plan: letters, digits and underlines. Other syntax of plans is not taken from callers. */
 static bool is_key(const char *text)
 {
     size_t at = 0;

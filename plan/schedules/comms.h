@@ -26,10 +26,10 @@ static inline size_t comms_parts(const struct action *action, const struct actio
     return composite ? ACTION_PARTS : action->kind != ACTION_IDLE;
 }
 
-/* Is it F, I, W or B? */
+/* True if the action is F, I, W or B. */
 bool comms_is_pass(const struct action *action);
 
-/* Is it a SEND or RECV? Do any of the lists hold one? */
+/* True if the action is a SEND or RECV; true if one of the lists has such an action. */
 bool comms_is_message(const struct action *action);
 bool comms_present(const struct rank_program *ranks, int rank_count);
 

@@ -386,7 +386,7 @@ void parse_check_effects(struct parser *parser);
 void parse_graphs(struct parser *parser, const struct node *value);
 /* Find out the ranks before the operations are read: parse_threads needs them. */
 bool thread_name_rank(const char *name, int *rank, const char **thread_name);
-/* Is it that of all ranks, r*.name? */
+/* True if the name is that of all ranks, r*.name. */
 bool thread_name_is_of_all(const char *name, const char **thread_name);
 void parse_threads(struct parser *parser, const struct node *value);
 

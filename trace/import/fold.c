@@ -77,7 +77,7 @@ static inline const struct host_op *fold_slot_op(const struct folder *folder, in
     return &fold_ops(folder, thread)[folder->slots[thread][folder->first[thread][step] + slot]];
 }
 
-/* The waits in front of a slot: up to `end`, the first operation that is none of them. */
+/* The first of the waits in front of a slot; fold_slot_end is the operation behind the last of them. */
 static inline size_t fold_waits_begin(const struct folder *folder, int thread, int step, int slot)
 {
     const int at = folder->first[thread][step] + slot;

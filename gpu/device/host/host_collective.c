@@ -323,7 +323,7 @@ static bool can_move(const struct host_comm_channel *channel, const struct meeti
            meeting->unreached < 0 && !meeting->failure.status;
 }
 
-/* Is it this member's turn to move the data? */
+/* True if it is this member's turn to move the data. */
 static bool host_collective_can_complete(const struct host_comm_channel *channel,
                                          const struct meeting *meeting, int place)
 {

@@ -623,7 +623,7 @@ static bool needs_no_entry(const struct host_stream *stream, const struct device
            (((const struct host_event *)op->event)->last.stream == stream || is_reached(op));
 }
 
-/* Is it over as soon as it is in the stream? */
+/* True if the operation is over as soon as it is in the stream. */
 static bool takes_no_time(const struct host_stream *stream, const struct device_op *op)
 {
     if (stream->head || stream->closing || stream_failed(stream) || stream->device->injections ||
