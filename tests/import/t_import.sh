@@ -914,7 +914,7 @@ check "what if its all-to-all took no time" prints 0 'nccl.*SendRecv=0x .* -582 
     "$SWSIM" predict --what-if='ncclDevKernel_SendRecv=0x' "$dir/plan.yaml"
 check "... by the beginning of the name, as JSON" prints 0 '"difference_ns":-581900,' \
     "$SWSIM" predict --json --what-if='ncclDevKernel_Send*=0x' "$dir/plan.yaml"
-check "no such name" complains 2 "expected the name of a task" "$SWSIM" predict --what-if='rccl*=0x' "$dir/plan.yaml"
+check "no such name" complains 2 "no task matches" "$SWSIM" predict --what-if='rccl*=0x' "$dir/plan.yaml"
 
 # ---- repeated steps -------------------------------------------------------------------------------
 
