@@ -82,7 +82,7 @@ check "... so collectives that take no time are a gain of nearly all that they t
 imports "$dir/plan.yaml" --form=pipeline "$dumps/cpu_data/rank0.json"
 check "data as a pipeline: a layer is CPU time of its task" grep -q 'host_time: 6679' "$dir/plan.yaml"
 check "... an iteration takes what a step took, 257 ms" sh -c "'$SWSIM' predict -n 50 '$dir/plan.yaml' 2>&1 | grep -E '^ *iteration +25[5-9] ms'"
-check "... that the layers are CPU time is said" found "the layers count as CPU time" "$dir/err"
+check "... that the layers are CPU time is said" found "a layer is CPU time" "$dir/err"
 check "... and that the other rank has no trace, in the verdict" \
     says "except 1 of 2 ranks: no trace of them" "$SWSIM" verify "$dir/plan.yaml"
 printf '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "a layer", "pid": 1, "tid": 1, "ts": 1, "dur": 1000}]}' >"$dir/one.json"

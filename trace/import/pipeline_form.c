@@ -150,8 +150,8 @@ static enum status pipeline_form_check_rank(const struct job_rank *rank, bool se
     if (rank->is_host)
         diag_note(
             diag,
-            "%s: in this form the layers count as CPU time (host_time), which predict --what-if does "
-            "not change; --form=host makes them work that it changes",
+            "%s: in this form a layer is CPU time (host_time), which predict --what-if changes only in "
+            "tasks without a collective; with --form=host it changes every layer",
             rank->file);
     return STATUS_OK;
 }
