@@ -22,6 +22,7 @@
 #include "structure.h"
 #include "machine/memory.h"
 #include "machine/lower/rank_programs.h"
+#include "plan/schedules/parallel.h"
 #include "base/sort.h"
 
 #include <assert.h>
@@ -108,6 +109,12 @@ static bool asks_about_faults(const struct plan *plan, const struct verify_optio
            (!options->properties && expected(plan, driver)->named[PROPERTY_FAULTS]);
 }
 
+/* Is one pipeline built, which stands for all? A proof of it is one of any number (doc/checker.md, "One pipeline for all"). */
+static bool one_pipeline_may_do(const struct verification *v)
+{
+    return v->plan->form == FORM_PROGRAMS && v->ranks == 0 && parallel_replicas_are_alike(v->plan);
+}
+
 static enum status build_kind(struct verification *v, enum program_kind kind, int ranks)
 {
     const struct verify_options *options = v->options;
@@ -116,6 +123,10 @@ static enum status build_kind(struct verification *v, enum program_kind kind, in
     built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
     built.clocks = kind == WITH_CLOCKS && !built.no_knowledge;
     built.any_size = v->plan->form == FORM_PIPELINE; /* structure makes no states */
+    if (kind == WITH_CLOCKS && !v->asked && one_pipeline_may_do(v)) {
+        built.few = 1;
+        built.stands_for = plan_rank_count(v->plan);
+    }
     return build_within_limits(v, built, &v->programs[kind]);
 }
 
@@ -222,11 +233,11 @@ static void report_program(const struct verification *v)
     report->asked = v->asked;
     report->driver = program->driver;
     report->driver_named = names_driver(v->plan, program->driver);
-    report->ranks = v->ranks ? v->ranks : program->ranks;
+    report->ranks = v->ranks ? v->ranks : program_all_ranks(program);
     report->finite = program->tasks == 0;
     report->repeated = plan_repeats(v->plan);
-    report->any_ranks = v->proved && !v->searched && !(v->asked & BIT(FAULTS)) &&
-                        plan_is_for_any_ranks(v->plan);
+    report->any_ranks =
+        v->proved && !v->searched && !(v->asked & BIT(FAULTS)) && plan_is_for_any_ranks(v->plan);
     report->most_in_flight = program->most_in_flight;
     report->most_bytes = program->shared_bytes + program->most_in_flight * program->iteration_bytes;
     for (int s = 0; s < program->stream_count; s++)
@@ -699,9 +710,10 @@ static enum status find_races(struct verification *v)
 static bool is_big(const struct verification *v)
 {
     const struct search_limits *limits = &v->options->limits;
+    const int copies = one_pipeline_may_do(v) ? plan_replicas(v->plan) : 1;
     return v->plan->form == FORM_PROGRAMS && !v->options->no_reduction &&
            !v->options->bitstate_bytes && !limits->states && !limits->steps &&
-           rank_programs_are_big(v->plan);
+           rank_programs_are_big(v->plan, copies);
 }
 
 /* No time is left for a search: no other program is built for one. */
@@ -718,7 +730,7 @@ static void report_no_time(const struct verification *v, const struct program *p
 
 static enum status verify_judge_memory(struct verification *v);
 
-static enum status prove_by_one_run(struct verification *v)
+static enum status judge_by_one_run(struct verification *v)
 {
     const struct program *program = v->programs[WITH_CLOCKS];
     struct verify_report *report = v->report;
@@ -747,6 +759,17 @@ static enum status prove_by_one_run(struct verification *v)
     report->searched = true;
     report->peak_bytes = program->at.bytes;
     return proves && v->asked & BIT(BOUND) ? verify_judge_memory(v) : STATUS_OK;
+}
+
+/* The strategies behind it want all ranks. */
+static enum status prove_by_one_run(struct verification *v)
+{
+    const enum status status = judge_by_one_run(v);
+    if (!v->done && v->programs[WITH_CLOCKS]->options.stands_for) {
+        program_close(v->programs[WITH_CLOCKS]);
+        v->programs[WITH_CLOCKS] = NULL;
+    }
+    return status;
 }
 
 /* ---- facts about the plan -------------------------------------------------------------------- */

@@ -180,7 +180,7 @@ static size_t part_total(const struct rank_program *list)
     return total;
 }
 
-bool rank_programs_are_big(const struct plan *plan)
+bool rank_programs_are_big(const struct plan *plan, int copies)
 {
     const struct programs *programs = &plan->programs;
     const struct generate_spec *spec = &programs->generate;
@@ -189,7 +189,7 @@ bool rank_programs_are_big(const struct plan *plan)
         count = (size_t)spec->ranks * (size_t)spec->microbatches;
     for (int rank = 0; programs->ranks && rank < plan->ranks; rank++)
         count += part_total(&programs->ranks[rank]);
-    return count > RANK_PROGRAMS_MAX_TRACKED;
+    return count > (size_t)RANK_PROGRAMS_MAX_TRACKED / (size_t)copies;
 }
 
 /* The ranks of each pipeline share devices as those of the first one do. */

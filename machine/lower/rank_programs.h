@@ -29,8 +29,8 @@
    too big for a search. */
 enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 
-/* Have they, messages not counted? */
-bool rank_programs_are_big(const struct plan *plan);
+/* Have so many copies of them, messages not counted? */
+bool rank_programs_are_big(const struct plan *plan, int copies);
 
 /* Turn a plan of FORM_PROGRAMS into an equivalent one of FORM_THREADS, with memory of its own, and with buffers
    whatever its size if `all_buffers`. On success end it with plan_fini; on failure *out is untouched. */

@@ -298,10 +298,14 @@ bool parallel_replicas_are_alike(const struct plan *plan)
 {
     const struct parallel_spec *spec = &plan->programs.parallel;
     const int places = spec->size[DIM_PP];
+    bool ring = false;
+    for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
+        ring |= parallel_call(plan, (enum group_kind)kind) == GROUP_CALL_RING;
+    if (plan_replicas(plan) == 1 || ring || spec->differing_count > 0 ||
+        plan->machine.share_device || plan->machine.first_use_blocks)
+        return false;
     if (!spec->given)
         return plan->programs.links.node == 0;
-    if (spec->differing_count > 0)
-        return false;
     for (int kind = 0; plan->programs.links.node && kind < GROUP_KIND_COUNT; kind++)
         if (!groups_are_alike(plan, (enum group_kind)kind))
             return false;

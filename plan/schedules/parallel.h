@@ -65,7 +65,8 @@ const struct rank_differs *parallel_differs(const struct plan *plan, int rank);
 
 /* The same grid, but with at most `most` ranks in each dimension that is not pp; of any other form where that is no grid. */
 struct parallel_spec parallel_few(const struct parallel_spec *spec, int most);
-/* Are the ranks of one place of all replicas alike: the same lists, groups and neighbours, on one node or on several? */
+/* Are there replicas, and are the ranks of one place of all alike: the same lists, groups and neighbours, on one node or on
+   several? Nor do they share a device, exchange messages in a ring or connect to each other: each does what it would do alone. */
 bool parallel_replicas_are_alike(const struct plan *plan);
 
 /* Are the ranks of this group on several nodes? */

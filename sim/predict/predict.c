@@ -785,15 +785,6 @@ static bool tasks_meet_alone(const struct plan *plan)
     return alone;
 }
 
-/* The same of each pipeline of groups. */
-static bool replicas_meet_alone(const struct plan *plan)
-{
-    bool ring = false;
-    for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
-        ring |= parallel_call(plan, (enum group_kind)kind) == GROUP_CALL_RING;
-    return plan_replicas(plan) > 1 && !ring && parallel_replicas_are_alike(plan);
-}
-
 /* Equal ranks whose times do not vary do the same at the same times, and each meets the others as if it were alone: one stands for
    all, of groups one pipeline. Not where they share something, or connect to each other, or where each is watched, maybe by
    another process. */
@@ -805,11 +796,11 @@ static bool one_rank_stands_for_all(const struct plan *plan, const struct predic
         options->begin || options->critical_path || options->wire ||
         (observer && (observer->span || observer->work || observer->iteration || observer->step));
     const int ranks = ranks_of(plan, options);
-    bool alike =
-        ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && !machine->share_device &&
-        machine->cores == 0 && !machine->first_use_blocks &&
-        (plan->form == FORM_PIPELINE ? machine->memory.count <= 1 && tasks_meet_alone(plan)
-                                     : plan->form == FORM_PROGRAMS && replicas_meet_alone(plan));
+    bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && machine->cores == 0 &&
+                 (plan->form == FORM_PIPELINE
+                      ? tasks_meet_alone(plan) && machine->memory.count <= 1 &&
+                            !machine->share_device && !machine->first_use_blocks
+                      : plan->form == FORM_PROGRAMS && parallel_replicas_are_alike(plan));
     for (size_t c = 0; c < plan->comm_count; c++)
         alike &= plan->comms[c].time_limit_ns == 0;
     return alike;

@@ -8,10 +8,15 @@
  * Plan `i` of a run comes from SWSIM_SEED + i. SWSIM_LONG=1 asks for more plans.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/hash.h"
 #include "check/one_run.h"
 #include "check/verify.h"
+#include "plan/schedules/parallel.h"
+#include "plan/text/parse.h"
 #include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
@@ -108,6 +113,112 @@ static void check_form(enum random_form form, bool wide, uint64_t seed, uint64_t
            bench.lifetimes, bench.values);
 }
 
+/* ---- one pipeline for all -------------------------------------------------------------------- */
+
+/* A pipeline in groups of every kind, good or bad, with room for all work or for little; the caller frees it. */
+static char *random_groups(uint64_t seed)
+{
+    static const char *const orders[] = {"tp-cp-dp-pp", "tp-cp-pp-dp", "pp-dp-cp-tp"},
+                             *const reduces[] = {"none", "stage", "overlap", "end"},
+                             *const schedules[] = {"1f1b", "gpipe", "interleaved_1f1b", "zb_h1"},
+                             *const fifos[] = {"pair", "direction", "edge", "all"},
+                             *const machines[] = {"", "machine: {sm_slots: 1}\n",
+                                                  "machine: {hw_queues: 1}\n",
+                                                  "machine: {launch_queue: 2}\n",
+                                                  "machine: {sm_slots: 2, launch_queue: 3}\n"};
+    uint64_t words = hash_mix(seed + 1);
+    int drawn[12];
+    static const int most[12] = {2, 2, 3, 3, 4, 4, 4, 5, 2, 2, 2, 3};
+    for (int i = 0; i < 12; i++) {
+        words = hash_mix(words);
+        drawn[i] = (int)(words % (uint64_t)most[i]);
+    }
+    char *text = NULL;
+    const bool chunked = drawn[5] == 2;
+    if (asprintf(&text,
+                 "swplan: 1\nname: groups\n%sp2p: {fifo: %s}\n"
+                 "parallel:\n  {tp: %d, cp: %d, dp: %d, order: %s, grad_reduce: %s,\n"
+                 "   embedding: %s, costs: {tp: {overlap: %s}, cp: {overlap: %s}}}\n"
+                 "times: {F: 1ms, B: 2ms, I: 1ms, W: 1ms}\n"
+                 "generate: {schedule: %s, ranks: 2, %smicrobatches: %d}\n",
+                 machines[drawn[7]], fifos[drawn[6]], 1 + drawn[0], 1 + drawn[1], 1 + drawn[2],
+                 orders[drawn[3]], reduces[drawn[4]], drawn[8] ? "last" : "none",
+                 drawn[9] ? "true" : "false", drawn[10] ? "true" : "false", schedules[drawn[5]],
+                 chunked ? "chunks: 2, " : "", 2 + 2 * drawn[11]) < 0)
+        return NULL;
+    return text;
+}
+
+struct stand_in {
+    int plans, proved, refused, wrong;
+};
+
+/* Is it proved by one run, of one pipeline or of all ranks? */
+static enum status proves(const struct plan *plan, bool one, bool *out, struct diag *diag)
+{
+    struct program_options built = {.iterations = -1, .clocks = true};
+    struct search_watch watch = {0};
+    struct program *program;
+    struct one_run run;
+    if (one) {
+        built.few = 1;
+        built.stands_for = plan_rank_count(plan);
+    }
+    enum status status = program_build(plan, &built, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = one_run_take(program, &watch, &run, diag);
+    if (status == STATUS_OK) {
+        *out = run.alone && run.done && run.seen == 0;
+        one_run_fini(&run);
+    }
+    program_close(program);
+    return status;
+}
+
+/* A proof of one pipeline is one of all: where it is given, one run of all ranks and a search of them agree. */
+static void test_one_pipeline(void)
+{
+    struct stand_in counts = {0};
+    struct diag diag;
+    const uint64_t seed = env_seed();
+    diag_init(&diag);
+    for (uint64_t i = 0; i < (uint64_t)env_plans(200, 5000); i++) {
+        char *text = random_groups(seed + i);
+        struct plan plan;
+        bool one = false, all = false;
+        if (!text || plan_parse("groups.yaml", text, strlen(text), &plan, &diag) != STATUS_OK) {
+            free(text);
+            continue;
+        }
+        counts.plans++;
+        if (parallel_replicas_are_alike(&plan) &&
+            (proves(&plan, true, &one, &diag) != STATUS_OK ||
+             (one && proves(&plan, false, &all, &diag) != STATUS_OK)))
+            tap_ok(0, "seed %" PRIu64 ": %s", seed + i, diag.messages[0].text);
+        if (one) {
+            const struct verify_options options = {
+                .program.iterations = -1, .any_witness = true, .limits = {.states = MAX_STATES}};
+            struct verify_report report;
+            if (verify_plan(&plan, &options, &report, &diag) == STATUS_OK) {
+                all &= report.verdict != VERDICT_VIOLATED;
+                verify_fini(&report);
+            }
+        }
+        counts.proved += one;
+        counts.refused += !one;
+        counts.wrong += one && !all;
+        if (one && !all && counts.wrong < 4)
+            tap_note("SWSIM_SEED=%" PRIu64 "\n%s", seed + i, text);
+        plan_fini(&plan);
+        free(text);
+    }
+    diag_fini(&diag);
+    tap_is_int(counts.wrong, 0, "a proof of one pipeline is one of all: %d of %d plans",
+               counts.proved, counts.plans);
+    tap_ok(counts.proved > 20 && counts.refused > 20, "and %d have none", counts.refused);
+}
+
 int main(void)
 {
     uint64_t seed = env_seed(), plans = (uint64_t)env_plans(QUICK, LONG);
@@ -115,5 +226,6 @@ int main(void)
         check_form(RANDOM_THREADS, wide, seed, plans / 2);
         check_form(RANDOM_PROGRAMS, wide, seed, plans / 2);
     }
+    test_one_pipeline();
     return tap_done();
 }
