@@ -64,6 +64,10 @@ check "its order in the run can be taken instead" "$SWSIM" import -o "$dir/run.y
 check "and is no lock then" prints 0 'except other orders of locks in 1 place' "$SWSIM" verify "$dir/run.yaml"
 check "two that take a lock without a call" record lock_alone fixed
 check "tell each other nothing by it" sh -c '"$0" import -o "$1/run.yaml" "$1/run.swr" && ! grep -q "{lock" "$1/run.yaml"' "$SWSIM" "$dir"
+check "nor where each takes one of its own within it" record lock_inner fixed
+check "that the other never takes" sh -c '"$0" import -o "$1/run.yaml" "$1/run.swr" && ! grep -q "{lock" "$1/run.yaml"' "$SWSIM" "$dir"
+check "a lock that excludes, and is taken without a call" record lock_emptied fixed
+check "has no empty section" sh -c '"$0" import -o "$1/run.yaml" "$1/run.swr" && [ $(grep -c "{lock: 0.lock1}" "$1/run.yaml") = 2 ]' "$SWSIM" "$dir"
 
 # A thread waits for the first time while another one has the loader's lock: it reads a library from a pipe that is empty.
 cat >"$dir/loads.c" <<'END'

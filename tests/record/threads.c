@@ -519,6 +519,38 @@ static void lock_alone(void)
         CHECK(pthread_join(thread, NULL));
 }
 
+/* The same, and within it each takes a lock that the other one never takes. */
+static pthread_mutex_t inner[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_both(int own)
+{
+    CHECK(pthread_mutex_lock(&lock));
+    CHECK(pthread_mutex_lock(&inner[own]));
+    CHECK(pthread_mutex_unlock(&inner[own]));
+    CHECK(pthread_mutex_unlock(&lock));
+}
+
+static void *produce_and_lock_both(void *unused)
+{
+    (void)unused;
+    produce();
+    lock_both(0);
+    return NULL;
+}
+
+static void lock_inner(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, produce_and_lock_both, NULL));
+    if (fixed)
+        CHECK(pthread_join(thread, NULL));
+    usleep(WHILE_US * 10);
+    lock_both(1);
+    consume();
+    if (!fixed)
+        CHECK(pthread_join(thread, NULL));
+}
+
 /* The same of a lock that both only read with. */
 static void *produce_and_read(void *unused)
 {
@@ -592,6 +624,16 @@ static void lock_excludes(void)
     usleep(WHILE_US);
     use_event(third, y);
     CHECK(pthread_join(thread, NULL));
+}
+
+/* The same, where the main thread has taken the lock before without a call. */
+static void lock_emptied(void)
+{
+    for (int i = 0; i < 3; i++) {
+        CHECK(pthread_mutex_lock(&lock));
+        CHECK(pthread_mutex_unlock(&lock));
+    }
+    lock_excludes();
 }
 
 /* ---- once ------------------------------------------------------------------------------------- */
@@ -701,7 +743,9 @@ static const struct {
     {"c_created", c_created},
     {"by_host_function", by_host_function},
     {"lock_alone", lock_alone},
+    {"lock_emptied", lock_emptied},
     {"lock_excludes", lock_excludes},
+    {"lock_inner", lock_inner},
     {"readers_alone", readers_alone},
     {"relayed", relayed},
     {"once", once_by_two},

@@ -7,7 +7,12 @@
  * where each of its sections is no more than one push: a push is one step in any case, which nothing comes between; its
  * thread waits for nothing in the section, so no thread waits for that one for long; and what the section tells the next
  * one orders no accesses of the two, for those are the device's. A lock stays where several threads have sections of it, and one
- * of these has more steps, a wait, an access of the host or another lock.
+ * of these has more steps, a wait, an access of the host or another lock that several threads take.
+ *
+ * Of a lock that stays a section without a step is left out, too, if no section of that lock waits or takes another such lock:
+ * then whoever has it gives it back, so the empty section ends whatever others do. It tells its thread what came before it in the
+ * other one, in one order of the two; in the other order it tells nothing, and hides nothing. PyTorch's allocator has hundreds
+ * of them in a step.
  */
 #include "recorded_internal.h"
 
@@ -24,13 +29,20 @@ struct section_lock {
         asks; /* a section has a query, which is a wait in the plan and was none: it must not keep the lock */
     bool matters; /* a section needs the lock */
     bool waits;   /* in a section */
+    bool nests;   /* with another lock that several threads take */
     int name;     /* plan->locks; -1: none */
 };
+
+/* True if threads may wait for each other by it. */
+static bool lock_is_contended(const struct section_lock *lock)
+{
+    return lock->several && !lock->apart && !lock->shared && !lock->asks;
+}
 
 /* A section under way. */
 struct lock_section {
     uint64_t lock;
-    size_t steps;
+    size_t steps, begin; /* its operation */
 };
 
 struct lock_sections {
@@ -66,15 +78,18 @@ static void note_locked_step(struct lock_sections *sections, const struct record
     }
 }
 
-static void open_section(struct lock_sections *sections, uint64_t number)
+static void open_section(struct lock_sections *sections, uint64_t number, size_t at)
 {
-    for (int i = 0; i < sections->open_count; i++)
-        sections->locks[sections->open[i].lock].matters = true;
-    sections->locks[number].matters |= sections->open_count > 0;
+    struct section_lock *lock = &sections->locks[number];
+    for (int i = 0; i < sections->open_count; i++) {
+        struct section_lock *outer = &sections->locks[sections->open[i].lock];
+        if (outer != lock && lock_is_contended(outer) && lock_is_contended(lock))
+            outer->matters = lock->matters = outer->nests = lock->nests = true;
+    }
     if (sections->open_count < RECORDED_HELD)
-        sections->open[sections->open_count++] = (struct lock_section){.lock = number};
+        sections->open[sections->open_count++] = (struct lock_section){.lock = number, .begin = at};
     else
-        sections->locks[number].matters = true;
+        lock->matters = lock->nests = true;
 }
 
 static void close_section(struct lock_sections *sections, uint64_t number, size_t thread, int home)
@@ -99,7 +114,7 @@ static void look_at_sections(struct lock_sections *sections, const struct record
     for (size_t i = 0; i < ops->count; i++) {
         const struct recorded_op *op = &ops->items[i];
         if (op->op.kind == OP_LOCK) {
-            open_section(sections, op->lock);
+            open_section(sections, op->lock, i);
             sections->locks[op->lock].shared |= op->shared;
         } else if (op->op.kind == OP_UNLOCK)
             close_section(sections, op->lock, thread, home);
@@ -117,7 +132,7 @@ static bool name_needed_locks(struct recorded_job *job, const struct recorded_pr
     for (size_t i = 1; i < sections->count; i++) {
         struct section_lock *lock = &sections->locks[i];
         job->waiting_locks += lock->waits;
-        if (!lock->several || lock->apart || lock->shared || lock->asks || !lock->matters)
+        if (!lock_is_contended(lock) || !lock->matters)
             continue;
         const char *name = arena_printf(job->arena, "%d.lock%zu", process->first_rank, ++named);
         lock->name = name ? names_intern(&job->plan->locks, job->arena, name) : -1;
@@ -125,6 +140,35 @@ static bool name_needed_locks(struct recorded_job *job, const struct recorded_pr
             return false;
     }
     return true;
+}
+
+/* Gives the operations of a thread the names of their locks, but for empty sections that may go. */
+static void name_sections(struct lock_sections *sections, struct recorded_ops *ops)
+{
+    sections->open_count = 0;
+    for (size_t i = 0; i < ops->count; i++) {
+        struct recorded_op *op = &ops->items[i];
+        if (op->lock == 0) {
+            if (!op->begins && !op->ends)
+                for (int o = 0; o < sections->open_count; o++)
+                    sections->open[o].steps++;
+            continue;
+        }
+        const struct section_lock *lock = &sections->locks[op->lock];
+        op->op.object = lock->name;
+        if (op->op.kind == OP_LOCK) {
+            open_section(sections, op->lock, i);
+            continue;
+        }
+        int o = sections->open_count - 1;
+        while (o >= 0 && sections->open[o].lock != op->lock)
+            o--;
+        if (o < 0)
+            continue;
+        if (sections->open[o].steps == 0 && !lock->waits && !lock->nests)
+            op->op.object = ops->items[sections->open[o].begin].op.object = -1;
+        sections->open[o] = sections->open[--sections->open_count];
+    }
 }
 
 bool recorded_locks_name(struct recorded_job *job, struct recorded_process *process,
@@ -136,16 +180,14 @@ bool recorded_locks_name(struct recorded_job *job, struct recorded_process *proc
         return false;
     for (size_t i = 0; i < sections.count; i++)
         sections.locks[i] = (struct section_lock){.name = -1};
-    for (size_t t = 0; t < process->tapes.thread_count; t++)
-        look_at_sections(&sections, process, t, homes[t]);
+    /* The second time it is known which locks several threads take: these nest. */
+    for (int times = 0; times < 2; times++)
+        for (size_t t = 0; t < process->tapes.thread_count; t++)
+            look_at_sections(&sections, process, t, homes[t]);
     if (!name_needed_locks(job, process, &sections))
         return false;
     for (size_t t = 0; t < process->tapes.thread_count; t++)
-        for (size_t i = 0; i < process->threads[t].ops.count; i++) {
-            struct recorded_op *op = &process->threads[t].ops.items[i];
-            if (op->lock > 0)
-                op->op.object = sections.locks[op->lock].name;
-        }
+        name_sections(&sections, &process->threads[t].ops);
     return true;
 }
 
