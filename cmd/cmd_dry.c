@@ -125,14 +125,13 @@ static enum status dry_show(const struct dry_run *run, FILE *verdict)
     return STATUS_OK;
 }
 
-/* That of an exit code of verify, which has told the rest. */
-static enum status dry_status(int code)
+/* That of an exit code of a verb, which has told the rest. */
+static enum status dry_status(const struct dry_run *run, const char *verb, int code)
 {
-    return code == 0   ? STATUS_OK
-           : code == 1 ? STATUS_VIOLATED
-           : code == 3 ? STATUS_INPUT
-           : code == 4 ? STATUS_LIMIT
-                       : STATUS_SYSTEM;
+    if (code == 0 || code == 1 || code == 4)
+        return code == 0 ? STATUS_OK : code == 1 ? STATUS_VIOLATED : STATUS_LIMIT;
+    return diag_error(&run->app->diag, code == 3 ? STATUS_INPUT : STATUS_SYSTEM,
+                      "swsim %s of %s failed, as it says above", verb, run->plan);
 }
 
 static enum status dry_verify(const struct dry_run *run)
@@ -147,7 +146,7 @@ static enum status dry_verify(const struct dry_run *run)
     if (status == STATUS_OK)
         status = dry_show(run, verdict);
     fclose(verdict);
-    return status == STATUS_OK ? dry_status(code) : status;
+    return status == STATUS_OK ? dry_status(run, "verify", code) : status;
 }
 
 /* The step and the memory on a GPU. */
@@ -167,7 +166,7 @@ static enum status dry_predict(const struct dry_run *run)
     if (!hardware || !most)
         return diag_no_memory(&app->diag);
     const enum status status = dry_call(run, arguments, NULL, &code, NULL);
-    return status == STATUS_OK ? dry_status(code) : status;
+    return status == STATUS_OK ? dry_status(run, "predict", code) : status;
 }
 
 /* A recording that is there may be of days of work. */

@@ -372,16 +372,18 @@ def compiled(alike):
         second = functional.all_reduce(x.sum(0), "sum", dist.group.WORLD)
         return first + second
 
-    x, w = torch.randn(256, 256, device=device), torch.randn(256, 256, device=device)
-    compiled_step = make_fx(step)(x, w)
+    x, w = torch.randn(256, 256, device=device), nn.Parameter(torch.randn(256, 256, device=device))
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    compiled_step = make_fx(step)(x, w.detach())
     if not alike and rank == 1:
         nodes = compiled_step.graph.nodes
         first, second = [node for node in nodes if "all_reduce" in str(node.target)]
         first.prepend(second.args[0])
         first.prepend(second)
         compiled_step.recompile()
-    for _ in range(2):
-        compiled_step(x, w)  # compiled: step
+    for _ in range(3):
+        w.grad = compiled_step(x, w.detach())  # compiled: step
+        optimizer.step()
     end()
 
 

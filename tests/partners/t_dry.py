@@ -108,6 +108,9 @@ def gate():
     check("gate: memory that does not fit", over.returncode == 1 and "does not fit on small" in over.stdout, over.stdout)
     slow = swsim("predict", "-q", "--hardware=h100-sxm", "--max-step=1us", f"{folder}/gate_memory0.yaml")
     check("gate: a step that is too long", slow.returncode == 1 and "longer than --max-step=1us" in slow.stderr, slow.stderr)
+    unstepped = run("refill")
+    check("gate: a limit of steps for a program that has none", unstepped.returncode == 3 and "predict of" in unstepped.stderr and
+          "without a described reason" not in unstepped.stderr, unstepped.stderr)
     reordered = run("compiled_reordered", 2)
     check("gate: a compiled graph whose collectives a pass moved on one rank", reordered.returncode == 1 and
           "mismatch" in reordered.stdout, reordered.stdout)
