@@ -14,8 +14,9 @@
  *     +------------------------------------------------------------------+
  *            left_pt ^                       blocked_pt ^      right_pt ^
  *
- * A long witness has columns of several steps (storyboard_columns.h) and is broken into bands, one below the other, as a
- * score is. A band has rows for the agents that begin or end a piece of work in it.
+ * A long witness has columns of several steps and is broken into bands, one below the other, as a score is. A band has rows
+ * for the agents that begin or end a piece of work in it; of agents of several ranks that do the same there the first
+ * has a row, and of many that are blocked alike the first a box.
  *
  * Everything has its place before the sheet is opened: columns from the steps, rows from the agents of each band, the
  * room at the right from the number of arrows, each of which gets a lane of its own.
@@ -29,6 +30,8 @@
 #include <string.h>
 
 #include "base/repeats.h"
+#include "base/sort.h"
+#include "base/table.h"
 
 #include "colors.h"
 #include "draw.h"
@@ -281,7 +284,8 @@ enum {
     LINES = 4, /* of text in a box */
     ARC_LANE = 11,
     SHEET_MIN = 520,
-    MAX_SHAPES = 20000 /* what Graphviz draws in seconds */
+    MAX_SHAPES = 20000, /* what Graphviz draws in seconds */
+    MAX_STEPS = 1000 * 1000
 };
 
 static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[] = "#e9e9e9",
@@ -303,6 +307,9 @@ struct storyboard_board {
     double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt;
     const char *title;        /* NULL: the plan's name */
     struct draw_node **nodes; /* of each span */
+    size_t *
+        alike; /* of each span of a blocked agent: how many others are blocked alike, for which it stands; SIZE_MAX: one of
+                      these */
 };
 
 /* ---- agents and steps ------------------------------------------------------------------------ */
@@ -311,6 +318,14 @@ static bool storyboard_is_blocked(const struct storyboard_board *board,
                                   const struct trace_span *span)
 {
     return span->kind == SPAN_WAIT && span->start_ns >= board->steps;
+}
+
+static bool in_cycle(const struct storyboard_board *board, size_t span)
+{
+    for (size_t i = 0; i < board->trace->edge_count; i++)
+        if (board->trace->edges[i].kind == EDGE_CYCLE && board->trace->edges[i].from == (int)span)
+            return true;
+    return false;
 }
 
 static bool is_arc(const struct trace_edge *edge)
@@ -382,6 +397,14 @@ static int64_t storyboard_end_of(const struct storyboard_board *board,
                                  : storyboard_start_of(board, span);
 }
 
+/* True if it stands in a column of several steps alone, and so has no box. */
+static bool is_folded(const struct storyboard_board *board, const struct trace_span *span)
+{
+    const int64_t start = storyboard_start_of(board, span);
+    return start < board->columns.count && board->columns.items[start].kind != COLUMN_STEP &&
+           storyboard_end_of(board, span) == start + 1;
+}
+
 static bool shows(const struct storyboard_board *board, int64_t band, int agent)
 {
     return board->rows[band].of_agent[agent] >= 0;
@@ -415,37 +438,127 @@ static const char **storyboard_name_ranks(struct storyboard_board *board)
     return names;
 }
 
-/* The agent has a row in this band. */
-static void storyboard_add_row(struct storyboard_board *board, int64_t band, int agent)
+/* An agent in a band: whether it has a row there, and what it does there, as a number that agents which do the same have, too. */
+struct band_agent {
+    bool wanted;
+    uint64_t does;
+};
+
+static struct band_agent *band_agent(const struct storyboard_board *board, struct band_agent *all,
+                                     int64_t band, int agent)
 {
-    struct lanes *rows = &board->rows[band];
-    if (rows->of_agent[agent] < 0) {
-        rows->of_agent[agent] = 0; /* lanes_place sets the right one */
-        lanes_add(rows, agent);
+    return &all[(size_t)band * board->trace->agent_count + (size_t)agent];
+}
+
+/* True if arrows lead to it, or it stands for others: its row is like no other. */
+static bool stands_out(const struct storyboard_board *board, size_t span)
+{
+    const struct trace *trace = board->trace;
+    for (size_t i = 0; i < trace->edge_count; i++)
+        if (trace->edges[i].kind == EDGE_RACE &&
+            (trace->edges[i].from == (int)span || trace->edges[i].to == (int)span))
+            return true;
+    return storyboard_is_blocked(board, &trace->spans[span]) ||
+           trace->spans[span].start_ns == board->steps - 1;
+}
+
+/* The bands in which the span has a piece; a span that goes through a band gives its agent no row there. */
+static void storyboard_note_span(const struct storyboard_board *board, size_t index,
+                                 struct band_agent *all)
+{
+    const struct trace_span *span = &board->trace->spans[index];
+    const int64_t start = storyboard_start_of(board, span), end = storyboard_end_of(board, span);
+    const bool blocked = storyboard_is_blocked(board, span);
+    const int64_t last = board->bands - 1;
+    const int64_t first_band = blocked ? last : min_i64(start / board->band_columns, last);
+    const int64_t last_band =
+        blocked ? last : max_i64(first_band, min_i64((end - 1) / board->band_columns, last));
+    band_agent(board, all, first_band, span->agent)->wanted = true;
+    band_agent(board, all, last_band, span->agent)->wanted = true;
+    for (int64_t band = first_band; band <= last_band; band++) {
+        const int64_t begin = band * board->band_columns;
+        struct band_agent *of = band_agent(board, all, band, span->agent);
+        const uint64_t words[] = {of->does, (uint64_t)max_i64(start, begin),
+                                  (uint64_t)min_i64(end, begin + board->band_columns),
+                                  span->task ? table_hash_text(span->task) : 0,
+                                  stands_out(board, index) ? (uint64_t)span->agent + 1 : 0};
+        of->does = hash_words(words, sizeof words / sizeof *words);
     }
 }
 
-/* The bands in which a span begins and ends; a span that goes through a band has no row there. */
+/* The agent of the band that does the same and has the row; itself: none in front of it. */
+static int row_of(const struct storyboard_board *board, struct band_agent *all, int64_t band,
+                  int agent)
+{
+    const struct trace_agent *agents = board->trace->agents;
+    for (int other = 0; other < agent; other++)
+        if (band_agent(board, all, band, other)->wanted &&
+            band_agent(board, all, band, other)->does ==
+                band_agent(board, all, band, agent)->does &&
+            agents[other].kind == agents[agent].kind &&
+            strcmp(agents[other].name, agents[agent].name) == 0)
+            return other;
+    return agent;
+}
+
+/* The rows of a band: of agents of several ranks that do the same there the first stands for all. */
+static bool choose_band(struct storyboard_board *board, struct band_agent *all, int64_t band,
+                        const char **headings)
+{
+    const size_t agents = board->trace->agent_count;
+    struct lanes *rows = &board->rows[band];
+    size_t *stands_for = ARENA_ARRAY(&board->arena, agents + 1, size_t);
+    int last = 0;
+    if (!stands_for || !lanes_open(rows, board->trace, &style, &board->arena))
+        return false;
+    memset(stands_for, 0, (agents + 1) * sizeof *stands_for);
+    for (size_t a = 0; a < agents; a++) {
+        last = max_int(last, board->trace->agents[a].rank);
+        if (!band_agent(board, all, band, (int)a)->wanted)
+            continue;
+        const int row = row_of(board, all, band, (int)a);
+        if (row != (int)a) {
+            stands_for[row]++;
+            continue;
+        }
+        rows->of_agent[a] = 0; /* lanes_place sets the right one */
+        lanes_add(rows, (int)a);
+    }
+    rows->headings = headings;
+    const char **own = headings ? ARENA_ARRAY(&board->arena, (size_t)last + 1, const char *) : NULL;
+    if (!headings || !own)
+        return !board->arena.failed;
+    memcpy(own, headings, ((size_t)last + 1) * sizeof *own);
+    for (size_t a = 0; a < agents; a++)
+        if (stands_for[a] > 0)
+            own[board->trace->agents[a].rank] = arena_printf(
+                &board->arena, "rank %d, %zu alike", board->trace->agents[a].rank, stands_for[a]);
+    rows->headings = own;
+    return !board->arena.failed;
+}
+
 static bool choose_rows(struct storyboard_board *board)
 {
     const char **headings = storyboard_name_ranks(board);
+    const size_t count = (size_t)board->bands * board->trace->agent_count + 1;
+    struct band_agent *all = ARENA_ARRAY(&board->arena, count, struct band_agent);
     board->rows = ARENA_ARRAY(&board->arena, (size_t)board->bands, struct lanes);
-    for (int64_t band = 0; board->rows && band < board->bands; band++) {
-        if (!lanes_open(&board->rows[band], board->trace, &style, &board->arena))
+    if (!all || !board->rows)
+        return false;
+    memset(all, 0, count * sizeof *all);
+    for (size_t i = 0; i < board->trace->span_count; i++)
+        if (board->alike[i] != SIZE_MAX && !is_folded(board, &board->trace->spans[i]))
+            storyboard_note_span(board, i, all);
+    for (int64_t c = 0; c < board->columns.count; c++)
+        if (board->columns.items[c].kind == COLUMN_RUN) {
+            const int agent = board->columns.items[c].agent;
+            struct band_agent *of = band_agent(board, all, c / board->band_columns, agent);
+            *of = (struct band_agent){true, (uint64_t)agent + 1};
+        }
+    for (int64_t band = 0; band < board->bands; band++)
+        if (!choose_band(board, all, band, headings))
             return false;
-        board->rows[band].headings = headings;
-    }
-    for (size_t i = 0; board->rows && i < board->trace->span_count; i++) {
-        const struct trace_span *span = &board->trace->spans[i];
-        int64_t last = board->bands - 1,
-                start = storyboard_start_of(board, span) / board->band_columns;
-        int64_t end = (storyboard_end_of(board, span) - 1) / board->band_columns;
-        if (!storyboard_is_blocked(board, span))
-            storyboard_add_row(board, end < start ? start : end, span->agent);
-        storyboard_add_row(
-            board, start < last && !storyboard_is_blocked(board, span) ? start : last, span->agent);
-    }
-    return board->rows && !board->arena.failed;
+    return true;
 }
 
 static int64_t storyboard_count_steps(const struct trace *trace)
@@ -465,23 +578,77 @@ static enum status too_large(int64_t steps, struct diag *diag)
                       steps, MAX_SHAPES);
 }
 
-/* A column for each step, a name for each agent in each band, a box for each span in each of its bands: counted
-   before anything is placed, for a store may name any number of steps. */
-static enum status storyboard_check_size(const struct trace *trace, struct diag *diag)
+static enum status storyboard_check_steps(const struct trace *trace, struct diag *diag)
 {
-    int64_t steps = storyboard_count_steps(trace);
-    if (steps > MAX_SHAPES)
+    const int64_t steps = storyboard_count_steps(trace);
+    if (steps > MAX_STEPS)
         return too_large(steps, diag);
-    int64_t bands = steps / BAND_STEPS + 1;
-    int64_t shapes = steps + bands * (int64_t)trace->agent_count + (int64_t)trace->edge_count;
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].start_ns < 0)
+            return diag_error(diag, STATUS_INPUT, "found step %" PRId64 ", expected steps from 0",
+                              trace->spans[i].start_ns);
+    return STATUS_OK;
+}
+
+/* The columns, a name for each agent in each band, a box for each span in each of its bands: counted before anything is
+   drawn. */
+static bool is_drawable(const struct storyboard_board *board)
+{
+    const struct trace *trace = board->trace;
+    int64_t shapes = board->columns.count + (int64_t)trace->edge_count;
+    for (int64_t band = 0; band < board->bands; band++)
+        for (size_t a = 0; a < trace->agent_count; a++)
+            shapes += shows(board, band, (int)a);
     for (size_t i = 0; i < trace->span_count && shapes <= MAX_SHAPES; i++) {
         const struct trace_span *span = &trace->spans[i];
-        if (span->start_ns < 0)
-            return diag_error(diag, STATUS_INPUT, "found step %" PRId64 ", expected steps from 0",
-                              span->start_ns);
-        shapes += span->start_ns < steps ? (span->end_ns - span->start_ns) / BAND_STEPS + 2 : 1;
+        if (board->alike[i] != SIZE_MAX && !is_folded(board, span))
+            shapes += (storyboard_end_of(board, span) - storyboard_start_of(board, span)) /
+                          board->band_columns +
+                      2;
     }
-    return shapes > MAX_SHAPES ? too_large(steps, diag) : STATUS_OK;
+    return shapes <= MAX_SHAPES;
+}
+
+static int blocked_compare(const void *left, const void *right, void *context)
+{
+    const struct trace *trace = context;
+    const size_t i = *(const size_t *)left, k = *(const size_t *)right;
+    const struct trace_span *a = &trace->spans[i], *b = &trace->spans[k];
+    const struct trace_agent *of_a = &trace->agents[a->agent], *of_b = &trace->agents[b->agent];
+    return compare_then(
+        strcmp(a->cause ? a->cause : "", b->cause ? b->cause : ""),
+        compare_then(compare_int((int)of_a->kind, (int)of_b->kind),
+                     compare_then(strcmp(of_a->name, of_b->name), compare_size(i, k))));
+}
+
+/* Of many agents that wait for the same the first stands for all, but for those of a cycle. */
+static bool storyboard_find_alike(struct storyboard_board *board)
+{
+    enum { FEW = 4 };
+    const struct trace *trace = board->trace;
+    size_t *list = ARENA_ARRAY(&board->arena, trace->span_count + 1, size_t), count = 0;
+    board->alike = ARENA_ARRAY(&board->arena, trace->span_count + 1, size_t);
+    if (!list || !board->alike)
+        return false;
+    memset(board->alike, 0, (trace->span_count + 1) * sizeof *board->alike);
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (storyboard_is_blocked(board, &trace->spans[i]) && !in_cycle(board, i))
+            list[count++] = i;
+    if (count <= FEW)
+        return true;
+    SORT_BY(list, count, blocked_compare, (void *)trace);
+    for (size_t i = 1, first = 0; i < count; i++) {
+        const struct trace_span *a = &trace->spans[list[first]], *b = &trace->spans[list[i]];
+        const struct trace_agent *of_a = &trace->agents[a->agent], *of_b = &trace->agents[b->agent];
+        if (a->cause && b->cause && strcmp(a->cause, b->cause) == 0 && of_a->kind == of_b->kind &&
+            strcmp(of_a->name, of_b->name) == 0) {
+            board->alike[list[first]]++;
+            board->alike[list[i]] = SIZE_MAX;
+        } else {
+            first = i;
+        }
+    }
+    return true;
 }
 
 static bool storyboard_measure(struct storyboard_board *board)
@@ -490,7 +657,8 @@ static bool storyboard_measure(struct storyboard_board *board)
     board->steps = storyboard_count_steps(board->trace);
     board->nodes = ARENA_ARRAY(&board->arena, board->trace->span_count + 1, struct draw_node *);
     if (!board->nodes ||
-        !columns_choose(&board->columns, board->trace, board->steps, &board->arena))
+        !columns_choose(&board->columns, board->trace, board->steps, &board->arena) ||
+        !storyboard_find_alike(board))
         return false;
     int64_t last = board->columns.count;
     for (size_t i = 0; i < board->trace->span_count; i++)
@@ -731,20 +899,16 @@ static void draw_folds(struct storyboard_board *board)
     }
 }
 
-static bool in_cycle(const struct storyboard_board *board, size_t span)
-{
-    for (size_t i = 0; i < board->trace->edge_count; i++)
-        if (board->trace->edges[i].kind == EDGE_CYCLE && board->trace->edges[i].from == (int)span)
-            return true;
-    return false;
-}
-
 static void draw_blocked(struct storyboard_board *board, size_t index)
 {
     const struct trace_span *span = &board->trace->spans[index];
     bool cycle = in_cycle(board, index);
+    const char *cause = span->cause && board->alike[index] > 0
+                            ? arena_printf(&board->arena, "%s; and so %zu more ranks", span->cause,
+                                           board->alike[index])
+                            : span->cause;
     const char *text =
-        span->cause ? storyboard_wrap(board, span->cause, BLOCKED_WIDTH - 8, BLOCKED_FONT) : NULL;
+        cause ? storyboard_wrap(board, cause, BLOCKED_WIDTH - 8, BLOCKED_FONT) : NULL;
     board->nodes[index] =
         draw_box(board->drawing,
                  &(struct draw_box){.x_pt = board->blocked_pt,
@@ -798,9 +962,7 @@ static void draw_span(struct storyboard_board *board, size_t index)
     const struct trace_span *span = &board->trace->spans[index];
     int64_t start = storyboard_start_of(board, span), end = storyboard_end_of(board, span);
     int64_t first = start / board->band_columns;
-    bool folded = start < board->columns.count && board->columns.items[start].kind != COLUMN_STEP &&
-                  end == start + 1;
-    for (int64_t band = first; band < board->bands && !folded; band++)
+    for (int64_t band = first; band < board->bands && !is_folded(board, span); band++)
         if (shows(board, band, span->agent) &&
             storyboard_x_of(board, band, end) > storyboard_x_of(board, band, start))
             draw_piece(board, index, band, band == first);
@@ -879,7 +1041,9 @@ static enum status storyboard_draw_all(void *context, const struct draw_target *
     for (int64_t band = 0; band < board->bands; band++)
         lanes_draw_headings(&board->rows[band], board->drawing, 0);
     for (size_t i = 0; i < board->trace->span_count; i++)
-        if (storyboard_is_blocked(board, &board->trace->spans[i]))
+        if (board->alike[i] == SIZE_MAX)
+            continue;
+        else if (storyboard_is_blocked(board, &board->trace->spans[i]))
             draw_blocked(board, i);
         else
             draw_span(board, i);
@@ -908,11 +1072,13 @@ enum status storyboard_render(const struct trace *trace, const char *title,
     if (trace->span_count == 0)
         status = diag_error(diag, STATUS_INPUT, "nothing to draw: the witness has no steps");
     else
-        status = storyboard_check_size(trace, diag);
+        status = storyboard_check_steps(trace, diag);
+    if (status == STATUS_OK && !(choose_colors(&board) && storyboard_measure(&board)))
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK && !is_drawable(&board))
+        status = too_large(board.steps, diag);
     if (status == STATUS_OK)
-        status = choose_colors(&board) && storyboard_measure(&board)
-                     ? draw_picture(target, storyboard_draw_all, &board, diag)
-                     : diag_no_memory(diag);
+        status = draw_picture(target, storyboard_draw_all, &board, diag);
     arena_fini(&board.arena);
     return status;
 }

@@ -297,4 +297,18 @@ PLAN
     done
 fi
 
+# Sixty-four ranks with 75 collectives, of which rank 37 lacks the last one: thousands of steps.
+python3 - "$dir/long.yaml" <<'END'
+import sys
+calls = [f"  - {{collective: c{i}, comm: world, stream: s}}" for i in range(75)]
+with open(sys.argv[1], "w") as file:
+    file.write(f"swplan: 1\nname: long\ncomms: {{world: {list(range(64))}}}\nthreads:\n")
+    for rank in range(64):
+        file.write("\n".join([f"  r{rank}.main:"] + (calls[:-1] if rank == 37 else calls)) + "\n")
+END
+check "a story of thousands of steps is drawn" exits 1 "$SWSIM" verify -q --no-fix --witness="$dir/long.svg" "$dir/long.yaml"
+check "... with its middle left out" found "steps are" "$dir/long.svg"
+check "... ranks that do the same once" found "rank 1, [0-9]* alike" "$dir/long.svg"
+check "... and those that are blocked alike" found "and so 62 more ranks" "$dir/long.svg"
+
 done_testing
