@@ -56,6 +56,8 @@ check "a trace of another run is left out" found "its operators are not those of
 check "... with what it would have told" verdict renamed "except race: 0 of 20 operations"
 check "an execution trace alone is refused" complains 3 "import the trace of torch.profiler of the same run" \
     "$SWSIM" import -o "$dir/plan.yaml" "$dir/right/et.json"
+check "a pipeline has no use for it, and says so" says "execution traces tell those of host programs" \
+    "$SWSIM" import --form=pipeline -o "$dir/pipe.yaml" "$dir/right"
 sed 's/"pid": 77/"pid": 78/' "$dir/right/et.json" >"$dir/other.json"
 check "one of another process is taken by its place, and by its operators" sh -c "
     '$SWSIM' import -q -o '$dir/plan.yaml' '$dir/right/kineto.json' '$dir/other.json' && grep -q 'step4.0' '$dir/plan.yaml'"

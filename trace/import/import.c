@@ -324,9 +324,14 @@ static enum status import_traces(const struct import_files *files,
         status = host_form(&imported->job, &imported->plan, diag);
     if (status == STATUS_OK)
         mark_unexplained(imported, options->form.opaque, &imported->plan);
+    const bool pipeline = options->kind == IMPORT_PIPELINE;
+    if (status == STATUS_OK && pipeline && count_executions(files) > 0)
+        diag_warn(diag, "the tasks of a pipeline declare no accesses: execution traces tell those "
+                        "of host programs (--form=host)");
     return status == STATUS_OK &&
                    !(mark_unrecorded(&imported->job, &imported->plan) &&
-                     mark_guessed_order(&imported->job, imported->evidence, &imported->plan))
+                     (pipeline ||
+                      mark_guessed_order(&imported->job, imported->evidence, &imported->plan)))
                ? diag_no_memory(diag)
                : status;
 }
