@@ -2,7 +2,6 @@
 /* chakra.c - see chakra.h: threads are walked in an order in which each flag is set before it is awaited. */
 #include "chakra.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* execution.c - see execution.h: the file, the schemas of its operators, and the join with the works of a rank. */
 #include "execution.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -656,8 +655,8 @@ static void use_memories(struct joiner *joiner, struct memory_use *uses)
     }
 }
 
-/* The new number of a memory that several share: its place among those that are kept. Memory that only one stream uses is one for
-   that stream, as nobody can race for it; what is only read is one, too. */
+/* Memory gets its last numbers: what only one stream uses is one memory of that stream, as nobody can race for it, and what is
+   only read is one, too; what several share is kept. */
 static bool execution_settle(struct joiner *joiner)
 {
     struct job_rank *rank = joiner->rank;

@@ -46,8 +46,9 @@ struct execution {
 enum status execution_read(struct bytes *bytes, struct arena *arena, struct execution *out,
                            struct diag *diag);
 
-/* After job_finish: of a rank on CPUs whose trace has no waits of threads, CPU work accesses nothing. Each rank gets the accesses that the trace of its process tells: the one of its process id, else the one at its
-   place. Warns of a trace whose operators are not those of the rank, and leaves it out. */
+/* After job_finish: each rank gets the accesses that the trace of its process tells: the one of its process id, else the one
+   at its place. Of a rank on CPUs whose trace has no waits of threads CPU work accesses nothing. Warns of a trace whose
+   operators are not those of the rank, and leaves it out. */
 enum status execution_join(struct job *job, const struct execution *items, size_t count,
                            struct diag *diag);
 
