@@ -61,8 +61,18 @@ static enum status list_stalls(struct app *app, const struct run_account *accoun
 
 /* ---- what removing one would gain ------------------------------------------------------------------ */
 
+/* A prediction that was refused is an answer, NAN; one that failed is none. */
+static enum status why_answer(struct app *app, enum status status, const char *name)
+{
+    if (status == STATUS_OK || status == STATUS_INPUT || status == STATUS_USAGE)
+        return STATUS_OK;
+    return diag_error(&app->diag, status, "what %s would gain cannot be predicted",
+                      name ? name : "the job");
+}
+
 /* How long the run takes where work of this name takes no time; NULL: as it is. NAN where the plan has no such work. */
-static double time_without(const struct plan *plan, const char *name)
+static enum status time_without(struct app *app, const struct plan *plan, const char *name,
+                                double *out)
 {
     const struct time_rule rule = {.task = name, .factor = 0};
     const struct predict_options options = {.program = {.driver = DRIVER_NONE},
@@ -73,15 +83,16 @@ static double time_without(const struct plan *plan, const char *name)
                                             .times = &rule,
                                             .time_count = name ? 1 : 0};
     struct prediction prediction;
-    struct diag ignored; /* a name that the plan does not have is an answer */
-    double total_ns = NAN;
-    diag_init(&ignored);
-    if (predict(plan, &options, &prediction, &ignored) == STATUS_OK) {
-        total_ns = (double)prediction.total_ns;
+    struct diag quiet;
+    diag_init(&quiet);
+    const enum status status = predict(plan, &options, &prediction, &quiet);
+    diag_fini(&quiet);
+    *out = NAN;
+    if (status == STATUS_OK) {
+        *out = (double)prediction.total_ns;
         prediction_fini(&prediction);
     }
-    diag_fini(&ignored);
-    return total_ns;
+    return why_answer(app, status, name);
 }
 
 /* The work that is waited for: of "hipFree in aten::empty, train.py(41): step" the call, of "aten::stack, data.py(12): next" the
@@ -96,42 +107,57 @@ static const char *waited_for(struct app *app, const struct account_part *part)
 }
 
 /* The same of a job whose host takes no time there, by its trace; NAN of a store, whose plan does not tell what the host did. */
-static double time_without_host(struct app *app, const char *spec, const char *name)
+static enum status time_without_host(struct app *app, const char *spec, const char *name,
+                                     double *out)
 {
     struct app quiet = *app;
     struct plan plan;
-    double total_ns = NAN;
     diag_init(&quiet.diag);
-    if (two_runs_plan_without(&quiet, spec, name, &plan) == STATUS_OK) {
-        total_ns = time_without(&plan, NULL);
-        plan_fini(&plan);
-    }
+    enum status status = two_runs_plan_without(&quiet, spec, name, &plan);
     diag_fini(&quiet.diag);
-    return total_ns;
+    *out = NAN;
+    if (status != STATUS_OK)
+        return why_answer(app, status, name);
+    status = time_without(app, &plan, NULL, out);
+    plan_fini(&plan);
+    return status;
 }
 
-static void find_gains(struct app *app, const char *spec, const struct plan *plan,
-                       double measured_ns, struct why_stall *stalls, size_t count)
+/* That of the same cause before it; else by the plan, and where that has no such work, without what the host did. */
+static enum status find_gain(struct app *app, const char *spec, const struct plan *plan,
+                             double base_ns, struct why_stall *stalls, size_t at)
 {
-    const double base_ns = time_without(plan, NULL);
-    if (!(fabs(base_ns / measured_ns - 1) <= 0.05))
+    struct why_stall *stall = &stalls[at];
+    const char *name = waited_for(app, stall->part);
+    double without_ns = NAN;
+    for (size_t k = 0; name && k < at; k++) {
+        const char *other = waited_for(app, stalls[k].part);
+        if (other && strcmp(other, name) == 0) {
+            stall->gain_ns = stalls[k].gain_ns;
+            return STATUS_OK;
+        }
+    }
+    enum status status = name ? time_without(app, plan, name, &without_ns) : STATUS_OK;
+    if (status == STATUS_OK && name && isnan(without_ns) && strcmp(stall->part->cause, "host") == 0)
+        status = time_without_host(app, spec, name, &without_ns);
+    stall->gain_ns = base_ns - without_ns;
+    return status;
+}
+
+static enum status find_gains(struct app *app, const char *spec, const struct plan *plan,
+                              double measured_ns, struct why_stall *stalls, size_t count)
+{
+    double base_ns;
+    enum status status = time_without(app, plan, NULL, &base_ns);
+    if (status == STATUS_OK && !(fabs(base_ns / measured_ns - 1) <= 0.05))
         diag_warn(
             &app->diag,
             "the job takes %+.1f%% longer by its plan than it was measured: the gains are off "
             "by as much",
             100 * (base_ns / measured_ns - 1));
-    for (size_t i = 0; i < count; i++) {
-        const char *name = waited_for(app, stalls[i].part);
-        for (size_t k = 0; name && k < i && isnan(stalls[i].gain_ns); k++) {
-            const char *other = waited_for(app, stalls[k].part);
-            if (other && strcmp(other, name) == 0)
-                stalls[i].gain_ns = stalls[k].gain_ns;
-        }
-        if (name && isnan(stalls[i].gain_ns))
-            stalls[i].gain_ns = base_ns - time_without(plan, name);
-        if (name && isnan(stalls[i].gain_ns) && strcmp(stalls[i].part->cause, "host") == 0)
-            stalls[i].gain_ns = base_ns - time_without_host(app, spec, name);
-    }
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        status = find_gain(app, spec, plan, base_ns, stalls, i);
+    return status;
 }
 
 /* ---- as text and as JSON ---------------------------------------------------------------------------- */
@@ -199,10 +225,10 @@ static enum status why_one(struct app *app, const char *spec)
     if (status != STATUS_OK)
         return status;
     count = count < STALLS_SHOWN ? count : STALLS_SHOWN;
-    find_gains(app, spec, &plan, account.step_ns, stalls, count);
-    if (app->json)
+    status = find_gains(app, spec, &plan, account.step_ns, stalls, count);
+    if (status == STATUS_OK && app->json)
         status = why_print_json(app, &account, plan.name, stalls, count);
-    else
+    else if (status == STATUS_OK)
         why_print(&account, plan.name, stalls, count);
     plan_fini(&plan);
     return status;
