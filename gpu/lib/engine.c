@@ -93,10 +93,11 @@ static void enter_on_caller(const struct engine *engine, int rank)
 }
 static void leave_on_caller(const struct engine *engine)
 {
+    if (!engine->pipe->on_caller)
+        return;
     struct device_caller gpu = engine->pipe->caller;
     gpu.exchange_mode = NULL; /* the call goes on */
-    if (engine->pipe->on_caller)
-        device_restore_caller(engine->pipe->device, &gpu);
+    device_restore_caller(engine->pipe->device, &gpu);
 }
 
 /* A thread of tasks begins, or ends. */

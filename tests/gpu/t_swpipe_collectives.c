@@ -445,7 +445,8 @@ static int leave_out(struct swpipe_context *context, void *arg)
     return rank == 1 && swpipe_iteration(context) == 1
                ? 0
                : swpipe_all_reduce(context, NULL, memory->send, memory->recv, state->trial.count,
-                                   state->trial.number);
+                                   state->trial.number) ||
+                     swpipe_sync(context); /* the next task looks */
 }
 
 struct misdeed {
