@@ -501,14 +501,14 @@ static void test_alive(enum swpipe_driver driver, bool launches)
                                          .driver = driver,
                                          .hooks.release = batch_ends};
     const struct swpipe_source source = {next_alive, &alive};
-    struct swpipe_answer answer = {.text = ""};
+    struct swpipe_answer answer = {.json = ""};
     struct swpipe *pipe;
     alive = (struct alive){.launches = launches, .left = 60};
     int predicted = 0;
     bool good =
         swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_predict(pipe, &answer) == SWPIPE_OK;
-    const char *line = strstr(answer.text, "in flight");
-    good = good && line && sscanf(line, "in flight %d iterations", &predicted) == 1 &&
+    const char *line = strstr(answer.json, "\"in_flight_max\":");
+    good = good && line && sscanf(line, "\"in_flight_max\":%d", &predicted) == 1 &&
            predicted == 8 && swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
     /* A host that does the work itself is never ahead of the device; its streams are soon told. */
     const int most = launches ? predicted : predicted - 2;
