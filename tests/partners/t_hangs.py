@@ -2,7 +2,7 @@
 # Real hangs over gloo, read from the dumps of PyTorch's flight recorder: hangs.py makes each, `swsim import` reads the dumps
 # of its ranks, as pickle and as JSON, and `swsim verify` says what is wrong. Where PyTorch has its analyzer
 # (torch.distributed.flight_recorder, from 2.10 on), what becomes of the same dumps there is a comment.
-import importlib.util, subprocess, sys
+import importlib.util, re, subprocess, sys
 
 from tap import check, comment, done, folder, here, needs, swsim
 
@@ -55,7 +55,8 @@ for case, ranks, code, words in cases:
     swsim("import", "-o", again, "--name=" + case, *[place / f"{rank}.json" for rank in range(ranks)])
     verdict = swsim("verify", "--no-fix", plan)
     everything = told + pickles.stderr + verdict.stdout + verdict.stderr
-    check(f"{case}: {words}", verdict.returncode == code and words in everything, everything)
+    unnumbered = re.sub(r"\b([a-z]+) #\d+ ", r"\1 ", everything)  # "is in #3 all_reduce": the numbers of calls are the dumps'
+    check(f"{case}: {words}", verdict.returncode == code and words in unnumbered, everything)
     check("... the dump as JSON says the same", plan.exists() and again.exists() and again.read_text() == plan.read_text())
     analyze(place)
 done()
