@@ -282,21 +282,33 @@ static inline void switch_lane(struct simulation *sim, int stream, int from, int
     }
 }
 
-/* Emptying is rare, since a log has room for as many entries as there are streams. */
+/* The rank whose streams may wait for a common reason: two for each thread, then one for each rank's driver. */
+static int rank_of_common(const struct program *p, int number)
+{
+    const int thread = number / 2;
+    return thread < p->thread_count ? p->threads[thread].rank : number - 2 * p->thread_count;
+}
+
+/* Emptying is rare, since a log has room for as many entries as its rank has streams. */
 static void make_log_room(struct simulation *sim, int number)
 {
+    const struct program *p = sim->program;
     struct common *common = &sim->stalls.commons[number];
+    const int rank = rank_of_common(p, number);
+    const int first = p->rank_first[rank], count = p->rank_first[rank + 1] - first;
     if (common->log) {
         /* All streams that wait for the common reason read its log, which is empty then. */
-        for (int s = 0; s < sim->program->stream_count; s++)
+        for (int i = first; i < first + count; i++) {
+            const int s = p->rank_streams[i];
             if (sim->stalls.lanes[s].blame == LANE_COMMON - number) {
                 book_common(sim, s, &sim->stalls.commons[number]);
                 sim->stalls.lanes[s].from = 0;
             }
+        }
         sim->stalls.commons[number].log_count = 0;
         return;
     }
-    const int cap = max_int(sim->program->stream_count, LEAST_LOGGED);
+    const int cap = max_int(count, LEAST_LOGGED);
     common->log = ARENA_ARRAY(&sim->arena, (size_t)cap, struct logged);
     if (common->log)
         common->log_cap = cap;
