@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# release.sh - the files of a release, all of one commit: source tarball, Debian packages, wheel, checksums.
+# release.sh - the files of a release, all of one commit: source tarball, Debian packages, wheel, bill of materials, checksums.
 #
 #     release.sh OUTPUT [PART...]      PART: source deb wheel (default: all)
 #
@@ -65,6 +65,7 @@ for part in $parts; do
         ;;
     esac
 done
-(cd "$output" && find . -maxdepth 1 \( -name '*.tar.xz' -o -name '*.deb' -o -name '*.whl' \) -printf '%P\0' | sort -z |
-    xargs -0 -r sha256sum >SHA256SUMS)
+(cd "$output" && find . -maxdepth 1 \( -name '*.tar.xz' -o -name '*.deb' -o -name '*.whl' \) -printf '%P\0' | sort -z >"$work/files" &&
+    xargs -0 "$source/tools/sbom.sh" "$version" <"$work/files" >"$name.spdx.json" &&
+    xargs -0 sha256sum "$name.spdx.json" <"$work/files" >SHA256SUMS)
 cat "$output/SHA256SUMS"

@@ -154,6 +154,29 @@ if command -v git >/dev/null && [ -e "$srcdir/.git" ]; then
 else
     skip "no git, or no clone"
 fi
+# The bill of materials names what it describes, and each file with its sum.
+if command -v python3 >/dev/null; then
+    echo wheel >"$dir/swsim.whl"
+    echo tarball >"$dir/swsim.tar.xz"
+    "$srcdir/tools/sbom.sh" 9.9 "$dir/swsim.whl" "$dir/swsim.tar.xz" >"$dir/bill.json"
+    check "a bill of materials" python3 -c '
+import hashlib, json, sys
+bill = json.load(open(sys.argv[1]))
+packages = {package["SPDXID"]: package for package in bill["packages"]}
+relations = bill["relationships"]
+assert bill["spdxVersion"] == "SPDX-2.3" and len(packages) == len(bill["packages"])
+for relation in relations:
+    assert {relation["spdxElementId"], relation["relatedSpdxElement"]} <= set(packages) | {"SPDXRef-DOCUMENT"}, relation
+told = [relation["relatedSpdxElement"] for relation in relations if relation["relationshipType"] == "DESCRIBES"]
+for path, identity in zip(sys.argv[2:], told, strict=True):
+    package = packages[identity]
+    assert package["checksums"][0]["checksumValue"] == hashlib.sha256(open(path, "rb").read()).hexdigest()
+    assert path.endswith("/" + package["packageFileName"])
+    assert [r for r in relations if r["spdxElementId"] == identity and r["relatedSpdxElement"] == "SPDXRef-sqlite"]
+' "$dir/bill.json" "$dir/swsim.whl" "$dir/swsim.tar.xz"
+else
+    skip "no python3"
+fi
 if [ -n "${SWSIM_LONG-}" ] && command -v git >/dev/null && [ -e "$srcdir/.git" ]; then
     srcdir=$(cd "$srcdir" && pwd)
     check "a tarball is packed" pack "$dir/a" 022
