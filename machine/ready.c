@@ -56,9 +56,30 @@ static void unwatch_all(struct ready_set *set, int agent)
     }
 }
 
+/* A communicator comes to be able to step only where a stream starts a collective on it: started_on asks it then. So it watches
+   nobody, unless it may be aborted. */
+static bool is_told(const struct ready_set *set, int agent)
+{
+    return set->program->agents[agent].kind == AGENT_COMM && !set->program->has_aborts;
+}
+
+/* The communicator of the collective that the agent, a stream, is in; NONE: it is in none. */
+static int started_on(const struct ready_set *set, const struct state *state, int agent)
+{
+    const struct program *p = set->program;
+    const struct agent *desc = &p->agents[agent];
+    int64_t iteration;
+    if (desc->kind != AGENT_STREAM || !machine_stream_running(p, state, desc->index))
+        return NONE;
+    const struct op *op = &p->ops[machine_current_op(p, state, agent, &iteration)];
+    return op_ends_together(op->kind) ? program_comm_agent(p, op->comm) : NONE;
+}
+
 static void watch_enablers(struct ready_set *set, const struct state *state, int agent)
 {
     bool watched = true;
+    if (is_told(set, agent))
+        return;
     agent_set_clear(&set->enablers, set->program->agent_count);
     machine_watched(set->program, state, agent, &set->enablers);
     for (int i = 0; watched && i < set->enablers.count; i++)
@@ -156,12 +177,15 @@ static bool is_true(const struct ready_set *set, const struct state *state)
 void ready_acted(struct ready_set *set, const struct state *state)
 {
     const struct program *p = set->program;
-    int stream = set->fed < 0 ? NONE : program_stream_agent(p, set->fed);
+    const int stream = set->fed < 0 ? NONE : program_stream_agent(p, set->fed),
+              comm = started_on(set, state, set->acting);
     agent_set_clear(&set->due, p->agent_count);
     for (int at = set->head[set->acting]; at >= 0; at = set->watches[at].next)
         agent_set_add(&set->due, set->watches[at].watcher);
     if (stream >= 0 && set->readiness[stream] == READY_EMPTY)
         agent_set_add(&set->due, stream);
+    if (comm >= 0)
+        agent_set_add(&set->due, comm);
     for (int i = 0; i < set->always_count; i++)
         if (set->always[i] != set->acting)
             agent_set_add(&set->due, set->always[i]);

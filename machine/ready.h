@@ -8,7 +8,8 @@
  *     READY_CHOICE   it can, and its step is not free     asked after every step, or, `free_only`, no more
  *     READY_EMPTY    a stream with nothing queued         asked when an operation is pushed to it
  *     READY_BLOCKED  it cannot step                       watches others (machine_watched): asked when one of
- *                                                         them has acted, or is a stream that has moved
+ *                                                         them has acted, or is a stream that has moved; a communicator
+ *                                                         when a stream has started a collective on it
  *
  * So a step costs time in proportion to the agents it concerns, however many there are. An agent that has
  * acted is asked in any case. The data loader (agent 0) is left out, and programs built with `faults` have

@@ -29,7 +29,7 @@ static const size_t MOST_BYTES = (size_t)64 << 10; /* so that tests see it used 
 static const size_t MOST_BYTES = (size_t)64 << 20;
 #endif
 /* Of an iteration: else none of its states is met again before all are forgotten. */
-static const size_t MOST_BYTES_OF_ITERATION = (size_t)16 << 20;
+static const size_t MOST_BYTES_OF_ITERATION = (size_t)4 << 20;
 /* Learning must be rarer than one event in so many, or it does not pay; in the first trial it may be more. */
 enum { TRIAL_EVENTS = 4096, FIRST_SHARE = 2, LATER_SHARE = 4 };
 

@@ -774,13 +774,20 @@ static int ranks_of(const struct plan *plan, const struct predict_options *optio
     return options->program.ranks ? options->program.ranks : plan_rank_count(plan);
 }
 
-/* Does each rank of a pipeline meet the others as if it were alone? */
+static bool may_vary(const struct dist *dist)
+{
+    return dist->kind != DIST_CONSTANT || dist->spike_probability > 0;
+}
+
+/* Do the times of the tasks not vary, and does each rank of the pipeline meet the others as if it were alone? */
 static bool tasks_meet_alone(const struct plan *plan)
 {
     bool alone = plan_is_for_any_ranks(plan);
     for (int t = 0; alone && t < (int)plan->pipeline.task_count; t++) {
-        const struct work *work = &plan_task(plan, 0, t)->work;
-        alone = work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0;
+        const struct task *task = plan_task(plan, 0, t);
+        const struct work *work = &task->work;
+        alone = !may_vary(&task->jitter) && !may_vary(&task->host_jitter) &&
+                (work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0);
     }
     return alone;
 }
@@ -796,7 +803,8 @@ static bool one_rank_stands_for_all(const struct plan *plan, const struct predic
         options->begin || options->critical_path || options->wire ||
         (observer && (observer->span || observer->work || observer->iteration || observer->step));
     const int ranks = ranks_of(plan, options);
-    bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && machine->cores == 0 &&
+    bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && options->jitter_count == 0 &&
+                 machine->cores == 0 &&
                  (plan->form == FORM_PIPELINE
                       ? tasks_meet_alone(plan) && machine->memory.count <= 1 &&
                             !machine->share_device && !machine->first_use_blocks
@@ -832,12 +840,7 @@ static enum status predict_into(struct prediction *prediction, const struct plan
                                 const struct predict_options *options, bool one, struct diag *diag)
 {
     enum status status = predict_build(prediction, plan, options, one, diag);
-    if (status == STATUS_OK && one && prediction->timing.draw_count > 0) {
-        timing_fini(&prediction->timing);
-        program_close(prediction->program);
-        prediction->program = NULL;
-        status = predict_build(prediction, plan, options, false, diag);
-    }
+    assert(status != STATUS_OK || !one || prediction->timing.draw_count == 0);
     if (status == STATUS_OK && options->begin)
         status = options->begin(options->observer->context, prediction->program, diag);
     if (status == STATUS_OK && options->in_flight) {
