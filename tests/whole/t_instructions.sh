@@ -113,6 +113,16 @@ shape()
             print "intra_iter_deps:"
             for (i = 1; i < n; i++)
                 printf "  - [C%d, C%d]\n", i, i - 1 }' ;;
+    grid) # 1F1B on four stages in groups: tp 2, dp N
+        cat <<END
+swplan: 1
+name: shape
+p2p: {fifo: pair, bytes: 1MiB, latency: 10us, bandwidth: 25GB/s}
+parallel: {tp: 2, dp: $2, pp: 4, order: tp-dp-pp, grad_reduce: overlap, costs: {tp: {F: 2, B: 2, latency: 5us, bandwidth: 200GB/s}}}
+times: {F: 1ms, B: 2ms}
+generate: {schedule: 1f1b, ranks: 4, microbatches: 16}
+END
+        ;;
     layers) # sharded training of N layers on two ranks: a gather and a pass a layer
         awk -v n="$2" 'BEGIN {
             print "swplan: 1\nname: shape\nranks: 2\nschedule:"
@@ -174,6 +184,9 @@ deep 300 stages -q
 deep 300 export -q
 comms 64 verify -q --driver=clock
 comms 64 predict -q --driver=dataflow -n 20
+comms 256 predict -q --driver=dataflow -n 20
+grid 256 verify -q
+grid 256 predict -q
 layers 8 verify -q --driver=dataflow
 stages 60 predict -q --driver=clock -n 20
 between 250 predict -q --driver=clock -n 20
