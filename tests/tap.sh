@@ -112,6 +112,23 @@ prints()
     exits "$tap_want" "$@" && found "$tap_pattern" "$dir/out"
 }
 
+# joined COMMAND...: what it prints, but the exceptions of a verdict stand in its line, however long that is.
+joined()
+{
+    "$@" >"$dir/joined"
+    tap_code=$?
+    awk '
+        function flush() { if (head != "") print head list tail; head = list = "" }
+        /except what the next lines say/ {
+            flush(); at = index($0, "what the next lines say")
+            head = substr($0, 1, at - 1); tail = substr($0, at + 23); next
+        }
+        head != "" && /^  except / { list = list (list == "" ? "" : ", ") substr($0, 10); next }
+        { flush(); print }
+        END { flush() }' "$dir/joined"
+    return $tap_code
+}
+
 complains()
 {
     tap_want=$1 tap_pattern=$2

@@ -40,7 +40,7 @@ races()
         [ $run = 3 ] || record "$2" "$ranks" || return 1
     done
 }
-verdict() { prints "$1" "$2" "$SWSIM" verify --no-fix --no-shorten "$dir/$3.yaml"; }
+verdict() { prints "$1" "$2" joined "$SWSIM" verify --no-fix --no-shorten "$dir/$3.yaml"; }
 
 for ranks in 1 2; do
     for plan in sparse_dist fused semi_sync; do

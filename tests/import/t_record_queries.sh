@@ -31,7 +31,7 @@ says()
     case=$1 status=$2 text=$3
     shift 3
     "$SWSIM" import "$@" -o "$dir/run.yaml" "$dir/$case.swr" 2>"$dir/log" || { cat "$dir/log"; return 1; }
-    prints "$status" "$text" "$SWSIM" verify --no-fix "$dir/run.yaml"
+    prints "$status" "$text" joined "$SWSIM" verify --no-fix "$dir/run.yaml"
 }
 may_wait='where work is not done yet the program may go another way; if it asks until it is, import with --queries=wait'
 may_be_done='where work is done by then the program may go another way'

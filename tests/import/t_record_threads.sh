@@ -29,7 +29,7 @@ proves()
     cond_* | c_cond_*) but_for="proved    .*\|except $orders\|except \($orders, \)\{0,1\}$gives_up" ;; # it may come too late to wait
     *) but_for="proved    .*\|except $orders" ;;
     esac
-    prints 0 "\($but_for\)  " "$SWSIM" verify --no-fix "$dir/run.yaml"
+    prints 0 "\($but_for\)  " joined "$SWSIM" verify --no-fix "$dir/run.yaml"
 }
 # A race, and in the same breath that unseen means may order the threads; the order of time has none.
 tells()

@@ -140,7 +140,7 @@ import='--launch-order --sm-slots=1'
 check "in the order of launches: one" proves communicators no_events
 check "... another order" finds communicators no_events_other_order 'deadlock'
 import=''
-watched() { record watched && prints 0 'except other orders of locks in [0-9]* places\{0,1\}: [^,]*, \(other answers of [0-9]* quer[yies]*: [^,]*, [^,]*, \)\{0,1\}[0-9]* loops\{0,1\} of queries: .*--queries=loops  ' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+watched() { record watched && prints 0 'except other orders of locks in [0-9]* places\{0,1\}: [^,]*, \(other answers of [0-9]* quer[yies]*: [^,]*, [^,]*, \)\{0,1\}[0-9]* loops\{0,1\} of queries: .*--queries=loops  ' joined "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 check "a thread that looks after collectives" watched
 check "... whose word is not waited for" finds watched not_heard 'race.*all_reduce float32 sum.*axpy\|race.*axpy.*all_reduce float32 sum'
 done_testing
