@@ -8,6 +8,7 @@
 #ifndef SWSIM_HASH_H
 #define SWSIM_HASH_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static inline uint64_t hash_bytes(const void *data, size_t length)
     return hash_mix(hash ^ rest);
 }
 
-/* The same for one, four or eight words: two of them are multiplied to 128 bits and folded, as Wang
+/* The same for one word, or four, eight and so on: two of them are multiplied to 128 bits and folded, as Wang
    Yi's wyhash does. Its upper and its lower half are both good. `count` is a constant wherever it
    matters. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b)
@@ -56,6 +57,7 @@ static inline uint64_t hash_four(const uint64_t *words, uint64_t seed)
 static inline uint64_t hash_words(const uint64_t *words, size_t count)
 {
     uint64_t hash = UINT64_C(0xa0761d6478bd642f);
+    assert(count == 1 || count % 4 == 0);
     if (count == 1)
         return hash_mix(words[0] ^ hash);
     for (size_t i = 0; i < count; i += 4)

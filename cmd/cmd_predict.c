@@ -257,7 +257,8 @@ static char *report_text(struct app *app, const struct prediction *prediction)
     return text;
 }
 
-/* Of the second driver the parts of the report, between empty lines, that are not in the first one's; then the difference. */
+/* Of the second driver the parts of the report, between empty lines, that are not in the first one's, and the one with its own time;
+   then the difference. */
 static enum status show_second(struct app *app, const struct prediction *prediction,
                                const struct prediction *base)
 {
@@ -268,7 +269,7 @@ static enum status show_second(struct app *app, const struct prediction *predict
         next = next ? next + 2 : part + strlen(part);
         const char kept = *next;
         *next = '\0';
-        if (strstr(first, part))
+        if (strstr(first, part) && !strstr(part, " tasks simulated in "))
             same++;
         else
             fputs(part, stdout);
@@ -792,7 +793,9 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
          OPTION_LIST, .value = &line->jitters},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth, ranks or cores",
          OPTION_TEXT, .value = &line->sweep},
-        {"what-if", 0, "TASK=0.8x", "effect of another time of TASK (0.8x, 2ms); a * stands for any characters; may be repeated",
+        {"what-if", 0, "TASK=0.8x",
+         "effect of another time of TASK (0.8x, 2ms); a * stands for any characters; may be "
+         "repeated",
          OPTION_LIST, .value = &line->changes, .excludes = "sweep db"},
         {"critical-path", 0, "[ITERATION]",
          "what determined when ITERATION finished (a number or 'slowest'; default: the middle one)",

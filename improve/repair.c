@@ -551,10 +551,18 @@ static enum status repair_begin(struct repair_search *search, const struct plan 
     const uint64_t before = search->steps_left;
     struct verify_options options = search->options->verify;
     options.program.driver = search->options->drivers[0];
-    status = repair_judge(search, &copy, &judgement, search->diag);
+    struct diag diag; /* that a program was not built in time is no message: why_not says it */
+    diag_init(&diag);
+    status = repair_judge(search, &copy, &judgement, &diag);
     if (status == STATUS_OK)
-        status =
-            dead_writes_find(&copy, &options, &search->out->arena, &search->dead, search->diag);
+        status = dead_writes_find(&copy, &options, &search->out->arena, &search->dead, &diag);
+    if (status == STATUS_LIMIT && repair_is_over(search))
+        status = STATUS_OK;
+    for (size_t i = 0; status != STATUS_OK && i < diag.count; i++)
+        diag_error(search->diag, status, "%s", diag.messages[i].text);
+    if (diag.out_of_memory)
+        status = diag_no_memory(search->diag);
+    diag_fini(&diag);
     search->given = copy;
     const bool in_time = !repair_is_over(search);
     allow_efforts(search, before - search->steps_left);
@@ -594,7 +602,8 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
         status = try_edits(search, &root, UINT64_MAX);
     if (status == STATUS_OK && !repair_is_finished(search))
         status = try_more_edits(search);
-    if (status == STATUS_OK && !out->found && !out->why_not)
+    if (status == STATUS_OK && !out->found && !out->why_not &&
+        !(repair_is_over(search) && is_spent(search)))
         out->why_not = "every edit suggested by the counterexample was tried";
     found_memo_close(&search->memo);
     plan_fini(&search->given);

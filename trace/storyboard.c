@@ -478,10 +478,10 @@ static void storyboard_note_span(const struct storyboard_board *board, size_t in
     for (int64_t band = first_band; band <= last_band; band++) {
         const int64_t begin = band * board->band_columns;
         struct band_agent *of = band_agent(board, all, band, span->agent);
-        const uint64_t words[] = {of->does, (uint64_t)max_i64(start, begin),
-                                  (uint64_t)min_i64(end, begin + board->band_columns),
-                                  span->task ? table_hash_text(span->task) : 0,
-                                  stands_out(board, index) ? (uint64_t)span->agent + 1 : 0};
+        const uint64_t words[8] = {of->does, (uint64_t)max_i64(start, begin),
+                                   (uint64_t)min_i64(end, begin + board->band_columns),
+                                   span->task ? table_hash_text(span->task) : 0,
+                                   stands_out(board, index) ? (uint64_t)span->agent + 1 : 0};
         of->does = hash_words(words, sizeof words / sizeof *words);
     }
 }
@@ -511,7 +511,6 @@ static bool choose_band(struct storyboard_board *board, struct band_agent *all, 
     int last = 0;
     if (!stands_for || !lanes_open(rows, board->trace, &style, &board->arena))
         return false;
-    memset(stands_for, 0, (agents + 1) * sizeof *stands_for);
     for (size_t a = 0; a < agents; a++) {
         last = max_int(last, board->trace->agents[a].rank);
         if (!band_agent(board, all, band, (int)a)->wanted)
@@ -545,7 +544,6 @@ static bool choose_rows(struct storyboard_board *board)
     board->rows = ARENA_ARRAY(&board->arena, (size_t)board->bands, struct lanes);
     if (!all || !board->rows)
         return false;
-    memset(all, 0, count * sizeof *all);
     for (size_t i = 0; i < board->trace->span_count; i++)
         if (board->alike[i] != SIZE_MAX && !is_folded(board, &board->trace->spans[i]))
             storyboard_note_span(board, i, all);

@@ -181,7 +181,7 @@ check "--full has them" says 'thread main  *sets f12' "$SWSIM" verify --no-fix -
 # The verdict stands there while a repair is looked for: here of a plan that three edits do not mend.
 {
     printf 'swplan: 1\nthreads:\n  r0.main:\n'
-    awk 'BEGIN { for (i = 0; i < 2000; i++) printf "    - {launch: k%d, stream: s%d, writes: [x]}\n", i, i % 2 }'
+    awk 'BEGIN { for (i = 0; i < 20000; i++) printf "    - {launch: k%d, stream: s%d, writes: [x]}\n", i, i % 2 }'
 } >"$dir/many.yaml"
 told_first()
 {

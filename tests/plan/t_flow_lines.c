@@ -66,10 +66,10 @@ static void messages_know_lines(void)
     diag_init(&diag);
     tap_is_int(plan_parse("a.yaml", text, strlen(text), &plan, &diag), STATUS_INPUT, "a wrong key");
     tap_is_int((long long)diag.count, 2, "two mistakes");
-    tap_is_int(diag.messages[0].mark.line, 13, "... the first one's line");
-    tap_is_int(diag.messages[1].mark.line, 8, "... the second one's line");
-    tap_is_int(diag.messages[1].mark.col, 17, "... and column");
-    tap_is_str(diag.messages[1].source, "  - {launch: k, strem: s}", "... and what stands there");
+    tap_is_int(diag.messages[0].mark.line, 8, "... the first one's line");
+    tap_is_int(diag.messages[1].mark.line, 13, "... the second one's line");
+    tap_is_int(diag.messages[0].mark.col, 17, "... and column");
+    tap_is_str(diag.messages[0].source, "  - {launch: k, strem: s}", "... and what stands there");
     diag_fini(&diag);
 }
 
