@@ -46,9 +46,9 @@ static enum status predict_show(struct asking *asking, const struct prediction *
     const struct report_row row = {.base = base, .warnings = warnings};
     if (base)
         fputc('\n', asking->text.out);
-    enum status status = report_print(prediction, false, false, asking->text.out, &asking->diag);
-    if (base)
-        report_difference(prediction, base, asking->text.out);
+    enum status status =
+        base ? report_print_second(prediction, base, false, false, asking->text.out, &asking->diag)
+             : report_print(prediction, false, false, asking->text.out, &asking->diag);
     if (status == STATUS_OK)
         status = report_write(prediction, &row, &asking->json, &asking->diag);
     if (prediction->violated)

@@ -241,50 +241,6 @@ static enum status cmd_predict_show_json(struct app *app, const struct predictio
     return status == STATUS_OK ? json_close(&json, &app->diag) : status;
 }
 
-/* The report as text, which the caller frees; NULL: it failed. */
-static char *report_text(struct app *app, const struct prediction *prediction)
-{
-    struct text_stream stream;
-    if (!text_open(&stream)) {
-        diag_no_memory(&app->diag);
-        return NULL;
-    }
-    const enum status status =
-        report_print(prediction, app->quiet, app_color(app, stdout), stream.out, &app->diag);
-    char *text = text_close(&stream, status == STATUS_OK, NULL);
-    if (!text && status == STATUS_OK)
-        diag_no_memory(&app->diag);
-    return text;
-}
-
-/* Of the second driver the parts of the report, between empty lines, that are not in the first one's, and the one with its own time;
-   then the difference. */
-static enum status show_second(struct app *app, const struct prediction *prediction,
-                               const struct prediction *base)
-{
-    char *first = report_text(app, base), *second = report_text(app, prediction);
-    size_t same = 0;
-    for (char *part = second, *next; first && part && *part; part = next) {
-        next = strstr(part, "\n\n");
-        next = next ? next + 2 : part + strlen(part);
-        const char kept = *next;
-        *next = '\0';
-        if (strstr(first, part) && !strstr(part, " tasks simulated in "))
-            same++;
-        else
-            fputs(part, stdout);
-        *next = kept;
-    }
-    if (same > 0)
-        fputs("\n  all else is as under the clock driver\n", stdout);
-    const enum status status = first && second ? STATUS_OK : STATUS_SYSTEM;
-    if (status == STATUS_OK)
-        report_difference(prediction, base, stdout);
-    free(first);
-    free(second);
-    return status;
-}
-
 static enum status cmd_predict_show(struct app *app, const struct predict_request *request,
                                     const struct prediction *prediction, int64_t value,
                                     const struct prediction *base, const bool *within)
@@ -302,7 +258,8 @@ static enum status cmd_predict_show(struct app *app, const struct predict_reques
     if (request->swept)
         report_sweep_line(prediction, value, stdout);
     else if (base)
-        return show_second(app, prediction, base);
+        return report_print_second(prediction, base, app->quiet, app_color(app, stdout), stdout,
+                                   &app->diag);
     else
         return report_print(prediction, app->quiet, app_color(app, stdout), stdout, &app->diag);
     return STATUS_OK;

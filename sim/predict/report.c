@@ -4,10 +4,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/columns.h"
 #include "base/sort.h"
+#include "base/text_stream.h"
 
 enum { NAME = 160, MAX_PARTS = 12 };
 
@@ -163,8 +165,11 @@ static void print_in_flight(const struct prediction *prediction, const char *byt
     const struct program *p = prediction->program;
     char most[UNITS_TEXT];
     units_show_bytes((double)(p->shared_bytes + p->most_in_flight * p->iteration_bytes), most);
-    fprintf(out, "\n  in flight   at most %" PRId64 " iteration%s, %s a rank; in this run %" PRId64 ", %s",
-            (int64_t)p->most_in_flight, p->most_in_flight == 1 ? "" : "s", most, prediction->in_flight_max, bytes);
+    fprintf(out,
+            "\n  in flight   at most %" PRId64 " iteration%s, %s a rank; in this run %" PRId64
+            ", %s",
+            (int64_t)p->most_in_flight, p->most_in_flight == 1 ? "" : "s", most,
+            prediction->in_flight_max, bytes);
     if (!isnan(prediction->in_flight_mean))
         fprintf(out, ", %.1f on average", prediction->in_flight_mean);
 }
@@ -225,12 +230,12 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
                 report_show(prediction->serial_exposed_ns[t], serial),
                 report_show(known ? (double)prediction->slack_ns[t] : NAN, slack));
     }
-    fprintf(
-        out,
-        "  exposed: how much shorter an iteration would be if the task took no time\n"
-        "  serial: the same with one iteration at a time, which takes %s\n"
-        "  slack: how much longer the task could take without lengthening the iteration%s\n",
-        report_show(prediction->serial_ns, serial), prediction->slack_ns ? "" : " (-: not known)");
+    fprintf(out,
+            "  exposed: how much shorter an iteration would be if the task took no time\n"
+            "  serial: the same with one iteration at a time, which takes %s\n"
+            "  slack: how much longer the task could take without lengthening the iteration%s\n",
+            report_show(prediction->serial_ns, serial),
+            prediction->slack_ns ? "" : " (-: not known)");
 }
 
 static void report_print_blocked(const struct prediction *prediction, FILE *out)
@@ -312,6 +317,51 @@ enum status report_print(const struct prediction *prediction, bool quiet, bool c
     char time[UNITS_TEXT];
     fprintf(out, "\n  %" PRId64 " tasks simulated in %s\n", prediction->tasks,
             report_show(1e9 * prediction->seconds, time));
+    return status;
+}
+
+/* ---- under a second driver ------------------------------------------------------------------- */
+
+/* The report as text, which the caller frees; NULL: it failed. */
+static char *report_text(const struct prediction *prediction, bool quiet, bool color,
+                         struct diag *diag)
+{
+    struct text_stream stream;
+    if (!text_open(&stream)) {
+        diag_no_memory(diag);
+        return NULL;
+    }
+    const enum status status = report_print(prediction, quiet, color, stream.out, diag);
+    char *text = text_close(&stream, status == STATUS_OK, NULL);
+    if (!text && status == STATUS_OK)
+        diag_no_memory(diag);
+    return text;
+}
+
+enum status report_print_second(const struct prediction *prediction, const struct prediction *base,
+                                bool quiet, bool color, FILE *out, struct diag *diag)
+{
+    char *first = report_text(base, quiet, color, diag),
+         *second = report_text(prediction, quiet, color, diag);
+    size_t same = 0;
+    for (char *part = second, *next; first && part && *part; part = next) {
+        next = strstr(part, "\n\n");
+        next = next ? next + 2 : part + strlen(part);
+        const char kept = *next;
+        *next = '\0';
+        if (strstr(first, part) && !strstr(part, " tasks simulated in "))
+            same++;
+        else
+            fputs(part, out);
+        *next = kept;
+    }
+    if (same > 0)
+        fputs("\n  all else is as under the clock driver\n", out);
+    const enum status status = first && second ? STATUS_OK : STATUS_SYSTEM;
+    if (status == STATUS_OK)
+        report_difference(prediction, base, out);
+    free(first);
+    free(second);
     return status;
 }
 
@@ -404,11 +454,11 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
     char mean[UNITS_TEXT], text[2 * UNITS_TEXT + 8] = "", longer[UNITS_TEXT], half[UNITS_TEXT];
     if (!row->base) {
         if (prediction_has_iterations(prediction))
-            fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", what_columns(row, ITERATION_COLUMNS), "what if",
-                    "iteration", "change", "iterations/s", "limited by");
+            fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", what_columns(row, ITERATION_COLUMNS),
+                    "what if", "iteration", "change", "iterations/s", "limited by");
         else
-            fprintf(out, "  %-*s  %10s  %10s  %8s\n", what_columns(row, TOTAL_COLUMNS), "what if", "total",
-                    "change", "share");
+            fprintf(out, "  %-*s  %10s  %10s  %8s\n", what_columns(row, TOTAL_COLUMNS), "what if",
+                    "total", "change", "share");
     }
     if (!prediction_has_iterations(prediction)) {
         print_total(prediction, row, out);
@@ -421,7 +471,8 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
                  report_show(half_width(&in), half));
     }
     const char *what = row->what_if ? row->what_if : "(as it is)";
-    fprintf(out, "  %s%*s  %10s  %22s  %12.4g  ", what, columns_fill(what, what_columns(row, ITERATION_COLUMNS)), "",
+    fprintf(out, "  %s%*s  %10s  %22s  %12.4g  ", what,
+            columns_fill(what, what_columns(row, ITERATION_COLUMNS)), "",
             report_show(prediction->iteration.mean, mean), text, prediction->throughput_per_s);
     if (prediction->blocked_count)
         fputs("DEADLOCK\n", out);

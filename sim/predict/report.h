@@ -18,6 +18,11 @@
 enum status report_print(const struct prediction *prediction, bool quiet, bool color, FILE *out,
                          struct diag *diag);
 
+/* Of the report of a second driver the parts, between empty lines, that are not in that of `base`, the first one, and the part with its
+   own time; then the difference of the two. */
+enum status report_print_second(const struct prediction *prediction, const struct prediction *base,
+                                bool quiet, bool color, FILE *out, struct diag *diag);
+
 /* One more line: how it compares with another with the same random numbers. */
 void report_difference(const struct prediction *prediction, const struct prediction *base,
                        FILE *out);
