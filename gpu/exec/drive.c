@@ -155,6 +155,35 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
     return false;
 }
 
+static bool tasks_are_over(struct run_thread *self, int64_t iteration, int first, int last)
+{
+    struct run *run = self->run;
+    struct diag diag;
+    bool over = true;
+    diag_init(&diag);
+    for (int task = last; task >= first && over; task--) {
+        bool done = false;
+        struct device_event *event = push_done_event(run, self->rank, task, iteration);
+        over = run_check(run, device_event_query(event, &done, &diag), &diag) && done;
+    }
+    diag_fini(&diag);
+    return over;
+}
+
+/* Is the iteration, which was as far as the goal says, still so? Not where its slots have been used again since. With the lock
+   held: the look and what the driver does then are one step. */
+static bool is_still_over(struct run_thread *self, int64_t iteration, enum goal goal)
+{
+    const struct program *p = self->run->program;
+    if (p->slots_safe)
+        return true;
+    if (!host_side_done(run_iteration(self->run, self->rank, iteration), goal))
+        return false;
+    return goal == GOAL_SUBMITTED ||
+           tasks_are_over(self, iteration, goal == GOAL_LAST_TASK ? p->last_task : 0,
+                          goal == GOAL_LAST_TASK ? p->last_task : p->tasks - 1);
+}
+
 /* ---- the two steps of a driver --------------------------------------------------------------- */
 
 /* The iteration whose memory this one takes: it must be over, which the launch queues have seen to but for graphs, whose
@@ -199,11 +228,15 @@ static bool enqueue(struct run_thread *self)
     return noted && (!as_graph || graph_submit(self, before + run->program->min_stage));
 }
 
-static bool drive_own_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
+/* HELD_BY_DEVICE: it has to be waited for again. */
+static enum drive_wait drive_own_retire(struct run_thread *self, int64_t iteration)
 {
     struct run *run = self->run;
-    int64_t now_ns = run_step_ns(self);
+    const int64_t begin_ns = run_step_ns(self);
     assert(policy_oldest(run->policy, self->rank) == iteration);
+    if (!is_still_over(self, iteration, retire_goal(run)))
+        return run_stopped(run) ? DRIVE_STOPPED : DRIVE_HELD_BY_DEVICE;
+    const int64_t now_ns = run_step_ns(self);
     policy_retire(run->policy, self->rank);
     choose_changed(run, self->rank);
     run_wake_dependents(run, self->rank); /* one on a retired iteration may be skipped now */
@@ -213,7 +246,7 @@ static bool drive_own_retire(struct run_thread *self, int64_t iteration, int64_t
         log_commit(self->log);
     }
     run_end_step(self);
-    return entry || !self->log;
+    return entry || !self->log ? DRIVE_READY : DRIVE_STOPPED;
 }
 
 /* ---- start to end ---------------------------------------------------------------------------- */
@@ -223,7 +256,7 @@ static bool drive_own_retire(struct run_thread *self, int64_t iteration, int64_t
 static bool drive_decide(struct run_thread *self, int64_t *room_for)
 {
     struct run *run = self->run;
-    int64_t iteration = 0, begin_ns = run_step_ns(self);
+    int64_t iteration = 0;
     bool goes_on = true;
     switch (policy_next(run->policy, self->rank, &iteration)) {
     case POLICY_ENQUEUE: {
@@ -245,7 +278,7 @@ static bool drive_decide(struct run_thread *self, int64_t *room_for)
         if (goes_on)
             atomic_store(&self->at, -1);
         pthread_mutex_lock(&run->lock);
-        return goes_on && !run_stopped(run) && drive_own_retire(self, iteration, begin_ns);
+        return goes_on && !run_stopped(run) && drive_own_retire(self, iteration) != DRIVE_STOPPED;
     case POLICY_FETCH: /* the number of iterations is always known here */
     case POLICY_END: return false;
     }
@@ -311,18 +344,10 @@ bool drive_is_over(struct run_thread *self, int64_t iteration)
     struct run *run = self->run;
     if (retire_goal(run) == GOAL_DEVICE)
         return true;
-    struct diag diag;
     pthread_mutex_lock(&run->lock);
     bool over = host_side_done(run_iteration(run, self->rank, iteration), GOAL_DEVICE);
     run_unlock(run);
-    diag_init(&diag);
-    for (int task = run->program->tasks - 1; task >= 0 && over; task--) {
-        bool done = false;
-        struct device_event *event = push_done_event(run, self->rank, task, iteration);
-        over = device_event_query(event, &done, &diag) == STATUS_OK && done;
-    }
-    diag_fini(&diag); /* a failed stream is told of by the next wait */
-    return over;
+    return over && tasks_are_over(self, iteration, 0, run->program->tasks - 1);
 }
 
 /* A period that is to be a graph waits for the workers. */
@@ -420,13 +445,13 @@ bool drive_enqueue(struct run_thread *self)
     return done && !run_stopped(run);
 }
 
-bool drive_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
+enum drive_wait drive_retire(struct run_thread *self, int64_t iteration)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
-    bool done = !run_stopped(run) && drive_own_retire(self, iteration, begin_ns);
+    enum drive_wait wait = run_stopped(run) ? DRIVE_STOPPED : drive_own_retire(self, iteration);
     run_unlock(run);
-    return done;
+    return wait;
 }
 
 bool drive_end_data(struct run_thread *self)

@@ -497,8 +497,9 @@ void drive_late(struct run_thread *self, const struct drive_step *step);
 bool drive_is_over(struct run_thread *self, int64_t iteration);
 /* When drive_next says ENQUEUE, and drive_await that there is room. */
 bool drive_enqueue(struct run_thread *self);
-/* When drive_next says RETIRE, and drive_await that the iteration is over; the wait for it began at `begin_ns`. */
-bool drive_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns);
+/* When drive_next says RETIRE, and drive_await that the iteration is over. HELD_BY_DEVICE: it no longer is, as its slots have been
+   used again; nothing has changed. */
+enum drive_wait drive_retire(struct run_thread *self, int64_t iteration);
 /* Wait until the rank's device has nothing left to do. Later than the deadline: the run fails as above. */
 bool drive_sync(struct run_thread *self, int64_t deadline_ns);
 /* There is no data for another iteration on this rank. */

@@ -284,13 +284,14 @@ static void tell_early_result(struct swpipe *pipe, enum retire_rule rule)
     pipe->message(pipe->message_arg, text);
 }
 
-/* The iteration is over; the wait for it began at `began_ns`. */
-static bool retire_rank(struct engine *engine, int rank, int64_t oldest, int64_t began_ns)
+/* The iteration was over; if it is no longer, nothing happens. False: the run stopped. */
+static bool retire_rank(struct engine *engine, int rank, int64_t oldest)
 {
     struct feed *feed = feed_of(engine, rank);
     struct iteration *iteration = engine_iteration(engine, rank, oldest);
-    if (!drive_retire(engine_driver(engine, rank), oldest, began_ns))
-        return false;
+    const enum drive_wait wait = drive_retire(engine_driver(engine, rank), oldest);
+    if (wait != DRIVE_READY)
+        return wait != DRIVE_STOPPED;
     assert(feed->retired - engine->retired < (int64_t)engine->ahead);
     feed->results[(size_t)feed->retired++ % engine->ahead] = iteration->result;
     tell_progress(engine);
@@ -324,11 +325,11 @@ static bool fetch_and_enqueue(struct engine *engine, int rank, int64_t admitted,
 
 /* The step that drive_await has said can be taken. False: the run stopped. */
 static bool turns_take_step(struct engine *engine, int rank, const struct drive_step *step,
-                            const struct swpipe_source *source, int64_t began_ns)
+                            const struct swpipe_source *source)
 {
     switch (step->next) {
     case POLICY_ENQUEUE: return fetch_and_enqueue(engine, rank, step->admitted, source);
-    case POLICY_RETIRE: return retire_rank(engine, rank, step->iteration, began_ns);
+    case POLICY_RETIRE: return retire_rank(engine, rank, step->iteration);
     case POLICY_FETCH: /* the number of iterations is known: the most there can be */
     case POLICY_END: break;
     }
@@ -359,8 +360,7 @@ static enum others step_ahead(struct engine *engine, int rank, const struct swpi
         return OTHERS_ARE_HELD;
     switch (drive_await(driver, &step, run_idle_now(&engine->run))) {
     case DRIVE_READY:
-        return turns_take_step(engine, rank, &step, source, run_step_ns(driver)) ? OTHERS_STEPPED
-                                                                                 : OTHERS_STOPPED;
+        return turns_take_step(engine, rank, &step, source) ? OTHERS_STEPPED : OTHERS_STOPPED;
     case DRIVE_HELD_BY_HOST: return OTHERS_ARE_HELD;
     case DRIVE_HELD_BY_DEVICE: return OTHERS_WAIT;
     case DRIVE_STOPPED: break;
@@ -458,12 +458,11 @@ static enum status turns_take_turn(struct engine *engine, int rank, enum phase p
     struct run_thread *driver = engine_driver(engine, rank);
     struct drive_step step;
     while (step = drive_next(driver), !turns_is_through(engine, rank, phase, &step)) {
-        int64_t began_ns = run_step_ns(driver);
         enum drive_wait wait =
             await_step(engine, rank, &step, source, engine_deadline(engine, limit_ns));
         if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
             drive_late(driver, &step);
-        if (wait != DRIVE_READY || !turns_take_step(engine, rank, &step, source, began_ns))
+        if (wait != DRIVE_READY || !turns_take_step(engine, rank, &step, source))
             return turns_failure(engine, diag);
     }
     return STATUS_OK;

@@ -19,7 +19,14 @@
 #include "tests/trial.h"
 #include "trace/store.h"
 
-enum { QUICK_PLANS = 60, LONG_PLANS = 1200, SHORT_MS = 300, PATIENT_MS = 5000, MAX_COMPLAINTS = 5 };
+enum {
+    QUICK_PLANS = 60,
+    LONG_PLANS = 1200,
+    SHORT_MS = 300,
+    PATIENT_MS = 5000,
+    MAX_COMPLAINTS = 5,
+    REPETITIONS = 8
+};
 static const int64_t MS = 1000000;
 
 /* ---- one run --------------------------------------------------------------------------------- */
@@ -289,6 +296,36 @@ static void test_stops(void)
     test_stop(silent, RUNTIME_DRAIN, DRIVER_NONE, false);
 }
 
+/* A driver finds an iteration over, and before it retires it a later one uses the same slot. The runs hang, as they may. */
+static void test_used_again(void)
+{
+    static const char text[] =
+        "swplan: 1\n"
+        "max_depth: 1\n"
+        "enqueue_order: stage-descending\n"
+        "retire: last-task\n"
+        "slot_reset: submit\n"
+        "schedule:\n"
+        "  T0: {stage: 0, stream: s0, thread_group: g1, time: 1us, globally_ordered: true}\n"
+        "  T1: {stage: 0, stream: s0, thread_group: g1, time: 1us,\n"
+        "       work: {collective: all_reduce, comm: mp, bytes: 1KiB}}\n"
+        "  T2: {stage: 1, stream: s1, thread_group: g0, time: 1us, globally_ordered: true}\n"
+        "intra_iter_deps: [[T1, T0]]\n"
+        "inter_iter_deps: [[T1, T2, 1]]\n";
+    struct runtime_options options = usual(DRIVER_DATAFLOW);
+    options.timeout_ns = SHORT_MS / 2 * MS;
+    bool legal = true;
+    for (int i = 0; i < REPETITIONS && legal; i++) {
+        struct trial trial;
+        trial_text(&trial, text, options);
+        legal = trial.ran && trial.result.legal == ANSWER_YES;
+        if (!legal)
+            trial_tell(&trial);
+        trial_fini(&trial);
+    }
+    tap_ok(legal, "a slot that is used again before its iteration is retired");
+}
+
 /* ---- the store ------------------------------------------------------------------------------- */
 
 static void count_run(const struct store_run *run, void *context)
@@ -411,6 +448,7 @@ int main(void)
     test_failure(0);
     test_failure(100);
     test_stops();
+    test_used_again();
     test_store();
     test_bad_store();
     test_random();
