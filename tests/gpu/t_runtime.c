@@ -414,6 +414,18 @@ static void try_random(struct tally *tally, uint64_t seed, enum random_form form
     free(text);
 }
 
+/* Plans whose runs were not legal: where a look at the device took time, and where a slot was used again. */
+static void test_old_seeds(void)
+{
+    struct tally tally = {0};
+    for (int i = 0; i < REPETITIONS; i++) {
+        try_random(&tally, 29, RANDOM_THREADS, DRIVER_NONE);
+        try_random(&tally, 892922231, RANDOM_THREADS, DRIVER_NONE);
+        try_random(&tally, 1603300065, RANDOM_PIPELINE, DRIVER_DATAFLOW);
+    }
+    tap_is_int(tally.complaints, 0, "random plans that have failed");
+}
+
 static void test_random(void)
 {
     uint64_t seed = env_number("SWSIM_SEED", 1);
@@ -451,6 +463,7 @@ int main(void)
     test_used_again();
     test_store();
     test_bad_store();
+    test_old_seeds();
     test_random();
     return tap_done();
 }

@@ -743,9 +743,14 @@ static void compare_ways(struct bench *bench, const struct plan *plan, enum driv
     bench->ran++;
     /* Under data-flow the driver of a rank with turns has one step more where it comes to turns of iterations that do not
        exist. */
+    const struct pipeline *pipeline = &plan->pipeline;
     bool has_turns = false;
-    for (size_t t = 0; t < plan->pipeline.task_count; t++)
-        has_turns |= plan->pipeline.tasks[t].globally_ordered;
+    for (size_t t = 0; t < pipeline->task_count; t++) {
+        has_turns |= pipeline->tasks[t].globally_ordered;
+        for (size_t i = 0; i < pipeline->override_count; i++)
+            has_turns |=
+                pipeline->overrides[i].tasks && pipeline->overrides[i].tasks[t].globally_ordered;
+    }
     const long long passing = driver == DRIVER_DATAFLOW && has_turns ? plan->ranks : 0;
     struct ending workers = run_plan(bench, plan, driver, SWPIPE_WORKERS, true);
     if (caller.ran == SWPIPE_INPUT && workers.ran == SWPIPE_INPUT) /* more slots than a rank has */

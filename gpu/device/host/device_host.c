@@ -502,9 +502,9 @@ static enum status query_event(struct device_event *base, bool *done, struct dia
     enum status status = STATUS_OK;
     pthread_mutex_lock(&device->world->lock);
     struct place place = ((struct host_event *)base)->last;
-    bool reached = !place.stream || place.stream->finished >= place.count;
-    if (!reached)
-        stream_kick(place.stream);
+    if (place.stream && place.stream->finished < place.count)
+        stream_look(place.stream);
+    const bool reached = !place.stream || place.stream->finished >= place.count;
     if (!reached && stream_failed(place.stream))
         status = stream_report(place.stream, diag);
     else

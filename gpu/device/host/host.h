@@ -277,6 +277,8 @@ static inline bool stream_failed(const struct host_stream *stream)
 /* An operation has visibly started: its turn to start is over. */
 void entry_started(struct entry *entry);
 
+/* Before somebody looks how far the stream is: it is as far as it is without a thread. */
+void stream_look(struct host_stream *stream);
 /* The work or wait of the stream, in words; false when it is idle. */
 bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
 

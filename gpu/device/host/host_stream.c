@@ -343,7 +343,8 @@ static void finish_instants(struct host_stream *stream)
     while (stream->head && !stream_failed(stream) && is_instant(stream->head)) {
         struct stamp *stamp = stream->head->stamp;
         if (stamp) {
-            stamp->start_ns = stamp->end_ns = device_now(&stream->world->base);
+            stamp->end_ns = device_now(&stream->world->base);
+            stamp->start_ns = stamp->started ? stamp->start_ns : stamp->end_ns;
             stamp->started = stamp->valid = true;
         }
         host_stream_finish(stream);
@@ -374,6 +375,24 @@ void stream_settle(struct host_world *world)
     }
     world->settles = false;
     world->settled = 0;
+}
+
+/* What a device does at once is done before somebody looks: records, and waits for what is reached, in the stream and in those
+   that its waits are for. */
+void stream_look(struct host_stream *stream)
+{
+    uint64_t finished;
+    do {
+        finished = stream->finished;
+        const struct entry *head = stream->head;
+        if (!head || stream->served || stream_failed(stream))
+            return;
+        if (head->op.kind == DEVICE_OP_WAIT && !is_instant(head) && head->awaited.stream)
+            stream_look(head->awaited.stream);
+        finish_instants(stream);
+        stream_settle(stream->world); /* a collective behind them */
+    } while (stream->finished > finished);
+    stream_kick(stream);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -713,7 +732,9 @@ enum status host_await(struct place place, int64_t deadline_ns, struct diag *dia
     while (stream->finished < place.count) {
         if (stream_failed(stream))
             return stream_report(stream, diag);
-        if (stream_wait(stream, place.count, deadline_ns))
+        if (deadline_ns <= device_now(&stream->world->base)) /* a look, with the lock held */
+            stream_look(stream);
+        else if (stream_wait(stream, place.count, deadline_ns))
             continue;
         if (stream->finished >= place.count || stream_failed(stream))
             continue;
