@@ -143,8 +143,10 @@ static enum status import(struct app *app, const struct import_request *request,
                           const struct arguments *files, struct trace *run)
 {
     struct imported imported;
-    enum status status = import_files((const char *const *)files->items, (size_t)files->count,
-                                      &request->options, &imported, &app->diag);
+    const struct replay_source source = {(const char *const *)files->items, (size_t)files->count,
+                                         &request->options};
+    enum status status =
+        import_files(source.paths, source.count, source.options, &imported, &app->diag);
     if (status != STATUS_OK)
         return status;
     if (imported.plan.about)
@@ -153,9 +155,11 @@ static enum status import(struct app *app, const struct import_request *request,
         status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
     if (request->report && imported.job.rank_count == 0 && imported.dumps.rank_count == 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--report: a recording has no ledger");
+    if (!request->db && !request->report)
+        import_forget(&imported);
     if (status == STATUS_OK && imported.job.rank_count > 0 &&
         request->options.kind == IMPORT_HOST && !request->options.form.without)
-        status = replay_check(app, &imported, request->force || !request->path);
+        status = replay_check(app, &imported, &source, request->force || !request->path);
     if (status == STATUS_OK && plan_is_unexplained(&imported.plan))
         diag_warn(
             &app->diag,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay_check.c - see replay_check.h. The whole run is predicted first; where it is off, both runs are accounted for. */
+/*
+ * replay_check.c - see replay_check.h. The whole run is predicted first; where it is off, both runs are accounted for. A prediction
+ * of a large trace takes as much memory as the trace does, so that its works may be forgotten by then; then they are read again.
+ */
 #include "replay_check.h"
 
 #include <math.h>
@@ -37,40 +40,53 @@ static enum status replay_time(const struct plan *plan, double *out, struct diag
     return STATUS_OK;
 }
 
-/* "; the largest difference: stream s7, GEMM, 3 ms instead of 2 ms", or nothing where none can be told. */
-static const char *largest_difference(struct app *app, const struct imported *imported)
+/* Both runs, with what they differ in. */
+static enum status compare_runs(struct app *app, const struct imported *imported,
+                                struct difference *out, struct diag *quiet)
 {
     const struct program_options options = {.driver = DRIVER_NONE};
     struct run_account before, after;
-    struct difference difference;
     struct trace measured, replayed;
-    struct diag quiet;
     bool varies;
-    diag_init(&quiet);
     trace_init(&measured, &app->arena);
-    enum status status = import_record(imported, &measured, &quiet);
+    enum status status = import_record(imported, &measured, quiet);
     if (status == STATUS_OK && !trace_sort(&measured))
         status = STATUS_SYSTEM;
     if (status == STATUS_OK)
-        status = foretell(&imported->plan, &options, 1, &app->arena, &replayed, &varies, &quiet);
+        status = foretell(&imported->plan, &options, 1, &app->arena, &replayed, &varies, quiet);
     if (status == STATUS_OK)
-        status = account_make(&measured, false, &before, &quiet);
+        status = account_make(&measured, false, &before, quiet);
     if (status == STATUS_OK)
-        status = account_make(&replayed, false, &after, &quiet);
-    if (status == STATUS_OK)
-        status = difference_make(&before, &after, &app->arena, &difference, &quiet);
+        status = account_make(&replayed, false, &after, quiet);
+    return status == STATUS_OK ? difference_make(&before, &after, &app->arena, out, quiet) : status;
+}
+
+/* "; the largest difference: stream s7, GEMM, 3 ms instead of 2 ms", or nothing where none can be told. */
+static const char *largest_difference(struct app *app, const struct replay_source *source)
+{
+    struct imported imported;
+    struct difference difference = {0};
+    struct diag quiet;
+    const char *text = NULL;
+    diag_init(&quiet);
+    if (import_files(source->paths, source->count, source->options, &imported, &quiet) ==
+        STATUS_OK) {
+        const enum status status = compare_runs(app, &imported, &difference, &quiet);
+        if (status == STATUS_OK && difference.stream_count > 0 &&
+            difference.streams[0].row_count > 0) {
+            const struct difference_row *row = &difference.streams[0].rows[0];
+            const struct account_stream *stream = difference.streams[0].before;
+            char was[UNITS_TEXT], is[UNITS_TEXT];
+            units_show_time(row->before_ns, was);
+            units_show_time(row->after_ns, is);
+            text = arena_printf(&app->arena,
+                                "; the largest difference, on stream %s: %s%s, %s instead of %s",
+                                stream ? stream->name : difference.streams[0].after->name,
+                                row->cause ? "idle for " : "", row->name, is, was);
+        }
+        import_fini(&imported);
+    }
     diag_fini(&quiet);
-    if (status != STATUS_OK || difference.stream_count == 0 || difference.streams[0].row_count == 0)
-        return "";
-    const struct difference_row *row = &difference.streams[0].rows[0];
-    const struct account_stream *stream = difference.streams[0].before;
-    char was[UNITS_TEXT], is[UNITS_TEXT];
-    units_show_time(row->before_ns, was);
-    units_show_time(row->after_ns, is);
-    const char *text =
-        arena_printf(&app->arena, "; the largest difference, on stream %s: %s%s, %s instead of %s",
-                     stream ? stream->name : difference.streams[0].after->name,
-                     row->cause ? "idle for " : "", row->name, is, was);
     return text ? text : "";
 }
 
@@ -86,7 +102,8 @@ static bool opaque_helps(const struct imported *imported)
     return plan_is_unexplained(&imported->plan) && most < imported->plan.unexplained.millionths;
 }
 
-enum status replay_check(struct app *app, const struct imported *imported, bool force)
+enum status replay_check(struct app *app, const struct imported *imported,
+                         const struct replay_source *source, bool force)
 {
     const double was_ns = (double)measured_ns(&imported->job);
     double is_ns;
@@ -106,7 +123,7 @@ enum status replay_check(struct app *app, const struct imported *imported, bool 
         diag_note(&app->diag, "replayed %s of %s measured (%+.1f%%)", is, was, 100 * error);
         return STATUS_OK;
     }
-    const char *why = largest_difference(app, imported);
+    const char *why = largest_difference(app, source);
     if (fabs(error) <= REPLAY_REFUSED || force) {
         diag_warn(
             &app->diag,

@@ -523,6 +523,20 @@ enum status import_files(const char *const *paths, size_t count,
     return status;
 }
 
+void import_forget(struct imported *imported)
+{
+    for (size_t r = 0; imported->evidence && r < imported->job.rank_count; r++) {
+        struct job_rank *rank = &imported->job.ranks[r];
+        free(rank->calls);
+        free(rank->works);
+        free(imported->evidence[r].reasons);
+        rank->calls = NULL;
+        rank->works = NULL;
+        imported->evidence[r].reasons = NULL;
+        rank->call_count = rank->work_count = 0;
+    }
+}
+
 void import_fini(struct imported *imported)
 {
     for (size_t r = 0; imported->evidence && r < imported->job.rank_count; r++)

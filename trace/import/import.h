@@ -52,6 +52,8 @@ enum status import_files(const char *const *paths, size_t count,
                          const struct import_options *options, struct imported *out,
                          struct diag *diag);
 void import_fini(struct imported *imported);
+/* Frees the lists of calls and works, most of the memory, without which nothing is recorded or reported. */
+void import_forget(struct imported *imported);
 
 /* The ledger and the warnings of the validator, of dumps their calls: for people; as members of an object of JSON. */
 void import_report(const struct imported *imported, FILE *out);
