@@ -63,13 +63,18 @@ static enum status make_plan(struct imported *imported, size_t variant, struct d
         status = job_finish(&imported->job, diag);
     if (status == STATUS_OK && imported->job.rank_count > 1)
         status = meetings_align(&imported->job, diag);
+    const bool as_pipeline = variant % 5 == 4;
+    const struct pipeline_form_options pipeline = {"fuzz", 20000, variant % 2 > 0};
     if (status == STATUS_OK && execution_count > 0)
-        status = execution_join(&imported->job, executions, execution_count, diag);
+        status = execution_join(&imported->job, executions, execution_count, !as_pipeline, diag);
     if (status == STATUS_OK)
         status = find_evidence(imported, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && as_pipeline)
+        status = pipeline_form(&imported->job, imported->evidence, &pipeline, &imported->job.arena,
+                               &imported->plan, &imported->tasks, diag);
+    else if (status == STATUS_OK)
         status = host_calls(&imported->job, imported->evidence, &form, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !as_pipeline)
         status = host_form(&imported->job, &imported->plan, diag);
     if (status != STATUS_OK)
         return status;

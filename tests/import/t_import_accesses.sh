@@ -50,14 +50,55 @@ job no_ids no_ids
 check "a wait that does not name its event is no proof" verdict no_ids \
     "except the events of 4 waits: inferred from calls and times (enable_cuda_sync_events records them)"
 job no_schema no_schema
+cp "$dir/err" "$dir/noted"
 check "an operator without a schema declares nothing" verdict no_schema "except race: 20 of 24 operations declare accesses"
 job renamed renamed
 check "a trace of another run is left out" found "its operators are not those of" "$dir/err"
 check "... with what it would have told" verdict renamed "except race: 0 of 20 operations"
 check "an execution trace alone is refused" complains 3 "import the trace of torch.profiler of the same run" \
     "$SWSIM" import -o "$dir/plan.yaml" "$dir/right/et.json"
-check "a pipeline has no use for it, and says so" says "execution traces tell those of host programs" \
-    "$SWSIM" import --form=pipeline -o "$dir/pipe.yaml" "$dir/right"
+check "an operator without a schema is named" found "no schema tells what 4 of 20 operations access: add (4)" "$dir/noted"
+
+# pipe NAME [CHANGE...]: the pipeline of these files in $dir/NAME.yaml.
+pipe()
+{
+    job "$@"
+    "$SWSIM" import --form=pipeline --detail=1 -o "$dir/$1.yaml" "$dir/$1" 2>"$dir/err" || cat "$dir/err"
+}
+verdicts() # PLAN VERDICT...
+{
+    "$SWSIM" verify --json --no-fix "$dir/$1.yaml" >"$dir/json"
+    shift
+    for word; do grep -q "$word" "$dir/json" || { cat "$dir/json"; return 1; }; done
+}
+pipe pipe
+check "a pipeline of a right job is proved, its accesses too" verdict pipe "proved     for any number of iterations"
+pipe pipe_no_wait no_wait
+check "... and a race is found in it" violates pipe_no_wait "race, always: .* which unannotated.2(0) of stream s20 writes"
+pipe pipe_no_sync no_sync
+check "... and what the host reads without a wait is no part of the proof" verdict pipe_no_sync \
+    "except 4 accesses of the host: no wait orders them behind those of the device"
+job swapped swapped
+check "works of two steps that begin in turns have their places" \
+    "$SWSIM" import --form=pipeline --detail=1 -o "$dir/swapped.yaml" "$dir/swapped"
+pipe torchrec pipeline
+check "race, value and serial of a pipeline over three batches" verdicts torchrec '"race":"proved"' '"value":"proved","serial":"proved"' \
+    '"all":5,"with_accesses":5'
+check "... memory of an iteration" found "copy_batch_to_gpu.out: {}" "$dir/torchrec.yaml"
+check "... and of all" found "optimizer.state.2: {scope: shared}" "$dir/torchrec.yaml"
+check "... the dependence that keeps them apart" found "\[prefetch, optimizer\]" "$dir/torchrec.yaml"
+pipe early pipeline early
+check "a lookup in front of the update of its table races with it" violates early "race, always: optimizer(0) .*optimizer.state"
+pipe same_stream pipeline same_stream
+check "... on one stream it reads what is an iteration old" verdicts same_stream '"race":"proved"' '"value":"proved","serial":"always"'
+pipe rings pipeline rings
+check "buffers that every third batch uses are one with three instances" found "{scope: shared, instances: 3}" "$dir/rings.yaml"
+check "... which is proved" verdict rings "proved     for any number of iterations"
+pipe no_event pipeline no_event
+check "a copy that nobody waits for is a race, whatever its stage" violates no_event "race, .*copy_batch_to_gpu"
+pipe triton pipeline triton
+check "kernels without a schema are named in the verdict" verdict triton \
+    "except accesses of 8 operations: no schema tells those of triton_poi_fused_add_0 (8)"
 sed 's/"pid": 77/"pid": 78/' "$dir/right/et.json" >"$dir/other.json"
 check "one of another process is taken by its place, and by its operators" sh -c "
     '$SWSIM' import -q -o '$dir/plan.yaml' '$dir/right/kineto.json' '$dir/other.json' && grep -q 'step4.0' '$dir/plan.yaml'"

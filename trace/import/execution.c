@@ -580,6 +580,31 @@ static bool execution_join_works(struct joiner *joiner)
     return true;
 }
 
+const char *execution_untold(const struct job *job, const struct job_rank *rank, size_t *count,
+                             struct arena *arena)
+{
+    enum { SHOWN = 3 };
+    size_t *times = ARENA_ARRAY(arena, (size_t)job->names.count + 1, size_t);
+    const char *text = times ? "" : NULL;
+    *count = 0;
+    for (size_t i = 0; times && i < rank->work_count; i++) {
+        const bool untold = rank->works[i].accesses.count == 0;
+        times[rank->works[i].name] += untold;
+        *count += untold;
+    }
+    size_t left = *count;
+    for (int shown = 0; text && left > 0 && shown < SHOWN; shown++) {
+        int most = 0;
+        for (int n = 1; n < (int)job->names.count; n++)
+            most = times[n] > times[most] ? n : most;
+        text = arena_printf(arena, "%s%s%.40s (%zu)", text, shown > 0 ? ", " : "",
+                            job->names.items[most], times[most]);
+        left -= times[most];
+        times[most] = 0;
+    }
+    return text && left > 0 ? arena_printf(arena, "%s and %zu more", text, left) : text;
+}
+
 /* True if an operator around it stands for its accesses on the host. */
 static bool is_inside_touch(const struct joiner *joiner, size_t at)
 {
@@ -748,7 +773,8 @@ static const struct execution *execution_of(const struct job *job, size_t rank,
 }
 
 static enum status execution_join_rank(struct job *job, struct job_rank *rank,
-                                       const struct execution *trace, struct diag *diag)
+                                       const struct execution *trace, bool settle,
+                                       struct diag *diag)
 {
     struct joiner joiner = {.job = job, .rank = rank, .trace = trace};
     bool ok = execution_place(&joiner);
@@ -764,10 +790,16 @@ static enum status execution_join_rank(struct job *job, struct job_rank *rank,
         rank->execution = trace->file;
         ok = execution_join_works(&joiner) &&
              ((rank->is_host && !rank->has_waits) || execution_join_touches(&joiner)) &&
-             execution_settle(&joiner);
+             (!settle || execution_settle(&joiner));
     }
-    if (ok && same)
+    if (ok && same && settle)
         execution_drop_touches(rank);
+    size_t untold = 0;
+    const char *names = ok && same ? execution_untold(job, rank, &untold, &job->arena) : "";
+    if (untold > 0 && names)
+        diag_note(diag, "%s: no schema tells what %zu of %zu operations access: %s", trace->file,
+                  untold, rank->work_count, names);
+    ok = ok && names;
     free(joiner.operators);
     free(joiner.storage);
     table_fini(&joiner.storages);
@@ -775,13 +807,13 @@ static enum status execution_join_rank(struct job *job, struct job_rank *rank,
 }
 
 enum status execution_join(struct job *job, const struct execution *items, size_t count,
-                           struct diag *diag)
+                           bool settle, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t r = 0; status == STATUS_OK && r < job->rank_count; r++) {
         const struct execution *trace = execution_of(job, r, items, count);
         if (trace)
-            status = execution_join_rank(job, &job->ranks[r], trace, diag);
+            status = execution_join_rank(job, &job->ranks[r], trace, settle, diag);
         else
             diag_warn(diag, "%s: none of the execution traces is of its process",
                       job->ranks[r].file);

@@ -48,8 +48,14 @@ enum status execution_read(struct bytes *bytes, struct arena *arena, struct exec
 
 /* After job_finish: each rank gets the accesses that the trace of its process tells: the one of its process id, else the one
    at its place. Of a rank on CPUs whose trace has no waits of threads CPU work accesses nothing. Warns of a trace whose
-   operators are not those of the rank, and leaves it out. */
+   operators are not those of the rank, and leaves it out; notes the names of works whose accesses no schema tells. `settle`: what one
+   stream alone uses is one memory, what is only read is one; else each storage is. */
 enum status execution_join(struct job *job, const struct execution *items, size_t count,
-                           struct diag *diag);
+                           bool settle, struct diag *diag);
+
+/* The names of a rank's works whose accesses are not told, the most frequent first, and how many there are: "triton_add (8)".
+   NULL without memory. */
+const char *execution_untold(const struct job *job, const struct job_rank *rank, size_t *count,
+                             struct arena *arena);
 
 #endif

@@ -132,8 +132,8 @@ static size_t count_executions(const struct import_files *files)
 }
 
 /* What the operations access, where execution traces tell it. */
-static enum status import_accesses(const struct import_files *files, size_t count, struct job *job,
-                                   struct diag *diag)
+static enum status import_accesses(const struct import_files *files, size_t count, bool settle,
+                                   struct job *job, struct diag *diag)
 {
     struct execution *items = ARENA_ARRAY(&job->arena, count + 1, struct execution);
     enum status status = items ? STATUS_OK : diag_no_memory(diag);
@@ -148,7 +148,7 @@ static enum status import_accesses(const struct import_files *files, size_t coun
         status = execution_read(bytes, &job->arena, &items[read++], diag);
         bytes_close(bytes);
     }
-    return status == STATUS_OK ? execution_join(job, items, count, diag) : status;
+    return status == STATUS_OK ? execution_join(job, items, count, settle, diag) : status;
 }
 
 static enum status read_files(const struct import_files *files,
@@ -174,7 +174,7 @@ static enum status read_files(const struct import_files *files,
     if (status == STATUS_OK && job->rank_count > 1)
         status = meetings_align(job, diag);
     if (status == STATUS_OK && executions > 0)
-        status = import_accesses(files, executions, job, diag);
+        status = import_accesses(files, executions, options->kind == IMPORT_HOST, job, diag);
     return status;
 }
 
@@ -324,14 +324,9 @@ static enum status import_traces(const struct import_files *files,
         status = host_form(&imported->job, &imported->plan, diag);
     if (status == STATUS_OK)
         mark_unexplained(imported, options->form.opaque, &imported->plan);
-    const bool pipeline = options->kind == IMPORT_PIPELINE;
-    if (status == STATUS_OK && pipeline && count_executions(files) > 0)
-        diag_warn(diag, "the tasks of a pipeline declare no accesses: execution traces tell those "
-                        "of host programs (--form=host)");
     return status == STATUS_OK &&
                    !(mark_unrecorded(&imported->job, &imported->plan) &&
-                     (pipeline ||
-                      mark_guessed_order(&imported->job, imported->evidence, &imported->plan)))
+                     mark_guessed_order(&imported->job, imported->evidence, &imported->plan))
                ? diag_no_memory(diag)
                : status;
 }

@@ -15,12 +15,14 @@ libimport_a_SOURCES += \
     trace/import/json_reader.c trace/import/json_reader.h \
     trace/import/kineto.c trace/import/kineto.h \
     trace/import/kineto_operators.c trace/import/kineto_operators.h \
+    trace/import/known_order.c trace/import/known_order.h \
     trace/import/meetings.c trace/import/meetings.h \
     trace/import/nsys.c trace/import/nsys.h \
     trace/import/piece_cuts.c \
     trace/import/piece_deps.c \
     trace/import/pieces.c trace/import/pieces.h \
     trace/import/pieces_internal.h \
+    trace/import/pipeline_accesses.c \
     trace/import/pipeline_buffers.c \
     trace/import/pipeline_deps.c \
     trace/import/pipeline_form.c trace/import/pipeline_form.h \

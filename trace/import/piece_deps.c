@@ -104,7 +104,10 @@ bool pieces_fill_slots(struct piece_search *search)
             here = place[works[i]];
             if (here < 0)
                 continue;
-            const int slot = search->base[here % sections * search->streams + s] + next;
+            int slot = search->base[here % sections * search->streams + s] + next;
+            /* What was launched late may have begun early, between works of another section. */
+            for (; pieces_work_at(search, slot, here / sections) >= 0; next++)
+                slot++;
             search->slot_of[works[i]] = slot;
             search->work_at[(size_t)slot * (size_t)search->steps + (size_t)(here / sections)] =
                 works[i];

@@ -52,21 +52,6 @@ static const struct section_use {
 
 enum { USE_COUNT = sizeof section_uses / sizeof *section_uses };
 
-/* A use of a buffer by a task. */
-struct pipeline_buffers_use {
-    int task;
-    bool writes;
-};
-
-/* Two iterations of the tasks, and what comes before what: node `iteration * tasks + task`. */
-struct orders {
-    const struct pipeline_form_writer *writer;
-    int tasks;
-    int *next; /* per node: the next one on its stream; -1 */
-    bool *reached;
-    int *open;
-};
-
 /* ---- what comes before what ------------------------------------------------------------------ */
 
 static bool pipeline_buffers_is_work(const struct pipeline_form_writer *writer, int task)
@@ -123,9 +108,7 @@ static void pipeline_buffers_reach(struct orders *orders, int node, size_t *open
     orders->open[(*open)++] = node;
 }
 
-/* True if `to` begins after `from` has ended. Within the iteration only the plan's dependences tell, as for a serial
-   run. */
-static bool comes_after(struct orders *orders, int to, int from)
+bool orders_come_after(struct orders *orders, int to, int from)
 {
     const struct pipeline *pipeline = &orders->writer->plan->pipeline;
     const bool within = to < orders->tasks;
@@ -175,7 +158,7 @@ static bool is_left_to_wait(const struct pipeline_form_writer *writer,
 
 /* The tasks that use the buffer of section_uses[first], in their order; returns the row behind those of it. */
 static size_t pipeline_buffers_list_uses(const struct pipeline_form_writer *writer, size_t first,
-                                         struct pipeline_buffers_use *uses, size_t *count)
+                                         struct buffer_use *uses, size_t *count)
 {
     size_t row = first;
     *count = 0;
@@ -186,14 +169,14 @@ static size_t pipeline_buffers_list_uses(const struct pipeline_form_writer *writ
             section < 0 ? -1 : pipeline_buffers_work_of(writer, section, section_uses[row].used);
         const bool writes = section_uses[row].used != FIRST;
         if (task >= 0 && !is_left_to_wait(writer, &section_uses[row]))
-            uses[(*count)++] = (struct pipeline_buffers_use){task, writes};
+            uses[(*count)++] = (struct buffer_use){task, !writes, writes};
     }
     return row;
 }
 
 /* Two uses that the plan does not order; false: it orders all. */
-static bool find_unordered(struct orders *orders, const struct pipeline_buffers_use *uses,
-                           size_t count, bool shared, int *a, int *b)
+static bool find_unordered(struct orders *orders, const struct buffer_use *uses, size_t count,
+                           bool shared, int *a, int *b)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < count; k++) {
@@ -201,8 +184,8 @@ static bool find_unordered(struct orders *orders, const struct pipeline_buffers_
             *b = uses[k].task;
             if ((!uses[i].writes && !uses[k].writes) || *a == *b)
                 continue;
-            if ((i < k && !comes_after(orders, *b, *a)) ||
-                (shared && !comes_after(orders, orders->tasks + *b, *a)))
+            if ((i < k && !orders_come_after(orders, *b, *a)) ||
+                (shared && !orders_come_after(orders, orders->tasks + *b, *a)))
                 return true;
         }
     return false;
@@ -228,15 +211,15 @@ static bool add_index(struct arena *arena, struct index_list *list, int index)
     return true;
 }
 
-static bool add_buffer(struct plan *plan, const struct section_use *row,
-                       const struct pipeline_buffers_use *uses, size_t count)
+bool pipeline_add_buffer(struct plan *plan, const struct buffer *buffer,
+                         const struct buffer_use *uses, size_t count)
 {
     const int index = (int)plan->buffer_count;
-    plan->buffers[plan->buffer_count++] =
-        (struct buffer){.name = row->buffer, .scope = row->scope, .declared = true};
+    plan->buffers[plan->buffer_count++] = *buffer;
     for (size_t i = 0; i < count; i++) {
         struct task *task = &plan->pipeline.tasks[uses[i].task];
-        if (!add_index(&plan->arena, uses[i].writes ? &task->writes : &task->reads, index))
+        if ((uses[i].writes && !add_index(&plan->arena, &task->writes, index)) ||
+            (uses[i].reads && !add_index(&plan->arena, &task->reads, index)))
             return false;
     }
     return true;
@@ -247,7 +230,7 @@ static bool pipeline_buffers_take_buffer(struct orders *orders, size_t first, si
 {
     struct plan *plan = orders->writer->plan;
     const bool shared = section_uses[first].scope == SCOPE_SHARED;
-    struct pipeline_buffers_use uses[USE_COUNT];
+    struct buffer_use uses[USE_COUNT];
     size_t count;
     bool written = false;
     int a, b;
@@ -258,19 +241,26 @@ static bool pipeline_buffers_take_buffer(struct orders *orders, size_t first, si
         return true;
     if (find_unordered(orders, uses, count, shared, &a, &b))
         return note_unordered(plan, section_uses[first].buffer, a, b);
-    return add_buffer(plan, &section_uses[first], uses, count);
+    const struct buffer buffer = {
+        .name = section_uses[first].buffer, .scope = section_uses[first].scope, .declared = true};
+    return pipeline_add_buffer(plan, &buffer, uses, count);
 }
 
 bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena)
 {
     struct plan *plan = writer->plan;
     struct orders orders = {.writer = writer, .tasks = (int)plan->pipeline.task_count};
-    if (!pipeline_is_torchrec(writer))
-        return true;
-    plan->buffers = ARENA_ARRAY(&plan->arena, USE_COUNT, struct buffer);
-    if (!plan->buffers || !pipeline_buffers_prepare(&orders, arena))
+    bool told;
+    if (!pipeline_buffers_prepare(&orders, arena) ||
+        !pipeline_accesses(writer, &orders, arena, &told))
         return false;
-    for (size_t row = 0; row < USE_COUNT;)
+    if (!told && !pipeline_is_torchrec(writer))
+        return true;
+    if (!told)
+        plan->buffers = ARENA_ARRAY(&plan->arena, USE_COUNT, struct buffer);
+    if (!plan->buffers)
+        return false;
+    for (size_t row = told ? USE_COUNT : 0; row < USE_COUNT;)
         if (!pipeline_buffers_take_buffer(&orders, row, &row))
             return false;
     /* All ranks use the same ones. */

@@ -111,6 +111,23 @@ void pipeline_stages(struct pipeline_form_writer *writer)
 
 /* ---- dependences ----------------------------------------------------------------------------- */
 
+/* Those within an iteration come first. */
+bool pipeline_add_dep(struct pipeline_form_writer *writer, int task, int on, int distance)
+{
+    struct pipeline *pipeline = &writer->plan->pipeline;
+    for (size_t i = 0; i < pipeline->dep_count; i++) {
+        const struct dep *dep = &pipeline->deps[i];
+        if (dep->task == task && dep->on == on && dep->distance == distance)
+            return true;
+    }
+    if (!ARENA_GROW(&writer->plan->arena, pipeline->deps, pipeline->dep_count, writer->dep_cap))
+        return false;
+    struct dep *at = &pipeline->deps[distance == 0 ? pipeline->intra_count++ : pipeline->dep_count];
+    pipeline->deps[pipeline->dep_count++] = *at;
+    *at = (struct dep){task, on, distance, {0}};
+    return true;
+}
+
 /* Once each; a negative distance is none. */
 static bool pipeline_deps_add_dep(struct pipeline_form_writer *writer, int task, int on,
                                   int distance)
@@ -119,13 +136,8 @@ static bool pipeline_deps_add_dep(struct pipeline_form_writer *writer, int task,
     for (size_t i = 0; i < pipeline->dep_count; i++)
         if (pipeline->deps[i].task == task && pipeline->deps[i].on == on)
             return true;
-    if (distance < 0 || distance > PLAN_MAX_DISTANCE)
-        return true;
-    if (!ARENA_GROW(&writer->plan->arena, pipeline->deps, pipeline->dep_count, writer->dep_cap))
-        return false;
-    pipeline->deps[pipeline->dep_count++] = (struct dep){task, on, distance, {0}};
-    pipeline->intra_count += distance == 0;
-    return true;
+    return distance < 0 || distance > PLAN_MAX_DISTANCE ||
+           pipeline_add_dep(writer, task, on, distance);
 }
 
 static int stage_of(const struct pipeline_form_writer *writer, size_t at)
@@ -159,10 +171,13 @@ static bool ends_stage(const struct pipeline_form_writer *writer, size_t at)
 }
 
 /* The first work of a batch in a stage begins after the last ones of the stage before: what they copied and sent is
-   there. */
+   there. Where an execution trace tells what they copied this is not supposed. */
 static bool add_stage_deps(struct pipeline_form_writer *writer)
 {
     const struct pieces *pieces = writer->pieces;
+    for (size_t r = 0; r < writer->job->rank_count; r++)
+        if (writer->job->ranks[r].execution)
+            return true;
     for (int stage = 1; stage < writer->plan->pipeline.depth; stage++) {
         size_t first = 0;
         while (first < pieces->count &&
@@ -230,7 +245,6 @@ static bool add_orders(struct pipeline_form_writer *writer, bool intra)
     return true;
 }
 
-/* Those within an iteration come first. */
 bool pipeline_deps(struct pipeline_form_writer *writer)
 {
     return add_shown(writer, true) && add_stage_deps(writer) && add_orders(writer, true) &&

@@ -148,11 +148,11 @@ static enum status pipeline_form_check_rank(const struct job_rank *rank, bool se
                           "pipeline's tasks are made: --form=host takes it",
                           rank->file);
     if (rank->is_host)
-        diag_note(
-            diag,
-            "%s: in this form a layer is CPU time (host_time), which predict --what-if changes only in "
-            "tasks without a collective; with --form=host it changes every layer",
-            rank->file);
+        diag_note(diag,
+                  "%s: in this form a layer is CPU time (host_time), which predict --what-if "
+                  "changes only in "
+                  "tasks without a collective; with --form=host it changes every layer",
+                  rank->file);
     return STATUS_OK;
 }
 
@@ -185,7 +185,7 @@ enum status pipeline_form(const struct job *job, const struct evidence *evidence
     plan_init(&plan);
     arena_init(&arena, 0);
     struct pipeline_form_writer writer = {
-        .job = job, .plan = &plan, .kept = kept, .tasks = out_tasks};
+        .job = job, .evidence = evidence, .plan = &plan, .kept = kept, .tasks = out_tasks};
     status = pipeline_form_take_turns(&writer, evidence, options, &arena, diag);
     arena_fini(&arena);
     if (status == STATUS_OK)

@@ -3,7 +3,7 @@
  * pipeline_internal.h - what the files share that write a job as a pipeline.
  *
  * pipeline_tasks.c writes the tasks, pipeline_deps.c their stages and dependences, pipeline_buffers.c what they read and
- * write; pipeline_form.c is the plan around them.
+ * write by the names of sections, pipeline_accesses.c by an execution trace; pipeline_form.c is the plan around them.
  */
 #ifndef SWSIM_PIPELINE_INTERNAL_H
 #define SWSIM_PIPELINE_INTERNAL_H
@@ -13,6 +13,7 @@
 
 struct pipeline_form_writer {
     const struct job *job;
+    const struct evidence *evidence; /* per rank of the job */
     const struct turns *turns;
     const struct sections *sections;
     const struct pieces *pieces;
@@ -24,6 +25,25 @@ struct pipeline_form_writer {
     int ***tasks;
 };
 
+/* A use of a buffer by a task. */
+struct buffer_use {
+    int task;
+    bool reads, writes;
+};
+
+/* Two iterations of the tasks, and what comes before what: node `iteration * tasks + task`. */
+struct orders {
+    const struct pipeline_form_writer *writer;
+    int tasks;
+    int *next; /* per node: the next one on its stream; -1 */
+    bool *reached;
+    int *open;
+};
+
+/* True if `to` begins after `from`, of the first iteration, has ended. Within the iteration only the plan's dependences tell, as
+   for a serial run. */
+bool orders_come_after(struct orders *orders, int to, int from);
+
 /* Each is a part of the plan. pipeline_tasks: STATUS_INPUT for ranks that are not alike; the others: false without
    memory. */
 enum status pipeline_tasks(struct pipeline_form_writer *writer, struct diag *diag);
@@ -31,6 +51,15 @@ void pipeline_stages(struct pipeline_form_writer *writer);
 bool pipeline_deps(struct pipeline_form_writer *writer);
 /* Behind the dependences; `arena` is for its own use. */
 bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena);
+/* The same from an execution trace; *out: false where no rank has one. */
+bool pipeline_accesses(struct pipeline_form_writer *writer, struct orders *orders,
+                       struct arena *arena, bool *out);
+
+/* `task` begins after `on` of the iteration `distance` earlier has ended. */
+bool pipeline_add_dep(struct pipeline_form_writer *writer, int task, int on, int distance);
+/* There is room for it in plan->buffers. */
+bool pipeline_add_buffer(struct plan *plan, const struct buffer *buffer,
+                         const struct buffer_use *uses, size_t count);
 
 /* True if it has a forward and sections of TorchRec's pipelines that are ahead of it. */
 bool pipeline_is_torchrec(const struct pipeline_form_writer *writer);
