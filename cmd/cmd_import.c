@@ -154,7 +154,7 @@ static enum status import(struct app *app, const struct import_request *request,
     if (request->db && imported.dumps.rank_count > 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
     if (request->report && imported.job.rank_count == 0 && imported.dumps.rank_count == 0)
-        status = diag_error(&app->diag, STATUS_USAGE, "--report: a recording has no ledger");
+        status = diag_error(&app->diag, STATUS_USAGE, "--report: only traces and dumps have a ledger");
     if (!request->db && !request->report)
         import_forget(&imported);
     if (status == STATUS_OK && imported.job.rank_count > 0 &&

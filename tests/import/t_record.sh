@@ -145,7 +145,7 @@ import=''
 # An option that does nothing for a recording is refused.
 check "no pipeline" complains 2 'form=pipeline has no effect on a recording' "$SWSIM" import --form=pipeline "$dir/wait_before_record.swr"
 check "no steps" complains 2 'steps has no effect on a recording' "$SWSIM" import --steps=1 "$dir/wait_before_record.swr"
-check "no ledger" complains 2 'a recording has no ledger' "$SWSIM" import --report "$dir/wait_before_record.swr"
+check "no ledger" complains 2 'only traces and dumps have a ledger' "$SWSIM" import --report "$dir/wait_before_record.swr"
 
 # Nor is a prediction more than it knows.
 check "a prediction says that nothing has a time" prints 0 'no work of the plan has a time' "$SWSIM" predict "$dir/wait_before_record.yaml"

@@ -212,30 +212,49 @@ static enum status stand_parse(const char *path, const char *text, size_t length
     return status;
 }
 
+static struct stand_comm *find_stand_comm(const struct standstill *in, const char *name,
+                                          bool completed)
+{
+    for (size_t i = 0; i < in->comm_count; i++)
+        if (in->comms[i].completed == completed && strcmp(in->comms[i].name, name) == 0)
+            return &in->comms[i];
+    return NULL;
+}
+
 static struct stand_comm *add_stand_comm(struct arena *arena, struct standstill *out,
                                          const char *name, int64_t size, bool completed)
 {
-    for (size_t i = 0; i < out->comm_count; i++)
-        if (out->comms[i].completed == completed && strcmp(out->comms[i].name, name) == 0)
-            return &out->comms[i];
+    struct stand_comm *comm = find_stand_comm(out, name, completed);
+    if (comm)
+        return comm;
     if (!ARENA_GROW(arena, out->comms, out->comm_count, out->comm_cap))
         return NULL;
-    struct stand_comm *comm = &out->comms[out->comm_count++];
-    *comm = (struct stand_comm){
-        .name = stand_text(arena, name, strlen(name)), .size = size, .completed = completed};
+    comm = &out->comms[out->comm_count++];
+    *comm = (struct stand_comm){.name = stand_text(arena, name, strlen(name)),
+                                .title = "",
+                                .size = size,
+                                .completed = completed};
     return comm->name ? comm : NULL;
+}
+
+static struct stand_member *find_stand_member(const struct stand_comm *comm, int64_t rank)
+{
+    for (size_t i = comm->count; i-- > 0;)
+        if (comm->members[i].rank == rank)
+            return &comm->members[i];
+    return NULL;
 }
 
 /* The member of a rank, maybe a new one; NULL without memory. */
 static struct stand_member *stand_add_member(struct arena *arena, struct stand_comm *comm,
                                              int64_t rank)
 {
-    for (size_t i = comm->count; i-- > 0;)
-        if (comm->members[i].rank == rank)
-            return &comm->members[i];
+    struct stand_member *found = find_stand_member(comm, rank);
+    if (found)
+        return found;
     if (!ARENA_GROW(arena, comm->members, comm->count, comm->cap))
         return NULL;
-    comm->members[comm->count] = (struct stand_member){.rank = rank, .host = "", .count = -1};
+    comm->members[comm->count] = (struct stand_member){.rank = rank, .host = ""};
     return &comm->members[comm->count++];
 }
 
@@ -249,21 +268,29 @@ static bool set_process(struct arena *arena, struct stand_member *member, const 
     return member->host != NULL;
 }
 
-/* The collectives of all kinds together; `call` where it is one kind. */
-static void count_calls(struct stand_member *member, const struct value *counts)
+/* A kind of collectives, maybe a new one; -1 without memory. */
+static int stand_kind(struct arena *arena, struct standstill *out, const char *name)
 {
-    member->count = 0;
-    int kinds = 0;
-    for (size_t i = 0; counts && counts->kind == VALUE_DICT && i + 1 < counts->count; i += 2) {
-        const int64_t count = value_int(counts->items[i + 1], 0);
-        if (count <= 0 || count > INT64_C(1) << 40)
-            continue;
-        member->count += count;
-        member->call = value_text(counts->items[i]);
-        kinds++;
-    }
-    if (kinds > 1)
-        member->call = NULL;
+    for (size_t i = 0; i < out->kind_count; i++)
+        if (strcmp(out->kinds[i], name) == 0)
+            return (int)i;
+    if (out->kind_count == STAND_KINDS)
+        return STAND_KINDS - 1;
+    if (out->kind_count == STAND_KINDS - 1)
+        name = "collective";
+    const char *kept = stand_text(arena, name, strlen(name));
+    if (kept)
+        out->kinds[out->kind_count++] = kept;
+    return kept ? (int)out->kind_count - 1 : -1;
+}
+
+static bool stand_count(struct arena *arena, struct standstill *out, struct stand_member *member,
+                        const char *name, int64_t count)
+{
+    const int kind = name ? stand_kind(arena, out, name) : 0;
+    if (name && kind >= 0 && count > member->counts[kind] && count <= INT64_C(1) << 40)
+        member->counts[kind] = count;
+    return kind >= 0;
 }
 
 static bool read_ras_comm(struct arena *arena, const struct value *from, struct standstill *out)
@@ -277,13 +304,20 @@ static bool read_ras_comm(struct arena *arena, const struct value *from, struct 
         const bool silent = i >= value_count(ranks);
         const struct value *rank =
             silent ? missing->items[i - value_count(ranks)] : ranks->items[i];
+        const struct value *status = value_get(rank, "status"),
+                           *counts = value_get(rank, "collective_counts");
         struct stand_member *member =
             stand_add_member(arena, comm, value_int(value_get(rank, "rank"), (int64_t)i));
         if (!member || !set_process(arena, member, rank, "host"))
             return false;
         member->silent = silent;
-        if (!silent)
-            count_calls(member, value_get(rank, "collective_counts"));
+        member->dead = value_int(value_get(status, "considered_dead"), 0) != 0;
+        member->error = value_int(value_get(status, "async_error"), 0);
+        member->aborted = value_int(value_get(status, "abort_flag"), 0) != 0;
+        for (size_t k = 0; counts && counts->kind == VALUE_DICT && k + 1 < counts->count; k += 2)
+            if (!stand_count(arena, out, member, value_text(counts->items[k]),
+                             value_int(counts->items[k + 1], 0)))
+                return false;
     }
     return comm != NULL;
 }
@@ -293,27 +327,29 @@ static bool read_inspector_line(struct arena *arena, const struct value *line,
 {
     const struct value *header = value_get(line, "header"), *coll = value_get(line, "coll_perf");
     const char *id = value_text(value_get(header, "id")),
-               *call = value_text(value_get(coll, "coll"));
+               *title = value_text(value_get(header, "comm_name"));
     if (!id || !coll)
         return true; /* of a message */
     struct stand_comm *comm =
         add_stand_comm(arena, out, id, value_int(value_get(header, "n_ranks"), 0), true);
     struct stand_member *member =
         comm ? stand_add_member(arena, comm, value_int(value_get(header, "rank"), 0)) : NULL;
-    if (!member || !set_process(arena, member, value_get(line, "metadata"), "hostname"))
+    if (!member ||
+        (!*member->host && !set_process(arena, member, value_get(line, "metadata"), "hostname")))
         return false;
-    const int64_t number = value_int(value_get(coll, "coll_sn"), -1);
-    if (number >= member->count) {
-        member->count = number;
-        member->call = call ? stand_text(arena, call, strlen(call)) : NULL;
-    }
-    return !call || number > member->count || member->call != NULL;
+    if (!*comm->title && title && strcmp(title, "unknown") != 0)
+        comm->title = arena_printf(arena, " (%s)", stand_text(arena, title, strlen(title)));
+    return comm->title && stand_count(arena, out, member, value_text(value_get(coll, "coll")),
+                                      value_int(value_get(coll, "coll_sn"), -1) + 1);
 }
 
+/* A process that hangs, or was ended, has written its last line in part. */
 static enum status read_inspector(const char *path, char *text, struct arena *arena,
                                   struct standstill *out, struct diag *diag)
 {
     enum status status = STATUS_OK;
+    struct diag quiet;
+    diag_init(&quiet);
     for (char *line = text, *next; status == STATUS_OK && line && *line; line = next) {
         struct arena own; /* of the line: what is kept is copied */
         struct value *value;
@@ -323,11 +359,18 @@ static enum status read_inspector(const char *path, char *text, struct arena *ar
         if (strspn(line, " \t\r") >= length)
             continue;
         arena_init(&own, 0);
-        status = stand_parse(path, line, length, &own, &value, diag);
+        status = stand_parse(path, line, length, &own, &value, next ? diag : &quiet);
         if (status == STATUS_OK && !read_inspector_line(arena, value, out))
             status = diag_no_memory(diag);
+        if (status == STATUS_INPUT && !next && line > text) {
+            diag_warn(diag, "%s: its last line is cut off, and left out", path);
+            status = STATUS_OK;
+        } else if (status == STATUS_INPUT && !next) {
+            status = diag_error(diag, STATUS_INPUT, "%s: its only line is cut off", path);
+        }
         arena_fini(&own);
     }
+    diag_fini(&quiet);
     return status;
 }
 
@@ -450,39 +493,136 @@ static bool tell_stacks(const struct standstill *standstill, struct arena *arena
     return true;
 }
 
-/* The most calls of a member; -1: none has a count. */
-static int64_t most_calls(const struct stand_comm *comm)
+/* The least and the most calls of a kind that members who answer have. */
+static void stand_range(const struct stand_comm *comm, size_t kind, int64_t *least, int64_t *most)
 {
-    int64_t most = -1;
+    *least = INT64_MAX;
+    *most = 0;
     for (size_t i = 0; i < comm->count; i++)
-        most = max_i64(most, comm->members[i].count);
-    return most;
+        if (!comm->members[i].silent) {
+            *least = min_i64(*least, comm->members[i].counts[kind]);
+            *most = max_i64(*most, comm->members[i].counts[kind]);
+        }
 }
 
-static void tell_comm(const struct stand_comm *comm, struct diag *diag)
+/* Members of which a test holds: "ranks 0, 1, 3"; "" where it holds of none. NULL without memory. */
+static const char *name_members(struct arena *arena, const struct stand_comm *comm,
+                                const bool *chosen)
 {
-    const int64_t most = most_calls(comm);
-    for (size_t i = 0; i < comm->count; i++) {
-        const struct stand_member *member = &comm->members[i];
-        if (member->silent)
-            diag_warn(diag,
-                      "rank %" PRId64 " of communicator %s (process %" PRId64
-                      " on %s) does not answer: look at its process",
-                      member->rank, comm->name, member->pid, member->host);
-        else if (member->count < most)
-            diag_warn(diag,
-                      "rank %" PRId64 " of communicator %s (process %" PRId64
-                      " on %s) has %s %" PRId64 " collectives, others %" PRId64 "%s%s",
-                      member->rank, comm->name, member->pid, member->host,
-                      comm->completed ? "completed" : "launched", member->count, most,
-                      member->call ? ", of the kind " : "", member->call ? member->call : "");
+    enum { SHOWN = 8 };
+    const char *text = "";
+    size_t count = 0;
+    for (size_t i = 0; text && i < comm->count; i++)
+        if (chosen[i] && count++ < SHOWN)
+            text = arena_printf(arena, "%s%s%" PRId64, text, count > 1 ? ", " : "",
+                                comm->members[i].rank);
+    if (text && count > SHOWN)
+        text = arena_printf(arena, "%s and %zu more", text, count - SHOWN);
+    return text && count > 0 ? arena_printf(arena, "rank%s %s", count == 1 ? "" : "s", text) : text;
+}
+
+/* Who has launched a collective that it has not completed, where RAS counts those and the Inspector these. */
+static bool tell_stand_calls(const struct standstill *standstill, const struct stand_comm *comm,
+                             struct arena *arena, struct diag *diag)
+{
+    const struct stand_comm *done = find_stand_comm(standstill, comm->name, true);
+    bool *chosen = ARENA_ARRAY(arena, comm->count + 1, bool);
+    for (size_t k = 0; chosen && done && k < standstill->kind_count; k++) {
+        int64_t least, most;
+        stand_range(comm, k, &least, &most);
+        for (size_t i = 0; i < comm->count; i++) {
+            const struct stand_member *own = &comm->members[i],
+                                      *over = find_stand_member(done, own->rank);
+            chosen[i] = over && !own->silent && own->counts[k] == most && over->counts[k] < most;
+        }
+        const char *ranks = name_members(arena, comm, chosen);
+        if (!ranks)
+            return false;
+        if (*ranks)
+            diag_note(diag,
+                      "%s of communicator %s%s launched %s number %" PRId64
+                      ", and did not complete it (or it is too small for the Inspector's log)",
+                      ranks, comm->name, done->title, standstill->kinds[k], most);
     }
+    return chosen != NULL;
+}
+
+static void tell_member(const struct standstill *standstill, const struct stand_comm *comm,
+                        const struct stand_member *member, struct diag *diag)
+{
+    char who[256];
+    snprintf(who, sizeof who,
+             "rank %" PRId64 " of communicator %.64s%.80s (process %" PRId64 " on %.64s)",
+             member->rank, comm->name, comm->title, member->pid, member->host);
+    if (member->silent)
+        diag_warn(diag, "%s %s: look at its process", who,
+                  member->dead ? "is considered dead" : "does not answer");
+    if (member->error)
+        diag_warn(diag, "%s has the asynchronous error %" PRId64, who, member->error);
+    if (member->aborted)
+        diag_warn(diag, "%s was aborted", who);
+    for (size_t k = 0; k < standstill->kind_count && !member->silent; k++) {
+        int64_t least, most;
+        stand_range(comm, k, &least, &most);
+        if (member->counts[k] < most)
+            diag_warn(diag, "%s has %s %s %" PRId64 " times, others %" PRId64, who,
+                      comm->completed ? "completed" : "launched", standstill->kinds[k],
+                      member->counts[k], most);
+    }
+}
+
+/* What all members have completed. */
+static bool tell_completed(const struct standstill *standstill, const struct stand_comm *comm,
+                           struct arena *arena, struct diag *diag)
+{
+    const char *text = "";
+    for (size_t k = 0; text && k < standstill->kind_count; k++) {
+        int64_t least, most;
+        stand_range(comm, k, &least, &most);
+        if (most > 0 && least == most)
+            text = arena_printf(arena, "%s%s %s %" PRId64 " times", text, *text ? "," : "",
+                                standstill->kinds[k], most);
+    }
+    if (text && *text)
+        diag_note(diag, "all %zu ranks of communicator %s%s that have a log have completed%s",
+                  comm->count, comm->name, comm->title, text);
+    return text != NULL;
+}
+
+/* Ranks of which the Inspector wrote nothing. */
+static bool tell_unlogged(const struct stand_comm *comm, struct arena *arena, struct diag *diag)
+{
+    const size_t size =
+        comm->completed && comm->size > 0 && comm->size <= PLAN_MAX_RANKS ? (size_t)comm->size : 0;
+    struct stand_comm missing = {.members = ARENA_ARRAY(arena, size + 1, struct stand_member)};
+    bool *chosen = ARENA_ARRAY(arena, size + 1, bool);
+    if (!missing.members || !chosen)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        missing.members[missing.count++].rank = (int64_t)i;
+    for (size_t i = 0; i < size; i++)
+        chosen[i] = true;
+    for (size_t i = 0; i < comm->count; i++)
+        if (comm->members[i].rank >= 0 && comm->members[i].rank < (int64_t)size)
+            chosen[comm->members[i].rank] = false;
+    const char *ranks = name_members(arena, &missing, chosen);
+    if (ranks && *ranks)
+        diag_warn(diag, "%s of communicator %s%s: no log of the Inspector is there", ranks,
+                  comm->name, comm->title);
+    return ranks != NULL;
 }
 
 bool standstill_tell(const struct standstill *standstill, struct arena *arena, struct diag *diag)
 {
-    for (size_t i = 0; i < standstill->comm_count; i++)
-        tell_comm(&standstill->comms[i], diag);
+    for (size_t c = 0; c < standstill->comm_count; c++) {
+        const struct stand_comm *comm = &standstill->comms[c];
+        for (size_t i = 0; i < comm->count; i++)
+            tell_member(standstill, comm, &comm->members[i], diag);
+        if (!(comm->completed ? tell_completed(standstill, comm, arena, diag) &&
+                                    tell_unlogged(comm, arena, diag)
+                              : tell_stand_calls(standstill, comm, arena, diag)))
+            return false;
+    }
     return tell_stacks(standstill, arena, diag);
 }
 
@@ -497,7 +637,20 @@ struct stand_process {
 
 static bool same_process(const struct stand_member *a, const struct stand_member *b)
 {
-    return a->pid == b->pid && a->device == b->device && strcmp(a->host, b->host) == 0;
+    return a == b || (a->pid == b->pid && a->pid >= 0 && a->device == b->device &&
+                      strcmp(a->host, b->host) == 0);
+}
+
+/* The Inspector names no device: where a process has several ranks of a communicator, their numbers tell them apart. */
+static void tell_devices_apart(struct stand_comm *comm)
+{
+    for (size_t i = 0; i < comm->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (comm->members[i].pid == comm->members[k].pid &&
+                strcmp(comm->members[i].host, comm->members[k].host) == 0) {
+                comm->members[i].device = comm->members[i].rank;
+                comm->members[k].device = comm->members[k].rank;
+            }
 }
 
 static size_t find_process(const struct stand_process *processes, size_t count,
@@ -515,8 +668,8 @@ static int by_process_rank(const void *left, const void *right)
     return compare_then(compare_i64(b->size, a->size), compare_i64(a->rank, b->rank));
 }
 
-static bool list_stand_processes(const struct standstill *standstill, struct arena *arena,
-                                 struct stand_process **out, size_t *count)
+static bool list_stand_processes(const struct standstill *standstill, bool completed,
+                                 struct arena *arena, struct stand_process **out, size_t *count)
 {
     size_t most = 0;
     for (size_t c = 0; c < standstill->comm_count; c++)
@@ -525,7 +678,9 @@ static bool list_stand_processes(const struct standstill *standstill, struct are
     *count = 0;
     for (size_t c = 0; processes && c < standstill->comm_count; c++) {
         const struct stand_comm *comm = &standstill->comms[c];
-        for (size_t i = 0; i < comm->count; i++) {
+        if (completed)
+            tell_devices_apart(&standstill->comms[c]);
+        for (size_t i = 0; i < comm->count && comm->completed == completed; i++) {
             const size_t at = find_process(processes, *count, &comm->members[i]);
             if (at == *count)
                 processes[(*count)++] =
@@ -541,43 +696,51 @@ static bool list_stand_processes(const struct standstill *standstill, struct are
     return processes != NULL;
 }
 
-/* The calls behind the last that all members have launched. */
-static bool add_stand_calls(struct job *job, const struct stand_comm *comm, int c,
+/* The calls behind the last that all members have, of each kind. One that does not answer lacks the last. */
+static bool add_stand_calls(struct job *job, const struct standstill *standstill,
+                            const struct stand_comm *comm, int c,
                             const struct stand_process *processes, size_t count)
 {
     enum { AHEAD_MOST = 1000 };
     struct plan *plan = &job->plan;
-    int64_t least = INT64_MAX;
-    for (size_t i = 0; i < comm->count; i++)
-        least = min_i64(least, max_i64(comm->members[i].count, 0));
-    least = max_i64(least, most_calls(comm) - AHEAD_MOST);
     const char *stream_name = arena_printf(&plan->arena, "nccl.%s", plan->comms[c].name);
     const int stream = stream_name ? names_intern(&plan->streams, &plan->arena, stream_name) : -1;
-    for (size_t i = 0; stream >= 0 && i < comm->count; i++) {
-        const struct stand_member *member = &comm->members[i];
-        struct job_thread *thread = job->threads[find_process(processes, count, member)];
-        for (int64_t number = least + 1; number <= member->count; number++) {
-            struct host_op *op = job_add_op(job, thread, OP_COLLECTIVE);
-            if (!op)
-                return false;
-            op->name = member->call ? member->call : "collective";
-            op->at = arena_printf(&plan->arena, "#%" PRId64, number);
-            op->comm = c;
-            op->stream = stream;
-            if (!op->at)
-                return false;
+    bool silent = false;
+    for (size_t i = 0; i < comm->count; i++)
+        silent |= comm->members[i].silent;
+    for (size_t k = 0; stream >= 0 && k < standstill->kind_count; k++) {
+        int64_t least, most;
+        stand_range(comm, k, &least, &most);
+        least = max_i64(least - (silent && least > 0), most - AHEAD_MOST);
+        for (size_t i = 0; i < comm->count; i++) {
+            const struct stand_member *member = &comm->members[i];
+            struct job_thread *thread = job->threads[find_process(processes, count, member)];
+            const int64_t last = comm->completed ? most : member->silent ? 0 : member->counts[k];
+            for (int64_t number = least + 1; number <= last; number++) {
+                struct host_op *op = job_add_op(job, thread, OP_COLLECTIVE);
+                if (!op)
+                    return false;
+                op->name = standstill->kinds[k];
+                op->at = arena_printf(&plan->arena, "#%" PRId64, number);
+                op->comm = c;
+                op->stream = stream;
+                if (!op->at)
+                    return false;
+            }
         }
     }
     return stream >= 0;
 }
 
-static bool add_stand_members(struct job *job, const struct standstill *standstill,
+static bool add_stand_members(struct job *job, const struct standstill *standstill, bool completed,
                               const struct stand_process *processes, size_t count)
 {
     struct plan *plan = &job->plan;
-    plan->comms = ARENA_ARRAY(&plan->arena, standstill->comm_count + 1, struct comm);
-    for (size_t c = 0; plan->comms && c < standstill->comm_count; c++) {
+    bool ok = (plan->comms = ARENA_ARRAY(&plan->arena, standstill->comm_count + 1, struct comm));
+    for (size_t c = 0; ok && c < standstill->comm_count; c++) {
         const struct stand_comm *from = &standstill->comms[c];
+        if (from->completed != completed)
+            continue;
         struct comm *comm = &plan->comms[plan->comm_count++];
         *comm = (struct comm){.name = arena_printf(&plan->arena, "comm%s", from->name),
                               .declared = true,
@@ -588,8 +751,9 @@ static bool add_stand_members(struct job *job, const struct standstill *standsti
             comm->members[comm->member_count++] =
                 (int)find_process(processes, count, &from->members[i]);
         sort_int(comm->members, comm->member_count);
+        ok = add_stand_calls(job, standstill, from, (int)plan->comm_count - 1, processes, count);
     }
-    return plan->comms != NULL;
+    return ok;
 }
 
 enum status standstill_threads(const struct standstill *standstill, const char *name,
@@ -597,16 +761,16 @@ enum status standstill_threads(const struct standstill *standstill, const char *
 {
     struct plan *plan = &job->plan;
     struct stand_process *processes;
-    size_t count, launched = 0;
+    size_t count;
+    bool completed = true;
     for (size_t c = 0; c < standstill->comm_count; c++)
-        launched += !standstill->comms[c].completed && standstill->comms[c].count > 0;
-    if (launched < standstill->comm_count || launched == 0)
+        completed &= standstill->comms[c].completed;
+    if (standstill->kind_count == 0)
         return diag_error(
             diag, STATUS_INPUT,
-            "stacks and logs of NCCL's Inspector tell where a job stands, not what it "
-            "called: expected dumps of the flight recorder, or the counts of ncclras, "
-            "beside them");
-    if (!list_stand_processes(standstill, &job->arena, &processes, &count))
+            "stacks tell where a job stands, not what it called: expected dumps of the flight "
+            "recorder, or the counts of ncclras, beside them");
+    if (!list_stand_processes(standstill, completed, &job->arena, &processes, &count))
         return diag_no_memory(diag);
     if (count > PLAN_MAX_RANKS)
         return diag_error(diag, STATUS_INPUT, "found %zu processes, expected at most %d", count,
@@ -614,9 +778,14 @@ enum status standstill_threads(const struct standstill *standstill, const char *
     plan->ranks = (int)count;
     plan->name = arena_strdup(&plan->arena, name);
     plan->about =
-        "counts of ncclras; hypotheses: each communicator has a stream of its own, the "
-        "host waits for no operation, and of several kinds of collectives the order is not "
-        "known; calls that all have launched are left out";
+        completed
+            ? "logs of NCCL's Inspector, of collectives that are over: what one rank has "
+              "completed, "
+              "all have launched; in which of them a rank stands only ncclras or dumps of the "
+              "flight recorder tell"
+            : "counts of ncclras; hypotheses: each communicator has a stream of its own, the "
+              "host waits for no operation, and of several kinds of collectives the order is not "
+              "known; calls that all have launched are left out";
     bool ok = plan->name != NULL;
     for (size_t r = 0; ok && r < count; r++) {
         struct job_thread *thread = job_add_thread(job, (int)r, "main");
@@ -624,9 +793,9 @@ enum status standstill_threads(const struct standstill *standstill, const char *
         if (thread)
             thread->is_rank = true;
     }
-    ok = ok && add_stand_members(job, standstill, processes, count) &&
-         plan_add_unrecorded(plan, "the order of calls", "ncclras counts them");
-    for (size_t c = 0; ok && c < standstill->comm_count; c++)
-        ok = add_stand_calls(job, &standstill->comms[c], (int)c, processes, count);
+    ok = ok && add_stand_members(job, standstill, completed, processes, count) &&
+         (completed ? plan_add_unrecorded(plan, "calls that are not over",
+                                          "the Inspector logs those that are")
+                    : plan_add_unrecorded(plan, "the order of calls", "ncclras counts them"));
     return ok ? STATUS_OK : diag_no_memory(diag);
 }

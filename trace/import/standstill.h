@@ -7,7 +7,8 @@
  *                 innermost frame and the innermost line of the program. The rank is the number that ends the file's name.
  *     RAS         `ncclras -f json`: of each communicator how many collectives of each kind each rank has launched, and
  *                 which ranks do not answer.
- *     Inspector   lines of JSON, of collectives that a rank has completed: the last of each communicator counts.
+ *     Inspector   lines of JSON, of collectives that a rank has completed: of each communicator the last of each kind counts.
+ *                 NCCL numbers them from 0. Those of less than NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8 KiB) are not in it.
  */
 #ifndef SWSIM_STANDSTILL_H
 #define SWSIM_STANDSTILL_H
@@ -25,17 +26,22 @@ struct stand_stack {
     const char *function; /* at that line */
 };
 
+/* NCCL has five kinds of collectives; the last one here stands for all others. */
+enum { STAND_KINDS = 16 };
+
 struct stand_member {
     int64_t rank; /* of the communicator */
     const char *host;
     int64_t pid, device;
-    int64_t count;    /* calls launched, or completed; -1: not told */
-    const char *call; /* the kind of them, where there is one; else NULL */
-    bool silent;      /* it does not answer, or is considered dead */
+    int64_t counts[STAND_KINDS]; /* calls of each kind, launched or completed */
+    int64_t error;               /* that ncclCommGetAsyncError tells; 0: none */
+    bool silent, dead;           /* it does not answer, or is considered dead: nothing is counted */
+    bool aborted;
 };
 
 struct stand_comm {
-    const char *name;
+    const char *name;  /* its hash */
+    const char *title; /* that the program gave it, " (dp)"; else "" */
     int64_t size;
     bool completed; /* counts are of calls that are over; else of launched ones */
     struct stand_member *members;
@@ -47,6 +53,8 @@ struct standstill {
     size_t stack_count, stack_cap;
     struct stand_comm *comms;
     size_t comm_count, comm_cap;
+    const char *kinds[STAND_KINDS]; /* "AllReduce" */
+    size_t kind_count;
 };
 
 /* Adds what a file of one of the three formats tells. All of it lives in `arena`. STATUS_INPUT for a damaged file. */
@@ -60,8 +68,9 @@ bool standstill_tell(const struct standstill *standstill, struct arena *arena, s
 /* The stack of a rank; NULL: there is none, or it tells nothing. */
 const struct stand_stack *standstill_stack(const struct standstill *standstill, int64_t rank);
 
-/* Of counts of launched calls without dumps: adds the processes as ranks to the job, each with the calls by which it is ahead of the
-   last, to whom they are missing. STATUS_INPUT where nothing is counted. */
+/* Of counts without dumps: adds the processes as ranks to the job. Of launched calls each has those by which it is ahead of the
+   last, to whom they are missing; of completed ones, where no launched ones are counted, all have those that one has completed, and what
+   they stand in is unrecorded. STATUS_INPUT where nothing is counted. */
 enum status standstill_threads(const struct standstill *standstill, const char *name,
                                struct job *job, struct diag *diag);
 
