@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/stopwatch.h"
-#include "check/verify.h"
+#include "check/many_ranks.h"
 #include "improve/frontier.h"
 #include "plan/coverage.h"
 #include "plan/text/parse.h"
@@ -261,6 +261,8 @@ static enum status verify_ask(struct asking *asking, const struct plan *plan, co
     enum status status = asking_pipeline_options(asking, plan);
     if (status == STATUS_OK)
         status = verify_options_of(asking, &options);
+    if (status == STATUS_OK)
+        many_ranks_option(&options, plan);
     if (status == STATUS_OK)
         status = asking_changed(asking, plan, &changed, &all);
     if (status != STATUS_OK)

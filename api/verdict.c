@@ -42,10 +42,10 @@ static void print_reach(const struct verify_report *report, FILE *out)
     else if (report->verdict == VERDICT_UNDECIDED && report->hidden)
         fputs(report->hidden, out);
     else if (report->finite && report->repeated > 0)
-        fprintf(out, "for every interleaving of %d iteration%s", report->repeated,
-                plural((size_t)report->repeated));
+        fprintf(out, "for every interleaving of %d iteration%s%s", report->repeated,
+                plural((size_t)report->repeated), any_ranks);
     else if (report->finite)
-        fputs("for every interleaving", out);
+        fprintf(out, "for every interleaving%s", any_ranks);
     else if (report->iterations < 0)
         fprintf(out, "for any number of iterations%s", report->any_ranks ? " and ranks" : "");
     else {
@@ -184,6 +184,8 @@ static void verdict_print_line(const struct verdict_view *view, bool color, FILE
                 seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
+    if (report->scaled)
+        fprintf(out, "  %s\n", report->scaled);
     if (lists_reasons_below(view))
         tell_reasons(view, print_reason_line, out);
 }
@@ -527,7 +529,8 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
     if (view->alike) {
-        fprintf(out, "  as under the driver above; --driver=%s tells its steps\n", driver_key(report->driver));
+        fprintf(out, "  as under the driver above; --driver=%s tells its steps\n",
+                driver_key(report->driver));
         return STATUS_OK;
     }
     enum status status = print_story(style, &report->stories[report->first], out);

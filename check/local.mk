@@ -26,6 +26,7 @@ libcheck_a_SOURCES += \
     check/reduce.c check/reduce.h \
     check/scout.c check/scout.h \
     check/few_ranks.c check/few_ranks.h \
+    check/many_ranks.c check/many_ranks.h \
     check/search.c check/search.h \
     check/shorten.c check/shorten.h \
     check/states.c check/states.h \

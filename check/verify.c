@@ -13,6 +13,7 @@
 #include "early.h"
 #include "faults.h"
 #include "few_ranks.h"
+#include "many_ranks.h"
 #include "messages.h"
 #include "one_run.h"
 #include "scout.h"
@@ -967,8 +968,8 @@ static enum status run_strategies(struct verification *v)
     return STATUS_OK;
 }
 
-enum status verify_plan(const struct plan *plan, const struct verify_options *options,
-                        struct verify_report *out, struct diag *diag)
+static enum status verify_ranks(const struct plan *plan, const struct verify_options *options,
+                                struct verify_report *out, struct diag *diag)
 {
     struct verification v = {.plan = plan, .options = options, .report = out, .diag = diag};
     v.ranks = options->program.ranks;
@@ -985,6 +986,31 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
     if (status != STATUS_OK)
         verify_fini(out);
     return status;
+}
+
+/* Host programs of many ranks are asked in parts where a short search of the whole does not end. */
+enum status verify_plan(const struct plan *plan, const struct verify_options *options,
+                        struct verify_report *out, struct diag *diag)
+{
+    struct verify_options first = *options;
+    if (!many_ranks_may_do(plan, options))
+        return verify_ranks(plan, options, out, diag);
+    first.limits.steps = MANY_RANKS_STEPS;
+    first.quick = true;
+    first.found = NULL;
+    enum status status = verify_ranks(plan, &first, out, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = many_ranks_judge(plan, options, out, diag);
+    if (status != STATUS_OK) {
+        verify_fini(out);
+        return status;
+    }
+    if (out->verdict == VERDICT_PROVED ||
+        (options->many_ranks && out->verdict == VERDICT_UNDECIDED))
+        return STATUS_OK;
+    verify_fini(out);
+    return verify_ranks(plan, options, out, diag);
 }
 
 void verify_fini(struct verify_report *report)

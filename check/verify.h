@@ -14,8 +14,9 @@ struct verify_report;
 
 struct verify_options {
     struct program_options program; /* driver, iterations (-1: any number), ranks, max_depth */
-    unsigned properties;            /* bits of enum property; 0: all but faults */
-    bool faults; /* ask about failure safety; its bit and the plan's `expect:` ask, too */
+    int many_ranks; /* host programs: of so many ranks, which do what those of the plan do; 0: of these alone */
+    unsigned properties; /* bits of enum property; 0: all but faults */
+    bool faults;         /* ask about failure safety; its bit and the plan's `expect:` ask, too */
     bool no_reduction;
     bool any_witness; /* do not look for a shorter counterexample */
     bool quick;       /* stop at the first violation, and find suspects instead of a story */
@@ -46,7 +47,8 @@ struct verify_report {
     bool finite;                         /* a form without iterations */
     int repeated;                        /* ... but with a repeat, of so many at most; 0: none */
     int ranks;
-    bool any_ranks;                     /* proved for any number of them */
+    bool any_ranks;     /* proved for any number of them */
+    const char *scaled; /* how ranks that the plan does not have are proved; NULL: none are */
     int64_t most_in_flight, most_bytes; /* of a rank at once: never more iterations, buffer bytes */
     int launch_queue;                   /* items of the longest queue of a stream */
     enum verdict verdict;

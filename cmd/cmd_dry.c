@@ -25,6 +25,7 @@ struct dry_run {
     const char *recording, *plan; /* where they are left */
     const char *device;
     const char *hardware, *max_step; /* NULL: no prediction; no limit */
+    char *ranks;                     /* --ranks=N; NULL: those of the recording */
     bool values, host_accesses;
     char **program;
     size_t program_count;
@@ -137,7 +138,8 @@ static enum status dry_status(const struct dry_run *run, const char *verb, int c
 static enum status dry_verify(const struct dry_run *run)
 {
     struct app *app = run->app;
-    char *arguments[] = {"swsim", "verify", "--no-fix", (char *)(uintptr_t)run->plan, NULL};
+    char *arguments[] = {"swsim",    "verify", "--no-fix", (char *)(uintptr_t)run->plan,
+                         run->ranks, NULL};
     FILE *verdict = tmpfile();
     int code = 0;
     if (!verdict)
@@ -160,7 +162,8 @@ static enum status dry_predict(const struct dry_run *run)
                          "-q",
                          hardware,
                          (char *)(uintptr_t)run->plan,
-                         run->max_step ? most : NULL,
+                         run->max_step ? most : run->ranks,
+                         run->max_step ? run->ranks : NULL,
                          NULL};
     int code;
     if (!hardware || !most)
@@ -188,21 +191,28 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
 {
     const char *name = "dry", *device = "none", *hardware = NULL, *max_step = NULL;
     bool values = false, host_accesses = false;
+    int64_t ranks = 0;
     const struct option_spec options[] = {
         {"output", 'o', "NAME",
          "leaves the recording in NAME.swr, the plan in NAME.yaml (default dry)", OPTION_TEXT,
          .value = &name},
-        {"device", 0, "none[=MODEL[:DEVICES]]", "the same as for swsim record (default none)", OPTION_TEXT,
-         .value = &device},
+        {"device", 0, "none[=MODEL[:DEVICES]]", "the same as for swsim record (default none)",
+         OPTION_TEXT, .value = &device},
         {"hardware", 0, "NAME|FILE",
-         "the same as for swsim predict: how long a step takes on this GPU, and whether the memory fits",
+         "the same as for swsim predict: how long a step takes on this GPU, and whether the memory "
+         "fits",
          OPTION_TEXT, .value = &hardware},
         {"max-step", 0, "TIME", "with --hardware: exit with 1 where a step takes longer",
          OPTION_TEXT, .value = &max_step},
-        {"values", 0, NULL, "the same as for swsim record: PyTorch's operators are computed, on the CPU",
-         OPTION_FLAG, .value = &values},
-        {"host-accesses", 0, NULL, "the same as for swsim record: also what the host does to pinned memory",
-         OPTION_FLAG, .value = &host_accesses},
+        {"ranks", 0, "N",
+         "the same as for swsim verify and predict: the recorded ranks stand for N", OPTION_INTEGER,
+         .value = &ranks, .min = 1, .max = PLAN_MAX_RANKS},
+        {"values", 0, NULL,
+         "the same as for swsim record: PyTorch's operators are computed, on the CPU", OPTION_FLAG,
+         .value = &values},
+        {"host-accesses", 0, NULL,
+         "the same as for swsim record: also what the host does to pinned memory", OPTION_FLAG,
+         .value = &host_accesses},
     };
     const struct command command = {
         .name = "swsim dry",
@@ -232,6 +242,9 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
                           .host_accesses = host_accesses,
                           .program = program.items,
                           .program_count = (size_t)program.count};
+    run.ranks = ranks ? arena_printf(&app->arena, "--ranks=%d", (int)ranks) : NULL;
+    if (ranks && !run.ranks)
+        return diag_no_memory(&app->diag);
     status = dry_place(&run, name);
     if (status == STATUS_OK)
         status = dry_record(&run);

@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "check/certify.h"
 #include "base/stopwatch.h"
-#include "check/verify.h"
+#include "check/many_ranks.h"
 #include "sim/predict/predict.h"
 
 #include "app.h"
@@ -442,8 +442,9 @@ static enum status verify_driver(struct app *app, const struct verify_request *r
     options.progress = cmd_verify_show_progress;
     options.progress_arg = &screen.progress;
     /* The second driver's story is told only where it is another one, which its verdict says. */
-    options.found = app->json || app->quiet || request->format != FORMAT_TEXT || finding->count > 0 ? NULL
-                                                                                                    : show_found;
+    options.found = app->json || app->quiet || request->format != FORMAT_TEXT || finding->count > 0
+                        ? NULL
+                        : show_found;
     options.found_arg = &screen;
     progress_init(&screen.progress, app);
     enum status status = finding_verify(finding, &options, &app->diag);
@@ -501,6 +502,11 @@ static enum status save_repair(struct app *app, const char *path, const struct f
 static enum status save_certificate(struct app *app, const struct verify_request *request,
                                     const struct finding *finding, bool all_drivers)
 {
+    if (request->verify.many_ranks) {
+        diag_note(&app->diag, "%s was not written: a certificate is of the ranks of the plan",
+                  request->certificate);
+        return STATUS_OK;
+    }
     if (all_drivers)
         return certificate_save(app, finding->plan, &request->verify, finding->reports,
                                 finding->count, request->certificate);
@@ -558,7 +564,8 @@ static enum status verify_channels(struct app *app, const struct plan *plan,
 
 static enum status verify_one(struct app *app, struct plan *plan, void *context)
 {
-    const struct verify_request *request = context;
+    struct verify_request *request = context;
+    many_ranks_option(&request->verify, plan);
     enum status chosen =
         options_check_plan(app, request->arguments, plan, request->driver, BOTH_DRIVERS);
     if (chosen == STATUS_OK)
@@ -576,7 +583,7 @@ static enum status verify_one(struct app *app, struct plan *plan, void *context)
     if (status != STATUS_OK)
         return status;
     warned_tell_from(app, plan, &finding->warnings, 0);
-    status = verify_plan_file(app, context, finding);
+    status = verify_plan_file(app, request, finding);
     finding_close(finding);
     return status;
 }
@@ -648,27 +655,31 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .value = &request.driver},
         {"iterations", 'n', "N|unbounded", "pipeline form: iterations of data (default unbounded)",
          OPTION_TEXT, .value = &iterations},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
-         .max = PLAN_MAX_RANKS},
+        {"ranks", 0, "N",
+         "ranks (default: the plan's); of a host program more, which do what its own do",
+         OPTION_INTEGER, .value = &ranks, .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
          OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
-        {"property", 0, "LIST", "check only these, separated by commas:" PROPERTY_LIST(PROPERTY_WORD),
-         OPTION_TEXT, .value = &properties},
-        {"faults", 0, NULL, "also check failure safety: a task fails, the data ends early or a rank dies",
-         OPTION_FLAG, .value = &request.verify.faults},
+        {"property", 0, "LIST",
+         "check only these, separated by commas:" PROPERTY_LIST(PROPERTY_WORD), OPTION_TEXT,
+         .value = &properties},
+        {"faults", 0, NULL,
+         "also check failure safety: a task fails, the data ends early or a rank dies", OPTION_FLAG,
+         .value = &request.verify.faults},
         {"no-reduction", 0, NULL, "explore without reductions: slower, same verdicts", OPTION_FLAG,
          .value = &request.verify.no_reduction},
-        {"limit", 0, "LIST", "stop, undecided, at a limit: states=N,mem=SIZE,time=DURATION", OPTION_TEXT,
-         .value = &limits},
+        {"limit", 0, "LIST", "stop, undecided, at a limit: states=N,mem=SIZE,time=DURATION",
+         OPTION_TEXT, .value = &limits},
         {"threads", 0, "N", "threads to search with (default 1): same verdict, same states",
          OPTION_INTEGER, .value = &threads, .min = 1, .max = SEARCH_MAX_THREADS},
         {"bitstate", 0, "[SIZE]",
          "store a few bits of each state: finds violations, proves nothing", OPTION_TEXT,
          .value = &request.bitstate},
-        {"no-shorten", 0, NULL, "show counterexamples as they were found, without making them shorter", OPTION_FLAG,
+        {"no-shorten", 0, NULL,
+         "show counterexamples as they were found, without making them shorter", OPTION_FLAG,
          .value = &request.verify.any_witness},
-        {"full", 0, NULL, "tell every step of a counterexample, none folded or left out", OPTION_FLAG,
-         .value = &request.full},
+        {"full", 0, NULL, "tell every step of a counterexample, none folded or left out",
+         OPTION_FLAG, .value = &request.full},
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
          OPTION_TEXT, .value = &request.witness},
@@ -681,9 +692,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .value = &request.fix_budget, .min = 1, .max = INT32_MAX},
         {"certificate", 0, "FILE", "write why a proved plan is proved, for swcheck", OPTION_TEXT,
          .value = &request.certificate, .excludes = "bitstate", .because = "it proves nothing"},
-        {"werror", 0, NULL,
-         "exit with 1 also if a proof has exceptions or there are warnings", OPTION_FLAG,
-         .value = &request.werror},
+        {"werror", 0, NULL, "exit with 1 also if a proof has exceptions or there are warnings",
+         OPTION_FLAG, .value = &request.werror},
         {"require", 0, REQUIRE_CHOICE,
          "exit with 1 where work does not declare what it reads and writes", OPTION_CHOICE,
          .value = &request.require},

@@ -2,6 +2,7 @@
 # plan: plans as data: the plan, its operations and words, the order of a period.
 libplan_a_SOURCES += \
     plan/coverage.c plan/coverage.h \
+    plan/blocks.c plan/blocks.h \
     plan/crossing.c plan/crossing.h \
     plan/dist.c plan/dist.h \
     plan/group_names.c plan/group_names.h \

@@ -122,6 +122,7 @@ tests_in_sh = \
     tests/sim/t_greedy.sh \
     tests/sim/t_predict.sh \
     tests/plan/t_malformed.sh \
+    tests/check/t_many_ranks.sh \
     tests/check/t_proof.sh \
     tests/whole/t_large.sh \
     tests/plan/t_published.sh \

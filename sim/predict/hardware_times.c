@@ -16,6 +16,7 @@
 #include "base/sort.h"
 #include "base/units.h"
 #include "machine/program.h"
+#include "plan/blocks.h"
 
 struct timing_plan {
     struct plan *plan;
@@ -23,6 +24,7 @@ struct timing_plan {
     const struct operator_times *measured;
     struct operator_times near; /* products that timing_near_ns has looked for */
     struct hardware_times *out;
+    struct blocks blocks; /* of more ranks than the plan has */
     struct diag *diag;
     enum status status;
 };
@@ -169,11 +171,19 @@ static void timing_copy(struct timing_plan *timing, struct host_op *op)
 
 /* ---- collectives ------------------------------------------------------------------------------- */
 
-/* A communicator's members, and in how many domains of NVLink they are. */
+/* A communicator's members, those that the plan has, and in how many domains of NVLink they are. */
 struct timing_group {
-    double ranks, domains;
-    bool scaled; /* it has all recorded ranks, and stands for more */
+    double ranks, recorded, domains;
 };
+
+/* Its number among all: groups that are no neighbours come to lie further apart. */
+static int timing_rank(const struct timing_plan *timing, int rank)
+{
+    const struct blocks *blocks = &timing->blocks;
+    return blocks->strided ? blocks_place(blocks, rank) * (timing->out->ranks / blocks->size) +
+                                 blocks_of(blocks, rank)
+                           : rank;
+}
 
 static struct timing_group timing_group_of(struct timing_plan *timing, int comm)
 {
@@ -181,13 +191,19 @@ static struct timing_group timing_group_of(struct timing_plan *timing, int comm)
     const struct comm *members = comm >= 0 ? &plan->comms[comm] : NULL;
     const int domain = (int)timing_figure(timing, &timing->hardware->domain, "domain");
     const size_t count = members && members->members ? members->member_count : (size_t)plan->ranks;
+    const int ranks = timing->out->ranks;
     int domains = 0;
-    if (count == (size_t)plan->ranks) /* the whole job */
-        return (struct timing_group){timing->out->ranks, ceil(timing->out->ranks / (double)domain),
-                                     timing->out->ranks != plan->ranks};
+    /* The whole job, or the same places of all its groups, of which there are more than recorded. */
+    if (count == (size_t)plan->ranks ||
+        (ranks > plan->ranks && blocks_share(&timing->blocks, members))) {
+        const double all = (double)count * ranks / plan->ranks;
+        const double over = timing->blocks.strided ? all : ranks; /* that they lie among */
+        return (struct timing_group){all, (double)count, fmin(all, ceil(over / domain))};
+    }
     for (size_t i = 0; i < count; i++)
-        domains += i == 0 || members->members[i] / domain != members->members[i - 1] / domain;
-    return (struct timing_group){(double)count, domains, false};
+        domains += i == 0 || timing_rank(timing, members->members[i]) / domain !=
+                                 timing_rank(timing, members->members[i - 1]) / domain;
+    return (struct timing_group){(double)count, (double)count, domains};
 }
 
 enum { PROTOCOL_LL, PROTOCOL_SIMPLE, PROTOCOLS };
@@ -248,7 +264,7 @@ static double timing_collective_ns(struct timing_plan *timing, enum collective_k
     const struct timing_group group = timing_group_of(timing, comm);
     const double bus = timing_bus(timing, &group), n = group.ranks, d = group.domains;
     const bool parts = kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_REDUCE_SCATTER;
-    const double together = (double)given * (parts ? (group.scaled ? timing->plan->ranks : n) : 1);
+    const double together = (double)given * (parts ? group.recorded : 1);
     double best = INFINITY;
     if (n <= 1)
         return timing_figure(timing, &timing->hardware->kernel, "kernel");
@@ -269,7 +285,7 @@ static double timing_collective_ns(struct timing_plan *timing, enum collective_k
 static double timing_message_ns(struct timing_plan *timing, int rank, int peer, int64_t bytes)
 {
     const int domain = (int)timing_figure(timing, &timing->hardware->domain, "domain");
-    const bool inside = rank / domain == peer / domain;
+    const bool inside = timing_rank(timing, rank) / domain == timing_rank(timing, peer) / domain;
     const double rate = inside ? timing_figure(timing, &timing->hardware->nvlink, "nvlink")
                                : timing_figure(timing, &timing->hardware->network, "network");
     const double latency_us = protocol_us[PROTOCOL_SIMPLE].ring_base +
@@ -313,26 +329,6 @@ static void timing_op(struct timing_plan *timing, struct host_op *op, int rank, 
         op->host_time_ns = (int64_t)timing_figure(timing, &timing->hardware->launch, "launch");
 }
 
-/* What the ranks of a recording push must be the same, for them to stand for more. */
-static bool timing_alike(const struct plan *plan)
-{
-    for (int kind = 0; kind < OP_COUNT; kind++) {
-        size_t *counts = calloc((size_t)plan->ranks, sizeof *counts);
-        bool same = counts != NULL;
-        for (size_t t = 0; same && t < plan->thread_count; t++)
-            for (size_t i = 0; i < plan->threads[t].op_count; i++)
-                counts[plan->threads[t].rank] +=
-                    plan->threads[t].ops[i].kind == (enum op_kind)kind &&
-                    op_uses_comm((enum op_kind)kind);
-        for (int r = 1; same && r < plan->ranks; r++)
-            same = counts[r] == counts[0];
-        free(counts);
-        if (!same)
-            return false;
-    }
-    return true;
-}
-
 enum status hardware_times_set(struct plan *plan, const struct hardware *hardware,
                                const struct operator_times *measured, int ranks,
                                struct hardware_times *out, struct diag *diag)
@@ -343,14 +339,13 @@ enum status hardware_times_set(struct plan *plan, const struct hardware *hardwar
                                  .out = out,
                                  .diag = diag};
     *out = (struct hardware_times){.recorded = plan->ranks, .ranks = ranks ? ranks : plan->ranks};
-    if (out->ranks < plan->ranks)
-        return diag_error(diag, STATUS_USAGE, "%s: found --ranks=%d, expected at least its %d",
-                          plan->file, ranks, plan->ranks);
-    if (out->ranks > plan->ranks && !timing_alike(plan))
-        return diag_error(diag, STATUS_INPUT,
-                          "%s: its ranks do not call the same collectives, so they cannot stand "
-                          "for %d",
-                          plan->file, ranks);
+    if (out->ranks != plan->ranks) {
+        enum status status = blocks_find(plan, ranks, &timing.blocks, diag);
+        if (status != STATUS_OK)
+            return status;
+        out->group = timing.blocks.size;
+        out->strided = timing.blocks.strided;
+    }
     for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count; i++)
             timing_op(&timing, &plan->threads[t].ops[i], plan->threads[t].rank, true);
@@ -392,10 +387,15 @@ void hardware_times_report(const struct hardware_times *times, const struct hard
         fprintf(out, "  of %zu operations the host's time is measured, too\n", times->host_count);
     if (times->ranks > times->recorded)
         fprintf(out,
-                "  communicators of all %d recorded ranks are taken to have %d members; what "
-                "all-gathers and reduce-scatters move\n"
-                "  together stays, kernels and memory of a rank are as recorded\n",
-                times->recorded, times->ranks);
+                "  the %d recorded ranks stand for %d, and communicators%s have as many times more "
+                "members; what all-gathers and\n"
+                "  reduce-scatters move together stays, kernels and memory of a rank are as "
+                "recorded; 'swsim verify --ranks=%d' proves them\n",
+                times->recorded, times->ranks, times->group > 1 ? " across their groups" : "",
+                times->ranks);
+    if (times->ranks > times->recorded && times->group > 1)
+        fprintf(out, "  groups of %d ranks, which %s, stay as they are\n", times->group,
+                times->strided ? "are not neighbours" : "are neighbours");
 }
 
 /* ---- steps ------------------------------------------------------------------------------------- */

@@ -41,11 +41,13 @@ struct hardware_times {
         size_t count;
     } of[TIME_SOURCES];
     int recorded, ranks; /* of the plan; of the job that is predicted */
-    size_t host_count;   /* operations whose time on the host was measured */
+    int group;    /* ranks of a group, of which the job has more than the plan (plan/blocks.h) */
+    bool strided; /* ... which are no neighbours */
+    size_t host_count; /* operations whose time on the host was measured */
 };
 
-/* `ranks`: communicators of all ranks have so many members; 0: those that they have. STATUS_INPUT where a figure is missing, or where
-   ranks that stand for more are not alike. */
+/* `ranks`: the plan's stand for so many (plan/blocks.h); 0: for themselves. STATUS_INPUT where a figure is missing, or where
+   they cannot. */
 enum status hardware_times_set(struct plan *plan, const struct hardware *hardware,
                                const struct operator_times *measured, int ranks,
                                struct hardware_times *out, struct diag *diag);

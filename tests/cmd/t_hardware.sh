@@ -123,17 +123,24 @@ check "an all-gather gets what each gives" takes '1.01 ms' "$(each '0 1' '{colle
 others='one: [0]'
 check "... and has the same together where two stand for four" takes '7.53 ms' \
     "$(each '0 1' '{collective: x, op: all_gather, comm: two, bytes: 100MB}')" '' --ranks=4
+grid='r0.main: [%s, %s], r1.main: [%s, %s], r2.main: [%s, %s], r3.main: [%s, %s]'
+t='{collective: t, comm: t%d, bytes: 100MB}' d='{collective: d, comm: d%d, bytes: 4B}'
+others='t0: [0, 1], t1: [2, 3], d0: [0, 2], d1: [1, 3]'
+# shellcheck disable=SC2059
+pairs=$(printf "$(printf "$grid" "$t" "$d" "$t" "$d" "$t" "$d" "$t" "$d")" 0 0 0 1 1 0 1 1)
+# 1.02 ms and 3.6 + 2 * 2.7 us; of 256 in as many domains 4.4 + 2 * 8 * 5 us
+check "pairs in a grid reduce" takes '1.03 ms' "$pairs"
+check "... and stay pairs where there are more of them" takes '1.1. ms' "$pairs" '' --ranks=512
 message="r0.main: [{group: [{send: x, peer: 1, bytes: 10MB}], comm: two}], r1.main: [{group: [{recv: x, peer: 0, bytes: 10MB}], comm: two}]"
 check "a message goes over NVLink" takes '113 us' "$message"
 check "... or the network" takes '1.02 ms' "$message" 's/^domain.*/domain: 1/'
-alone='r0.main: [{collective: x, comm: zero}, {launch: k}], r1.main: [{launch: k}]'
 refuses_ranks()
 {
-    printf 'swplan: 1\ncomms: {zero: [0]}\nthreads: {%s}\n' "$alone" >"$dir/plan.yaml"
+    printf 'swplan: 1\ncomms: {two: [0, 1]}\nthreads: {%s}\n' "$message" >"$dir/plan.yaml"
     "$SWSIM" predict -q --hardware="$dir/gpu.yaml" --ranks=8 "$dir/plan.yaml" 2>&1 | tee "$dir/out"
-    grep -q 'do not call the same collectives, so they cannot stand for 8' "$dir/out"
+    grep -q 'its ranks cannot stand for 8: rank 0 sends to rank 1' "$dir/out"
 }
-check "ranks that differ cannot stand for more" refuses_ranks
+check "ranks that send messages cannot stand for more" refuses_ranks
 missing()
 {
     takes '1 us' 'r0.main: [{launch: k, cost: {flops: 100, numbers: f8}}]' >/dev/null
