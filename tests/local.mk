@@ -511,6 +511,7 @@ partner_tests = \
     tests/partners/t_megatron.py \
     tests/partners/t_megatron_messages.py \
     tests/partners/t_nccl.py \
+    tests/partners/t_perfetto.py \
     tests/partners/t_pipeline_runs.py \
     tests/partners/t_schedules.py \
     tests/partners/t_torchrec.py \
