@@ -28,9 +28,10 @@ struct usage {
     struct mark mark;
     int uses, gives,
         takes; /* gives: records, sets, writes, is an input; takes: waits, awaits, reads */
-    /* Flags: awaited, and set, in a second iteration; the values that they get, and that they are awaited for, are not all
-       one. */
-    bool awaited_again, set_again, varies;
+    /* Flags: awaited, and set, in a second iteration; used in several iterations, which a flag of one is not; the values that
+       they get, and that they are awaited for, are not all one. */
+    bool awaited_again, set_again, spans, varies;
+    int iteration; /* of the last use */
     int64_t value; /* the first of these, 0: none */
 };
 
@@ -98,6 +99,8 @@ static void note_flag(struct usage *usage, const struct host_op *op)
     usage->uses++;
     usage->gives += !takes;
     usage->takes += takes;
+    usage->spans |= usage->uses > 1 && op->iteration != usage->iteration;
+    usage->iteration = op->iteration;
     usage->awaited_again |= takes && op->iteration > 1;
     usage->set_again |= !takes && op->iteration > 1;
     usage->varies |= (rule != FLAG_SETS && rule != FLAG_AT_LEAST) ||
@@ -343,7 +346,7 @@ static void warn_of_flags(struct book *book)
         const struct usage *usage = &book->tables[FLAGS][i];
         bool again = usage->mark.line == last.line && usage->mark.col == last.col && last.line;
         const struct flag_spec *spec = plan_flag_spec(book->plan, usage->name);
-        if (usage->awaited_again && usage->set_again && !usage->varies)
+        if (usage->awaited_again && usage->set_again && usage->spans && !usage->varies)
             WARN(book, WARNING_STAYS_SET, usage,
                  "flag \"%s\" is set and awaited in a repeat and stays set: only the first "
                  "iteration "

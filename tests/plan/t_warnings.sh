@@ -112,6 +112,13 @@ threads:
   r0.b: [{repeat: 2, body: [{await: ready}, {await: epoch, at_least: iteration + 1}, {await: start}]}, {await: once}]
 PLAN
 check "a flag that stays set in a repeat" warns stays.yaml 3:38 'flag "ready" is set and awaited in a repeat and stays set'
+plan scoped.yaml <<'PLAN'
+flags: {ready: {scope: iteration}}
+threads:
+  r0.a: [{repeat: 3, body: [{signal: ready}]}]
+  r0.b: [{repeat: 3, body: [{await: ready}]}]
+PLAN
+check "... but not one of each iteration" sh -c "'$SWSIM' verify '$dir/scoped.yaml' 2>'$dir/err' && ! test -s '$dir/err'"
 plan flags.yaml <<'PLAN'
 threads:
   r0.main:
