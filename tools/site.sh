@@ -62,6 +62,7 @@ Manual|doc/swplan.5
 Manual|doc/swpipe.3
 Manual|doc/libswsim.3
 Meaning|doc/semantics.md
+Meaning|doc/glossary.md
 Meaning|doc/checker.md
 Meaning|doc/certificate.md
 Trust|doc/trust.md

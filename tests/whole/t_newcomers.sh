@@ -43,7 +43,7 @@ newcomer()
     cat "$dir/tale"
     echo "# $1: $commands, $lines, $turns"
     check "$1: the answer is there" test $arrived -eq 0
-    allowed=$(sed -n "s/^| $1 |[^|]*| \\([0-9]*, [0-9]*, [0-9]*\\) |.*/\\1/p" "$pages/trust.md" | tr -d ,)
+    allowed=$(sed -n "s/^| $1 [^|]*|[^|]*| \\([0-9]*, [0-9]*, [0-9]*\\) |.*/\\1/p" "$pages/trust.md" | tr -d ,)
     check "$1: $commands commands, $lines lines, $turns wrong turns; the page has $allowed" no_more $allowed
 }
 no_more()
@@ -137,7 +137,7 @@ CELL
     reads 'race' && reads 'Work waits for Copy'
 }
 
-newcomer "a pipeline of one's own, with three mistakes" own_pipeline
+newcomer "a pipeline of one's own, with three mistakes," own_pipeline
 newcomer "dumps of a hang" hang_dump
 newcomer "a trace" trace
 newcomer "a schedule" schedule
