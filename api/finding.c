@@ -45,7 +45,7 @@ enum status finding_verify(struct finding *finding, const struct verify_options 
     return status;
 }
 
-/* Are the accesses of every run in the one order that is looked at? */
+/* True if the accesses of every run are in the one order that is looked at. */
 static bool finding_is_ordered(const struct finding *finding)
 {
     bool ordered = finding->count > 0;
@@ -64,7 +64,8 @@ static const char *dead_write_words(const struct dead_write *write, struct arena
     return arena_printf(
         arena,
         "what %s (line %u) writes to buffer %s is overwritten by %s (line %u) before "
-        "anything can read it; one that adds to it, or writes a part, reads it, too",
+        "anything can read it; work that adds to a buffer, or writes a part of it, has to declare "
+        "that it reads it",
         write->lost.subject, (unsigned)write->lost.mark.line, write->buffer, write->over.subject,
         (unsigned)write->over.mark.line);
 }

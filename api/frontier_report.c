@@ -83,7 +83,7 @@ static int frontier_report_number_of(const struct frontier *f, const struct cand
     return candidate->at[axis];
 }
 
-/* Do the candidates differ there? */
+/* True if the candidates differ there. */
 static bool frontier_report_varies(const struct frontier *f, enum axis axis)
 {
     for (size_t i = 1; i < f->count; i++)
@@ -203,7 +203,7 @@ static size_t count_tried(const struct frontier *f)
     return tried;
 }
 
-/* Is the frontier that of all choices, and which were left out? */
+/* Print whether the frontier is that of all choices, and which were left out. */
 static void print_completeness(const struct frontier *f, FILE *out)
 {
     const char *before = ": ";

@@ -17,7 +17,7 @@
 enum status render_schedule_plan(const struct plan *plan, struct arena *arena, struct chart *out,
                                  struct diag *diag);
 
-/* Is the run one of rank programs, or an import whose work is named as passes? */
+/* True if the run is one of rank programs, or an import whose work is named as passes. */
 bool render_schedule_fits(const struct trace *trace);
 /* Such a run. The plan that it kept says what ranks hold. */
 enum status render_schedule_run(const struct trace *trace, struct arena *arena, struct chart *out,

@@ -58,7 +58,7 @@ static bool only_pushes(const struct story *story, const struct telling *telling
     return works;
 }
 
-/* May `next` be told together with `line`? The last step is where something goes wrong. */
+/* True if `next` may be told together with `line`. The last step is where something goes wrong. */
 static bool telling_goes_on(const struct story *story, const struct telling *line,
                             const struct telling *next)
 {

@@ -23,8 +23,8 @@ struct tuning {
     bool unfit; /* there is neither a better plan nor a given one that may stay */
 };
 
-/* May the search begin? A plan that hangs has no results to compare with: STATUS_VIOLATED, unless stale reads are
-   allowed. Warns of what limits the answer. */
+/* Check that the search may begin. A plan that hangs has no results to compare with: STATUS_VIOLATED, unless stale
+   reads are allowed. Warns of what limits the answer. */
 enum status tuning_check(const struct tune *tune, struct diag *diag);
 
 /* Search, and judge both plans again from their texts. The tune must outlive it; changes and diff live in `arena`.

@@ -90,8 +90,12 @@ static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, c
     const size_t warnings = count_doubts(view->warnings);
     for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
         tell(arg, coverage_unrecorded(&view->coverage->unrecorded[i], text));
-    snprintf(text, sizeof text, "race: %" PRId64 " of %" PRId64 " %s declare accesses",
-             coverage->declared, coverage->all, coverage->unit);
+    if (coverage->declared == 0)
+        snprintf(text, sizeof text, "race: no %.*s declares what it reads or writes",
+                 (int)strlen(coverage->unit) - 1, coverage->unit);
+    else
+        snprintf(text, sizeof text, "race: %" PRId64 " of %" PRId64 " %s declare accesses",
+                 coverage->declared, coverage->all, coverage->unit);
     if (leaves_races_out(view))
         tell(arg, text);
     snprintf(text, sizeof text, "%zu warning%s", warnings, plural(warnings));
@@ -303,7 +307,7 @@ static size_t print_alike(const struct story *story, size_t at,
         count++;
     if (count < 2)
         return 0;
-    fprintf(out, "  %*c  and so %zu more: ranks", columns->number, ' ', count);
+    fprintf(out, "  %*c  the same on %zu more ranks:", columns->number, ' ', count);
     for (size_t i = 1; i <= count && i <= LISTED; i++) {
         int rank = 0;
         behind_rank(story->blocked[at + i].agent, &rank);
@@ -338,7 +342,7 @@ static void print_before(size_t steps, const struct verdict_columns *columns, FI
     char range[TELLING_RANGE];
     const struct telling all = {.first = 0, .last = steps - 1};
     telling_range(&all, range);
-    fprintf(out, "  %*s  steps before, while all was well%s\n", columns->number, range,
+    fprintf(out, "  %*s  earlier steps, which violate nothing%s\n", columns->number, range,
             columns->rest);
 }
 
@@ -368,7 +372,7 @@ static enum status print_story(const struct verdict_style *style, const struct s
     if (is_long)
         count = telling_fold(story, lines, count, style->arena);
     struct verdict_columns columns = {4, verdict_agent_width(story),
-                                      style->brief ? "" : "; --full tells all of them"};
+                                      style->brief ? "" : "; --full shows all"};
     for (size_t i = 0; i < count; i++) {
         char range[TELLING_RANGE];
         int width = telling_range(&lines[i], range);
@@ -381,7 +385,7 @@ static enum status print_story(const struct verdict_style *style, const struct s
     verdict_print_steps(story, lines, count, whole, &columns, out);
     const size_t aside = whole || count == 0 ? 0 : count_aside(story, lines[0].first);
     if (aside > 0)
-        fprintf(out, "  %.*s  %zu step%s in between without a part in it%s\n", columns.number,
+        fprintf(out, "  %.*s  %zu step%s in between that play no part%s\n", columns.number,
                 "................", aside, plural(aside), columns.rest);
     if (story->blocked_count > 0)
         fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
@@ -398,8 +402,8 @@ static enum status print_story(const struct verdict_style *style, const struct s
             i += print_alike(story, i, &columns, out);
     }
     if (others > 0)
-        fprintf(out, "  %*s  %zu thread%s more that wait%s for these\n", columns.number, "", others,
-                plural(others), others == 1 ? "s" : "");
+        fprintf(out, "  %*s  %zu more thread%s, waiting for these\n", columns.number, "", others,
+                plural(others));
     if (story->cycle_count > 0)
         verdict_print_cycle(story, out);
     return STATUS_OK;

@@ -17,7 +17,7 @@ struct verdict_view {
     const struct repair *repair; /* NULL: none was looked for */
     bool several_drivers;        /* the repair was to hold under more than one */
     bool told;                   /* already shown with the previous driver */
-    bool alike;                  /* it violates what the previous driver does, which is told in full */
+    bool alike; /* it violates what the previous driver does, which is told in full */
     const struct warnings *warnings;
     const struct coverage *coverage;
 };
@@ -52,7 +52,7 @@ void verdict_print_repair(const struct verdict_style *style, const struct verdic
 enum status verdict_print_found(const struct verdict_style *style,
                                 const struct verify_report *so_far, FILE *out);
 
-/* Is the plan proved, and nothing else to be said: no warning, and accesses to find races between? */
+/* True if the plan is proved, and nothing else is to be said: no warning, and accesses to find races between. */
 bool verdict_is_plain(const struct verdict_view *view);
 
 /* One JSON object; its keys are a contract. */

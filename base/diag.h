@@ -72,7 +72,7 @@ void diag_take(struct diag *into, struct diag *from);
 /* Its errors become notes. */
 void diag_soften(struct diag *diag);
 
-/* Is there an error, or did memory run out? */
+/* True if there is an error, or memory ran out. */
 bool diag_has_error(const struct diag *diag);
 
 /* The first error as one line, with its place: for a caller that hands on a text instead of a diag. Cut at `bytes`. */

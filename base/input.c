@@ -24,7 +24,7 @@ static bool input_has_name(int fd)
            system.f_type != PIPEFS_MAGIC;
 }
 
-/* Has a process opened the pipe for writing? tee(2) copies what is in it, and takes nothing out. */
+/* True if a process has opened the pipe for writing. tee(2) copies what is in it, and takes nothing out. */
 static bool has_writer(int fd)
 {
     int copy[2];

@@ -19,7 +19,7 @@ int input_open(const char *path, struct diag *diag);
 /* The same as a stream, NULL on failure. */
 FILE *input_open_stream(const char *path, struct diag *diag);
 
-/* Is it a file that can be read more than once? False if there is none. */
+/* True if there is a file of this name that can be read more than once. */
 bool input_is_ordinary(const char *path);
 
 /* Descriptors 0, 1 and 2 that were closed when the program began fail from now on, whatever is read and written: a

@@ -31,7 +31,7 @@ static int edit_distance(const char *a, const char *b)
     return cost[rows][cols];
 }
 
-/* Is `word` the first or the last of the words of `name`, as "thread" is of "thread_group"? */
+/* True if `word` is the first or the last of the words of `name`, as "thread" is of "thread_group". */
 static bool is_end_of_words(const char *word, const char *name)
 {
     const size_t length = strlen(word), all = strlen(name);

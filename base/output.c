@@ -118,8 +118,8 @@ static bool write_directly(const struct target *target, const char *data, size_t
     return close_after(file, written);
 }
 
-/* Is `name` one that create_beside makes for `of`, left by a process that was killed while it wrote? In a folder that
-   machines or containers share the process may live elsewhere, so that the file must be old, too. */
+/* True if `name` is one that create_beside makes for `of`, left by a process that was killed while it wrote. In a
+   folder that machines or containers share the process may live elsewhere, so that the file must be old, too. */
 static bool is_left_over(int folder, const char *name, const char *of)
 {
     enum { OLD_S = 60 };

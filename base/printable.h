@@ -32,7 +32,7 @@ size_t printable_decode(const char *text, unsigned *code);
 /* The bytes of the whole characters at the beginning of `text`, at most `most`. It ends where it is no UTF-8. */
 int printable_fit(const char *text, int most);
 
-/* Does this character act instead of being seen? 0 does. */
+/* True if this character acts instead of being seen. 0 does. */
 bool printable_acts(unsigned code);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch.h - has long work been told to end, by its time limit or by an interrupt?
+ * watch.h - whether long work has been told to end, by its time limit or by an interrupt.
  *
  * Every thread of a search asks between nodes, and now and then within a long chain of steps; so does
  * other work that can last. The first thread that sees the end tells all others. Header only.

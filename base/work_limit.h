@@ -23,7 +23,7 @@ struct work_limit {
 /* Of most_bytes 0: half of this machine's memory, 1 GiB at least. `watch`: NULL, no end. */
 void work_limit_init(struct work_limit *limit, size_t most_bytes, const struct search_watch *watch);
 
-/* May a block of so many bytes be had? It is counted then, until it is given back. */
+/* True if a block of so many bytes may be had. It is counted then, until it is given back. */
 bool work_limit_take(struct work_limit *limit, size_t bytes);
 void work_limit_give(struct work_limit *limit, size_t bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cycle.h - does a graph of states have an infinite run?
+ * cycle.h - whether a graph of states has an infinite run.
  *
  *     firsts (one a node)       targets (one an edge)
  *     +---+---+---+             +----------------------+
@@ -27,7 +27,7 @@ void edges_close(struct edges *edges);
 enum status edges_begin(struct edges *edges);
 enum status edges_add(struct edges *edges, uint32_t to);
 
-/* Is there a cycle among `nodes` nodes? */
+/* Find out whether there is a cycle among `nodes` nodes. */
 enum status edges_have_cycle(const struct edges *edges, uint32_t nodes, bool *out);
 
 #endif

@@ -20,7 +20,7 @@ struct dead_last {
 struct dead_finder {
     const struct program *program;
     struct dead_last *last; /* per program->buffers */
-    bool *read;             /* the same: does anything read it? */
+    bool *read;             /* the same: true if anything reads it */
     struct arena *arena;
     struct dead_writes *out;
     struct table known; /* of out->items */

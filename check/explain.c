@@ -42,7 +42,7 @@ static int finisher(const struct program *p, int agent, const struct effect *eff
     return collective ? program_comm_agent(p, p->ops[effect->op].comm) : agent;
 }
 
-/* Is the agent a worker between two instances? */
+/* True if the agent is a worker between two instances. */
 static bool is_waiting_worker(const struct program *p, const struct state *state, int agent)
 {
     const struct agent *desc = &p->agents[agent];

@@ -57,7 +57,7 @@ static uint32_t node_id(const struct batch *batch, size_t node)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Is the search over? The clock is read at every LOOK_EVERY-th call. */
+/* True if the search is over. The clock is read at every LOOK_EVERY-th call. */
 static bool explore_is_over(struct explorer *explorer)
 {
     if (++explorer->ticks % LOOK_EVERY && !watch_interrupted(explorer->watch))
@@ -185,8 +185,8 @@ static unsigned judge_end(struct explorer *explorer, struct expansion *expansion
     return violated;
 }
 
-/* Programs built with `faults` are judged by one question: is an agent blocked for ever after a
-   fault? True if there is nothing to expand here. */
+/* Programs built with `faults` are judged by one question: whether an agent is blocked for ever after a fault. True if
+   there is nothing to expand here. */
 static bool judge_fault(struct explorer *explorer, struct batch *batch, size_t node, int choices)
 {
     const struct state *state = &explorer->cursor.node;

@@ -40,8 +40,8 @@ static bool joins_teams(int *seen, int team)
     return before && before != team + 1;
 }
 
-/* Flags and queues belong to the plan: does none connect two teams? `flags`, `queues`: zeros, for the
-   team + 1 seen last. */
+/* Flags and queues belong to the plan: true if none connects two teams. `flags`, `queues`: zeros, for the team + 1 seen
+   last. */
 static bool teams_are_apart(const struct program *p, int *flags, int *queues)
 {
     for (int b = 0; b < (int)p->body_count; b++) {
@@ -134,7 +134,7 @@ static void run_on(struct injector *injector, int fault)
     }
 }
 
-/* Does some fault in this state leave an agent blocked, in the one run that is tried? */
+/* True if some fault in this state leaves an agent blocked, in the one run that is tried. */
 static bool faults_inject(void *arg, const struct state *state)
 {
     struct injector *injector = arg;

@@ -46,8 +46,8 @@ enum status faults_judge(const struct plan *plan, const struct program *program,
                          struct diag *diag);
 void faults_fini(struct faults_answer *answer);
 
-/* Does the structure of the program prove failure safety? `lives` as in faults_options.
-   STATUS_SYSTEM: memory is exhausted. */
+/* Find out whether the structure of the program proves failure safety. `lives` as in faults_options. STATUS_SYSTEM:
+   memory is exhausted. */
 enum status faults_proved_by_structure(const struct program *program, bool lives, bool *proved,
                                        struct diag *diag);
 

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-
 /* A search with few ranks is over soon, or given up. */
 enum { FEW = 2, STEPS = 1 << 17 };
 
@@ -65,7 +64,7 @@ static enum status echo_take(struct echo *echo, struct transition step, bool *ta
     return STATUS_OK;
 }
 
-/* Can no agent step, though the run is not over? */
+/* True if no agent can step, though the run is not over. */
 static bool echo_hangs(const struct echo *echo)
 {
     for (int agent = 0; agent < echo->many->agent_count; agent++)

@@ -340,7 +340,7 @@ struct reached {
     int task, distance;
 };
 
-/* Not there yet by so short a way? */
+/* True if it has not been reached by so short a way. */
 static bool gaps_is_new(const struct reached *reached, int count, int task, int distance)
 {
     for (int i = 0; i < count; i++)

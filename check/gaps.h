@@ -49,20 +49,21 @@ int gaps_of_keys(const struct program *program, const int *place, int from, int 
 bool gaps_open(struct gaps *gaps, const struct program *program, const int *place, enum gaps_of of);
 void gaps_close(struct gaps *gaps);
 
-/* Data-flow: has the task neither a dependence nor a turn, so that the admission of an iteration fires it? */
+/* Under data-flow, true if the task has neither a dependence nor a turn, so that the admission of an iteration fires
+   it. */
 bool gaps_fired_at_admission(const struct program *program, int task);
 
 /* Data-flow: the tasks of an iteration, each behind those of it that it depends on, as one worker would submit them: those that
    the admission fires in the enqueue order, then the others as they are fired. `missing` is room for a number a task. */
 void gaps_firing_order(const struct program *program, int *missing, int *out);
 
-/* Does the driver know of the accesses of this task when it has retired its iteration? */
+/* True if the driver knows of the accesses of this task when it has retired its iteration. */
 bool gaps_driver_sees(const struct gaps *gaps, int task);
 /* A bound of the gap between two tasks at once, without a search: by a dependence, or, under the clock, by the order of
    their thread and stream, which is the gap itself; GAP_FAR: only a search tells. Not of a wait by host work for a device. */
 int gaps_at_once(const struct program *program, const int *place, int from, int to);
-/* Does a short path show that the gap between two tasks is at most `most`? False says nothing: few tasks and edges are looked
-   at. Not of a wait by host work for a device. STATUS_SYSTEM: memory is exhausted. */
+/* Find out whether a short path shows that the gap between two tasks is at most `most`. False says nothing: few tasks
+   and edges are looked at. Not of a wait by host work for a device. STATUS_SYSTEM: memory is exhausted. */
 enum status gaps_near(struct gaps *gaps, int from, int to, int most, bool *near);
 /* The gaps from a task to every other one; NULL: memory is exhausted. */
 const int *gaps_from(struct gaps *gaps, int task);

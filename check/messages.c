@@ -25,7 +25,8 @@ static int messages_compare_places(const void *a, const void *b)
                      compare_then(compare_int(x->send, y->send), (x > y) - (x < y))));
 }
 
-/* For each channel: does it have parts in a branch? How many of them come then depends on the run. NULL: no memory. */
+/* For each channel, whether it has parts in a branch. How many of them come then depends on the run. NULL: no
+   memory. */
 static bool *find_uncounted(const struct program *p)
 {
     bool *uncounted = calloc((size_t)p->channel_count + 1, sizeof *uncounted);
@@ -73,7 +74,8 @@ static bool messages_comes_first(const struct messages_place *a, const struct me
     return x->line != y->line ? x->line < y->line : x->col < y->col;
 }
 
-/* Has each tag one channel, with as many sends as receives? Almost all plans are so, and need no sorting. */
+/* Find out whether each tag has one channel, with as many sends as receives. Almost all plans are so, and need no
+   sorting. */
 static enum status are_paired(const struct program *p, bool *paired, struct diag *diag)
 {
     struct messages_ends {

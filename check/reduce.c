@@ -85,7 +85,7 @@ static int component_of(const struct reducer *reducer, int agent)
     return reducer->component[rank];
 }
 
-/* Can an agent of the component step; if none can, is there work left? */
+/* Whether an agent of the component can step and, if none can, whether there is work left. */
 struct activity {
     bool enabled, busy;
 };
@@ -142,7 +142,7 @@ static bool has_components(const struct reducer *reducer)
 
 /* ---- free steps ------------------------------------------------------------------------------ */
 
-/* May this free step be taken first, although threads count what is in flight? */
+/* True if this free step may be taken first, although threads count what is in flight. */
 static bool keeps_pace(struct reducer *reducer, const struct state *state, int agent)
 {
     const struct program *p = reducer->program;

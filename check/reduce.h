@@ -68,7 +68,7 @@ int reducer_next_free(struct reducer *reducer, const struct state *state);
    their number; 0: the run ends here. */
 int reducer_choices(struct reducer *reducer, const struct state *state, struct transition *out);
 
-/* Have the ranks that hang in `state` admitted all iterations of their data? */
+/* True if the ranks that hang in `state` have admitted all iterations of their data. */
 bool reducer_data_ended(const struct reducer *reducer, const struct state *state);
 
 #endif

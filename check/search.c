@@ -67,7 +67,7 @@ struct exact_search {
     int threads;
     uint32_t pause_at;     /* the workers return when there are so many states */
     struct batch *batches; /* a ring: batch n is at n mod ring */
-    bool *ready;           /* of each: is it expanded? */
+    bool *ready;           /* of each: true if it is expanded */
     uint64_t taken, committed, ring;
     uint32_t next; /* the first node in no batch */
     enum status status;
@@ -129,7 +129,7 @@ static void search_keep_successor(struct exact_search *search, uint32_t parent,
     search_refuse(search, status);
 }
 
-/* Has the search taken more than `steps` since it had taken `from`? 0 steps: no limit. */
+/* True if the search has taken more than `steps` since it had taken `from`. 0 steps: no limit. */
 static bool search_is_far(const struct exact_search *search, uint64_t from, uint64_t steps)
 {
     return steps && search->result->transitions > from + steps;
@@ -384,7 +384,7 @@ static bool search_is_finished(const struct exact_search *search)
            search->next == states_count(&search->states);
 }
 
-/* After the first states without a violation: is there one farther away? */
+/* After the first states without a violation, look for one farther away. */
 static void probe(struct exact_search *search)
 {
     struct search_result *result = search->result;
@@ -437,7 +437,7 @@ static void search_conclude(struct exact_search *search)
     search->result->states = states_count(&search->states);
 }
 
-/* Has the search been told to end? Tables of a large state take seconds to fill. */
+/* True if the search has been told to end. Tables of a large state take seconds to fill. */
 static bool is_told_to_end(struct exact_search *search)
 {
     if (watch_own_watch_look(&search->watch))

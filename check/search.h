@@ -98,7 +98,7 @@ struct search_result {
 /* `limit` of a bitstate search that reached its end, and of one ended by `steps_behind`. */
 extern const char SEARCH_BITSTATE[], SEARCH_BEHIND[];
 
-/* Has enough been found? */
+/* True if enough has been found. */
 static inline bool search_has_enough(const struct search_options *options, unsigned found)
 {
     unsigned all = options->stop_when_all & ~(found & options->moot_by ? options->moot : 0);

@@ -28,8 +28,7 @@ static bool shorten_is_possible(const struct minimiser *m, struct transition ste
     return machine_agent_enabled(m->program, m->state, step.agent) > step.choice;
 }
 
-/* Is the state an end that the property forbids? As in the search, one component of several may hang
-   alone. */
+/* True if the state is an end that the property forbids. As in the search, one component of several may hang alone. */
 static bool ends_badly(struct minimiser *m)
 {
     const struct program *p = m->program;
@@ -45,7 +44,7 @@ static bool ends_badly(struct minimiser *m)
     return false;
 }
 
-/* Is the violation a property of a last state, rather than of a step? */
+/* True if the violation is a property of a last state, rather than of a step. */
 static bool is_of_states(enum property property)
 {
     return property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN || property == PROPERTY_SLOT;

@@ -83,7 +83,7 @@ static void structure_find_places(const struct program *p, int *place)
         place[p->order[0][k]] = k;
 }
 
-/* Clock: are the dependences of each instance handed out before it? */
+/* Under the clock, true if the dependences of each instance are handed out before it. */
 static bool dependences_come_first(const struct program *p, const int *place)
 {
     for (int task = 0; task < p->tasks; task++)
@@ -177,9 +177,9 @@ static int allowed_lag(const struct touches *touches, int reader)
     return touches->buffer->staleness;
 }
 
-/* Are the accesses of `a` and the writes of `b` in the order of a serial run? `there` is the gap from a to
-   b, `back` that from b to a. Let b be before a in an iteration of a serial run (else: one later). Then b(i)
-   comes before a(i), or at least before a(i + lag), and a(i) before b(i + 1): where there are several instances, before the next
+/* True if the accesses of `a` and the writes of `b` are in the order of a serial run. `there` is the gap from a to b,
+   `back` that from b to a. Let b be before a in an iteration of a serial run (else: one later). Then b(i) comes before
+   a(i), or at least before a(i + lag), and a(i) before b(i + 1): where there are several instances, before the next
    that uses the same. */
 static bool pair_is_serial(const struct gaps *gaps, const struct touches *touches,
                            const struct touch *a, const struct touch *b, int there, int back)
@@ -217,7 +217,7 @@ static enum status access_gap(struct gaps *gaps, int from, int to, int *out, str
    before it, and the reads between. Order is transitive, so it holds for all others, too, in time linear in the accesses
    where dependences show it. */
 
-/* Is an access (from, i) before (to, i + most)? */
+/* Find out whether an access (from, i) is before (to, i + most). */
 static enum status is_before(struct gaps *gaps, int from, int to, int most, bool *before,
                              struct diag *diag)
 {
@@ -292,7 +292,8 @@ static enum status judge_turns(struct gaps *gaps, struct search_watch *watch,
     return status;
 }
 
-/* Are all accesses in the order of a serial run? If so no two race. False also where a search must tell. */
+/* Find out whether all accesses are in the order of a serial run. If so no two race. False also where a search must
+   tell. */
 static enum status judge_neighbours(struct gaps *gaps, struct search_watch *watch,
                                     const struct touches *touches, bool *serial, struct diag *diag)
 {
@@ -344,7 +345,7 @@ static enum status judge_pairs(struct gaps *gaps, struct search_watch *watch,
     return status;
 }
 
-/* Is there a writer W with W(i) before the read (i) for all i? */
+/* Find out whether there is a writer W with W(i) before the read (i) for all i. */
 static enum status find_writer(struct gaps *gaps, const struct touches *touches, int reader,
                                bool *found, struct diag *diag)
 {

@@ -72,7 +72,7 @@ static bool suspects_is_blocked(const struct suspects_finder *finder, int agent)
     return machine_hangs(finder->program, finder->state, agent);
 }
 
-/* Does following "waits for" from `agent` lead back to it? */
+/* True if following "waits for" from `agent` leads back to it. */
 static bool is_in_cycle(const struct suspects_finder *finder, int agent)
 {
     int at = agent;

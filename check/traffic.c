@@ -67,8 +67,8 @@ static enum status find_gap(struct traffic_traffic *traffic, int from, int to, i
     return status;
 }
 
-/* Are all instances of these tasks submitted in one order: that of iterations, and within one the order
-   of the list? Gaps compose, so neighbours tell. */
+/* Find out whether all instances of these tasks are submitted in one order: that of iterations, and within one the
+   order of the list. Gaps compose, so neighbours tell. */
 static enum status is_chain(struct traffic_traffic *traffic, const int *tasks, int count,
                             bool *chain, struct diag *diag)
 {
@@ -264,7 +264,7 @@ static enum status waits_are_forward(struct traffic_traffic *traffic, bool *forw
 
 /* ---- the host ---------------------------------------------------------------------------------- */
 
-/* Does a worker wait for nothing that the device does, but for room in a stream? */
+/* True if a worker waits for nothing that the device does, but for room in a stream. */
 static bool traffic_host_runs_ahead(const struct program *p)
 {
     bool ahead = true;
@@ -273,7 +273,7 @@ static bool traffic_host_runs_ahead(const struct program *p)
     return ahead;
 }
 
-/* Does a full stream hold all iterations that have a context, and with `retire: submit` some more? */
+/* Find out whether a full stream holds all iterations that have a context, and with `retire: submit` some more. */
 static enum status traffic_find_room(const struct program *p, bool *roomy, struct diag *diag)
 {
     bool submit = p->plan->pipeline.retire != RETIRE_DEVICE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traffic.h - do the collectives of a pipeline come through, in whatever order threads are handed their
- * work? The conditions 3 of doc/checker.md, "Proved by structure".
+ * traffic.h - whether the collectives of a pipeline come through, in whatever order threads are handed their work. The
+ * conditions 3 of doc/checker.md, "Proved by structure".
  *
  * They do where all ranks issue all of them in one order. Under data-flow they also do where only those
  * of each communicator are in one order, the host never waits for the device, and none waits, by way of

@@ -110,7 +110,8 @@ static bool asks_about_faults(const struct plan *plan, const struct verify_optio
            (!options->properties && expected(plan, driver)->named[PROPERTY_FAULTS]);
 }
 
-/* Is one pipeline built, which stands for all? A proof of it is one of any number (doc/checker.md, "One pipeline for all"). */
+/* True if one pipeline is built, which stands for all. A proof of it is one of any number (doc/checker.md, "One
+   pipeline for all"). */
 static bool one_pipeline_may_do(const struct verification *v)
 {
     return v->plan->form == FORM_PROGRAMS && v->ranks == 0 && parallel_replicas_are_alike(v->plan);
@@ -131,7 +132,7 @@ static enum status build_kind(struct verification *v, enum program_kind kind, in
     return build_within_limits(v, built, &v->programs[kind]);
 }
 
-/* May a proof by structure of two ranks be one of all? What else is asked wants all ranks. */
+/* True if a proof by structure of two ranks may be one of all. What else is asked wants all ranks. */
 static bool few_ranks_may_do(const struct verification *v)
 {
     const unsigned properties = v->options->properties;
@@ -240,7 +241,7 @@ static void report_program(const struct verification *v)
     report->any_ranks =
         v->proved && !v->searched && !(v->asked & BIT(FAULTS)) && plan_is_for_any_ranks(v->plan);
     report->most_in_flight = program->most_in_flight;
-    report->most_bytes = program->shared_bytes + program->most_in_flight * program->iteration_bytes;
+    report->most_bytes = program_bytes(program, program->most_in_flight);
     for (int s = 0; s < program->stream_count; s++)
         if (program->streams[s].cap > report->launch_queue)
             report->launch_queue = program->streams[s].cap;
@@ -294,8 +295,8 @@ static bool data_are_open(const struct program *program)
     return open;
 }
 
-/* Is there a run that avoids the violation? "Some" if the search for one reaches a limit, and then *open. A bitstate
-   search has too many states for it. A mismatch may end a run before the violation in one order of
+/* Find out whether there is a run that avoids the violation. "Some" if the search for one reaches a limit, and then
+   *open. A bitstate search has too many states for it. A mismatch may end a run before the violation in one order of
    independent steps and not in another, so where there is one reduction cannot answer. */
 static enum status verify_always_or_some(const struct program *program,
                                          const struct search_options *common, bool mismatches,

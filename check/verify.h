@@ -75,8 +75,8 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
                         struct verify_report *out, struct diag *diag);
 void verify_fini(struct verify_report *report);
 
-/* Does the report agree with the plan's expectations of this driver? Each difference is added to diag
-   as a note. A property that the plan does not name must not be violated. */
+/* True if the report agrees with the plan's expectations of this driver. Each difference is added to diag as a note. A
+   property that the plan does not name must not be violated. */
 bool verify_as_expected(const struct plan *plan, const struct verify_report *report,
                         struct diag *diag);
 

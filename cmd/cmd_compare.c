@@ -107,7 +107,7 @@ static void print_stretch(const struct comparison *run)
         return;
     if (!isnan(stretch))
         printf("      tasks took %.2f times as long as in serial run %" PRId64
-               ", from which the prediction is\n",
+               ", whose times the prediction uses\n",
                stretch, run->serial_run);
 }
 
@@ -296,7 +296,7 @@ static enum status canonical_text(struct app *app, struct plan *plan, void *out)
     return plan_kept_text_in(plan, &app->arena, out, &app->diag);
 }
 
-/* Is a run named, or are two stores? Else the runs of one store are compared with predictions. */
+/* Find out whether a run is named, or two stores are. Else the runs of one store are compared with predictions. */
 static enum status wants_two(struct app *app, const struct arguments *arguments, bool *out)
 {
     *out |= option_has_run(arguments->items[0]) ||

@@ -5,6 +5,7 @@
  * The words are those of the pages, made into C by tools/words.awk; keys of plans have the line of their schema.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,12 +37,25 @@ static bool explained_next(const char **at, char *out, size_t size)
     return true;
 }
 
+/* True if the two are one word: in capitals or not, with "-", "_" or a space, one or several. */
+static bool explained_same(const char *a, const char *b)
+{
+    while (*a && *b) {
+        const bool apart = strchr("-_ ", *a) && strchr("-_ ", *b);
+        if (!apart && tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        a++;
+        b++;
+    }
+    return (!*a || strcasecmp(a, "s") == 0) && (!*b || strcasecmp(b, "s") == 0);
+}
+
 static bool explained_is_called(const struct explained *explained, const char *word)
 {
     char name[64];
     const char *at = explained->words;
     while (explained_next(&at, name, sizeof name))
-        if (strcasecmp(name, word) == 0)
+        if (explained_same(name, word))
             return true;
     return false;
 }
@@ -222,10 +236,11 @@ enum status cmd_explain(struct app *app, int argc, char **argv)
     const struct command command = {
         .name = "swsim explain",
         .arguments = "[WORD]",
-        .about = "Say what a word of the reports, messages and plans means: a property, an answer, a "
-                 "cause of\n"
-                 "stalls, a warning, a term, a key of plans. Without a word all but the keys are "
-                 "listed.",
+        .about =
+            "Say what a word of the reports, messages and plans means: a property, an answer, a "
+            "cause of\n"
+            "stalls, a warning, a term, a key of plans. Without a word all but the keys are "
+            "listed.",
         .examples = "  swsim explain race\n"
                     "  swsim explain head_of_line\n"
                     "  swsim explain ticket_at",

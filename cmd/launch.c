@@ -255,7 +255,7 @@ static void pass_wish_on(struct launcher *launcher)
     broker_wish(launcher->broker, wish);
 }
 
-/* Is something wrong, so that the ranks must end soon? */
+/* True if something is wrong, so that the ranks must end soon. */
 static bool in_trouble(struct launcher *launcher)
 {
     const struct board *board = broker_board(launcher->broker);

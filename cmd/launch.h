@@ -27,7 +27,7 @@ struct launch {
 /* Fill rank, size and name from the environment. STATUS_USAGE: it is odd, or the ranks are on several machines, as
    each of them finds. */
 enum status launch_find(struct launch *launch, struct diag *diag);
-/* Is the result of a run made here, or has this process only a rank? */
+/* True if the result of a run is made here; false if this process has only a rank. */
 bool launch_is_spokesman(const struct launch *launch);
 
 /* This rank cannot begin: report the reason to rank 0, unless that has failed itself. */

@@ -73,7 +73,7 @@ struct arguments {
 bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
                    struct arguments *out, enum status *status);
 
-/* Was the option used? */
+/* True if the option was used. */
 bool options_given(const struct arguments *arguments, const char *name);
 
 /* STATUS_USAGE where an option was used that has no effect on the plan: driver_check_options. */

@@ -25,7 +25,7 @@ enum status render_choice_time(struct app *app, const char *text, struct render_
 /* "A..B", or one number, of --iterations. */
 enum status render_choice_iterations(struct app *app, const char *text,
                                      struct render_choice *choice);
-/* Is the text of --rank well-formed? *only is the rank if it is one; else -1. */
+/* Check that the text of --rank is well-formed. *only is the rank if it is one; else -1. */
 enum status render_choice_ranks(struct app *app, const char *text, int *only);
 
 /* As timeline_options.shows takes it. */

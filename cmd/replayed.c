@@ -38,7 +38,7 @@ static bool same_blocked(const struct replayed *replayed)
     return same;
 }
 
-/* Is the violation in the trace of the run, as the machine sees it? */
+/* True if the violation is in the trace of the run, as the machine sees it. */
 static bool replayed_is_seen(const struct replayed *replayed)
 {
     for (int p = 0; p < PROPERTY_COUNT; p++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replayed.h - the outcome of a replayed witness: did the device do what the checker predicted?
+ * replayed.h - the outcome of a replayed witness: whether the device did what the checker predicted.
  */
 #ifndef SWSIM_REPLAYED_H
 #define SWSIM_REPLAYED_H
@@ -37,7 +37,7 @@ enum replayed_outcome {
 };
 
 enum replayed_outcome replayed_outcome(const struct replayed *replayed);
-/* Did the device do what the checker predicted? */
+/* True if the device did what the checker predicted. */
 bool replayed_confirms(enum replayed_outcome outcome);
 
 void replayed_print(const struct replayed *replayed, FILE *out);

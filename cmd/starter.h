@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * starter.h - was this process started by mpirun, mpiexec or srun, as one of several?
+ * starter.h - whether this process was started by mpirun, mpiexec or srun, as one of several.
  *
  * Reads only the environment.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * swcheck.c - is a certificate of `swsim verify --certificate` a proof of a plan?
+ * swcheck.c - whether a certificate of `swsim verify --certificate` is a proof of a plan.
  *
  * A program of its own: of this project it has the plan's parser and lowering, the machine's steps for one kind of
  * certificate, and proof/. It has no part of the search.

@@ -104,7 +104,7 @@ static bool witness_add_step(const struct witness *witness, size_t i, struct tra
     return trace_add_step(trace, &row) >= 0;
 }
 
-/* Has the stream started something that step `i` finishes? Then they are one box. */
+/* True if the stream has started something that step `i` finishes. Then they are one box. */
 static bool is_second_half(const struct story *story, size_t i)
 {
     bool begun = false;

@@ -10,7 +10,7 @@
 
 #include "api/verdict.h"
 
-/* Does the file hold many? A store does: every violation of every plan is added to it. */
+/* True if the file holds many. A store does: every violation of every plan is added to it. */
 bool witness_keeps_all(const char *path);
 
 /* Write the violation in the view's report about `plan` under `options`; the suffix decides the format: .txt,

@@ -71,7 +71,7 @@ static void yaml_json_write_scalar(struct json *json, const char *text, bool pla
         json_string(json, text);
 }
 
-/* Is the next scalar a key? A mapping alternates. */
+/* True if the next scalar is a key. A mapping alternates. */
 static bool at_key(struct converter *c)
 {
     if (c->depth == 0 || !c->levels[c->depth - 1].mapping)

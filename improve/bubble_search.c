@@ -61,7 +61,7 @@ static bool bubble_search_is_done(const struct bubble_search_search *search)
     return search->found && search->figures.span_ns <= search->bound_ns;
 }
 
-/* Is the trial at least as good as the best so far? Its figures are then those of the best. */
+/* True if the trial is at least as good as the best so far. Its figures are then those of the best. */
 static bool try_order(struct bubble_search_search *search)
 {
     struct bubble_figures figures;

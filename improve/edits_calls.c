@@ -76,7 +76,7 @@ static bool edits_calls_is_member(const struct plan *plan, int comm, int rank)
     return found;
 }
 
-/* May a thread's rank make the call that (u, k) waits for? */
+/* True if a thread's rank may make the call that (u, k) waits for. */
 static bool can_make(const struct plan *plan, int t, int u, size_t k)
 {
     const struct host_op *op = &plan->threads[u].ops[k];
@@ -185,7 +185,7 @@ static void propose_added(struct proposer *proposer, int t, size_t i, int u, siz
             nearer(proposer, t, places[n], u, k), extra + n);
 }
 
-/* Do all members of the meeting but one make the same call, `like` of them? */
+/* True if all members of the meeting but one make the same call, `like` of them. */
 static bool is_odd_one(const struct plan *plan, const struct edits_calls_meeting *meeting, int like)
 {
     enum { MANY = 3 };
@@ -234,7 +234,7 @@ static void propose_meeting(struct proposer *proposer, const struct edits_calls_
     }
 }
 
-/* Is (u, k) in one of them? */
+/* True if (u, k) is in one of them. */
 static bool edits_calls_is_done(const struct edits_calls_meeting *done, size_t count, int u,
                                 size_t k)
 {

@@ -40,8 +40,8 @@ static bool edits_host_repeats_alike(const struct host_thread *a, const struct h
     return true;
 }
 
-/* Do two threads of different ranks, or one and the same, do the same in the same order? Messages
-   have other names on the other side. */
+/* True if two threads of different ranks, or one and the same, do the same in the same order. Messages have other names
+   on the other side. */
 static bool is_like(const struct host_thread *a, const struct host_thread *b)
 {
     if (a == b)
@@ -151,7 +151,7 @@ static bool is_lock_op(const struct host_op *op)
     return op_operand(op->kind) == OPERAND_LOCK;
 }
 
-/* `first` stands before `second`: is an order lost when they change places? */
+/* `first` stands before `second`: true if an order is lost when they change places. */
 static bool crossing_loses(const struct host_op *first, const struct host_op *second)
 {
     if (is_lock_op(first) && is_lock_op(second))
@@ -181,7 +181,7 @@ static bool move_loses(const struct host_thread *thread, size_t from, size_t to)
     return false;
 }
 
-/* Does the operation have branches, or end one? No edit moves such an operation. */
+/* True if the operation has branches, or ends one. No edit moves such an operation. */
 static bool is_of_branches(const struct host_op *op)
 {
     return op->has_branches || op_ends_branch(op->kind);
@@ -353,8 +353,8 @@ static size_t records_behind(const struct host_thread *thread, size_t i)
     return end;
 }
 
-/* Is there a sync or record behind, or a wait in front, that work from `first` to `last` escapes on
-   another stream? */
+/* True if there is a sync or record behind, or a wait in front, that work from `first` to `last` escapes on another
+   stream. */
 static bool leaving_loses(const struct host_thread *thread, size_t first, size_t last)
 {
     int stream = thread->ops[first].stream;
@@ -841,7 +841,8 @@ static bool apply_event_wait(struct plan *plan, int t, const struct edit *edit)
     return true;
 }
 
-/* Does the thread push work to the stream behind operation `at` (else: in front of it)? In a repeat an operation comes on both sides. */
+/* True if the thread pushes work to the stream behind operation `at` (else: in front of it). In a repeat an operation
+   comes on both sides. */
 static bool pushes_there(const struct host_thread *thread, size_t at, int stream, bool behind)
 {
     for (size_t i = 0; i < thread->op_count; i++)
@@ -1095,8 +1096,8 @@ static const char *describe_event_wait(const struct plan *plan, const struct edi
         return NULL;
     if (edit->kind == EDIT_SYNC_EVENT)
         return arena_printf(arena, "%s: sync event %s before %s", place, event, behind);
-    return arena_printf(arena, "%s: %s waits for event %s, which is there: a wait on %s", place,
-                        behind, event, plan->streams.items[thread->ops[edit->c].stream]);
+    return arena_printf(arena, "%s: %s waits for event %s, which is recorded already: a wait on %s",
+                        place, behind, event, plan->streams.items[thread->ops[edit->c].stream]);
 }
 
 const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena)

@@ -136,7 +136,7 @@ static int find_dep(const struct pipeline *pipeline, int task, int on, int dista
     return -1;
 }
 
-/* Is there a buffer in both lists? Of every iteration's own ones only, if `own`. */
+/* True if there is a buffer in both lists. Of every iteration's own ones only, if `own`. */
 static bool edits_pipeline_shares_buffer(const struct plan *plan, const struct index_list *a,
                                          const struct index_list *b, bool own)
 {
@@ -203,7 +203,7 @@ static bool find_relations(const struct proposer *proposer, struct relations *ou
     return true;
 }
 
-/* How many more readers would come after their writers by a dependence of `task` on `on`? */
+/* How many more readers would come after their writers by a dependence of `task` on `on`. */
 static int count_gain(const struct relations *relations, size_t task, size_t on)
 {
     size_t count = relations->count;

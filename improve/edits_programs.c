@@ -358,7 +358,7 @@ static int message_balance(const struct host_op *ops, size_t count, int comm)
     return balance;
 }
 
-/* Has every message of the communicator a receive? Else a send that does not wait for one only hides that. */
+/* True if every message of the communicator has a receive. Else a send that does not wait for one only hides that. */
 static bool is_balanced(const struct plan *plan, int comm)
 {
     int balance = 0;

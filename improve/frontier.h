@@ -51,7 +51,7 @@ const char *axis_key(enum axis axis);
 
 /* The word of a value; NULL: the value is a number, or there is no such word. */
 const char *axis_word(enum axis axis, int value);
-/* Has the axis words? Else its values are numbers. */
+/* True if the axis has words. Else its values are numbers. */
 bool axis_has_words(enum axis axis);
 
 enum { AXIS_MOST = 32, FRONTIER_AS_GIVEN = -1, HELD_FIT = -1 };

@@ -9,7 +9,7 @@
 
 #include "plan/plan.h"
 
-/* Does the plan say this cost of stages or layers? Any bytes? */
+/* True if the plan says this cost of stages or layers, or (frontier_has_bytes) any bytes. */
 bool frontier_has_cost(const struct stage_spec *spec, enum cost cost);
 bool frontier_has_bytes(const struct stage_spec *spec);
 

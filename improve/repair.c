@@ -123,7 +123,7 @@ static enum status parse_judged(struct repair_search *search, const char *text, 
     return status;
 }
 
-/* Was this text tried before? Remembers it. */
+/* True if this text was tried before. Remembers it. */
 static bool repair_is_known(struct repair_search *search, const char *text)
 {
     uint64_t hash = hash_bytes(text, strlen(text));
@@ -210,7 +210,7 @@ static enum status repair_judge(struct repair_search *search, const struct plan 
 
 /* ---- values that are lost -------------------------------------------------------------------- */
 
-/* Was this pair lost before: what one operation writes is overwritten by the other? */
+/* True if this pair was lost before: what one operation writes is overwritten by the other. */
 static bool was_lost(const struct repair_search *search, const struct dead_write *write)
 {
     for (size_t i = 0; i < search->dead.count; i++) {
@@ -235,7 +235,7 @@ static int place_in(const struct plan *plan, size_t thread, const char *subject)
     return -1;
 }
 
-/* Does the given plan have the two writes in the other order, in one thread or in threads of one name? */
+/* True if the given plan has the two writes in the other order, in one thread or in threads of one name. */
 static bool is_turned_round(const struct repair_search *search, const struct dead_write *write)
 {
     const struct plan *given = &search->given;
@@ -248,8 +248,9 @@ static bool is_turned_round(const struct repair_search *search, const struct dea
     return lost >= 0 && over >= 0 && over < lost;
 }
 
-/* Does a proved candidate always lose a value that the given plan does not lose, or loses the other way round? Of a
-   buffer that is read every such value counts, of others only the latter: one of two writes is lost in any case. */
+/* Find out whether a proved candidate always loses a value that the given plan does not lose, or loses the other way
+   round. Of a buffer that is read every such value counts, of others only the latter: one of two writes is lost in any
+   case. */
 static enum status loses_value(struct repair_search *search, const struct plan *plan, bool *loses,
                                struct diag *diag)
 {
@@ -300,7 +301,7 @@ static enum status repair_set_text(struct repair_search *search, const char *tex
     return status;
 }
 
-/* Does the author's text, edited, say what the canonical text says? */
+/* True if the author's text, edited, says what the canonical text says. */
 static bool means(struct repair_search *search, const char *edited, const char *canonical)
 {
     struct plan plan;

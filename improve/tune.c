@@ -201,7 +201,7 @@ enum status tune_verify(const struct plan *plan, enum driver driver, bool quick,
     return verify_plan(plan, &options, out, diag);
 }
 
-/* Is tune->work proved? A plan that cannot be checked is not. */
+/* Find out whether tune->work is proved. A plan that cannot be checked is not. */
 static enum status tune_prove(struct tune *tune, enum driver driver, bool *proved)
 {
     struct verify_report report;
@@ -300,7 +300,7 @@ bool tune_is_spent(const struct tune *tune)
     return tune->counts.tried >= tune->budget || tune_is_interrupted(tune);
 }
 
-/* Was it seen before? Remembers it. There is room for twice the budget. */
+/* True if it was seen before. Remembers it. There is room for twice the budget. */
 static bool tune_is_known(struct tune *tune, const int *cells)
 {
     uint64_t hash = hash_bytes(cells, tune->cells * sizeof *cells) | 1;

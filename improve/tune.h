@@ -134,7 +134,7 @@ void tune_close(struct tune *tune);
 /* Search; the best is in tune->best, which may be the given plan. */
 enum status tune_search(struct tune *tune, struct diag *diag);
 
-/* Is the best better than the given plan? */
+/* True if the best is better than the given plan. */
 bool tune_found(const struct tune *tune);
 
 /* ---- for the search -------------------------------------------------------------------------- */

@@ -128,7 +128,7 @@ static size_t count_moves(const struct tune *tune, enum move move)
     return counts[move];
 }
 
-/* Does a stage move of `task` take `other` along? */
+/* True if a stage move of `task` takes `other` along. */
 static bool goes_along(struct tune_climb *s, enum move move, size_t task, size_t other)
 {
     const int *stream = climb_row(s, s->candidate, TUNE_STREAM);

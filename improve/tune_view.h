@@ -31,7 +31,7 @@ struct tune_access {
 /* The accesses of a task of `given` as rank `rank` sees it, the k-th of them; false: there are no more. */
 bool tune_access(const struct plan *given, bool by_stream, int rank, int task, size_t k,
                  struct tune_access *out);
-/* Does no task of the plan name a shared buffer? */
+/* True if no task of the plan names a shared buffer. */
 bool tune_by_stream(const struct plan *given);
 
 /* The view of `plan`, which has the tasks of `given`, over `iterations` iterations. *complete is false

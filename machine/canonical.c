@@ -257,7 +257,7 @@ static void renumber_buffer(const struct program *p, int32_t *c, int index)
     }
 }
 
-/* Are all counters of finished and started work zero? */
+/* True if all counters of finished and started work are zero. */
 static bool is_renumbered(const struct program *p, int32_t *c)
 {
     int32_t done = 0;

@@ -146,7 +146,7 @@ static int clocks_rank_of_row(const struct clocks *clocks, int row)
     return -1;
 }
 
-/* Is the clock of no use in this row: does it know of accesses of another rank than the row's? */
+/* True if the clock is of no use in this row: it knows of accesses of another rank than the row's. */
 static bool is_foreign(const struct clocks *clocks, int row, uint32_t number)
 {
     if (!clocks->own_rank || !number)

@@ -38,12 +38,12 @@ void clocks_shift(struct clocks *clocks, int first, int count);
    does not know, -1: none. */
 int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int record, int self);
 
-/* Has any agent written the buffer? */
+/* True if any agent has written the buffer. */
 bool clocks_written(const struct clocks *clocks, const struct buffer_desc *buffer);
 
 /* Allocation number `record` is called, or takes effect, by the owner of row `self`. */
 void clocks_allocate(struct clocks *clocks, int record, int self);
-/* Has `record` happened; is its last time known in row `self`? */
+/* True if `record` has happened (clocks_is_made), or its last time is known in row `self`. */
 bool clocks_is_made(const struct clocks *clocks, int record);
 bool clocks_knows(const struct clocks *clocks, int record, int self);
 

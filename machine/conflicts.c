@@ -258,7 +258,8 @@ static bool counts_submissions(const struct program *p)
     return p->plan->pipeline.retire == RETIRE_LAST_TASK || machine_has_memory(&p->plan->machine);
 }
 
-/* May this enabled step finish work of an iteration, or bring a stream past a free, so that less is in flight? */
+/* True if this enabled step may finish work of an iteration, or bring a stream past a free, so that less is in
+   flight. */
 static bool may_finish(const struct program *p, const struct state *state, int agent)
 {
     const struct agent *desc = &p->agents[agent];

@@ -34,7 +34,7 @@ static int64_t turn_of(const struct program *p, int rank, int task, int64_t iter
            p->ticket_position[rank * p->tasks + task];
 }
 
-/* Has the turn come of an iteration that does not exist, and that is not behind the last one? */
+/* True if the turn has come of an iteration that does not exist, and that is not behind the last one. */
 static bool turn_is_void(const struct program *p, int32_t *c, int rank)
 {
     const int32_t *state = rank_cells(p, c, rank);
@@ -71,7 +71,7 @@ int machine_turn(const struct program *p, const struct state *state, int rank, i
 
 /* ---- firing ---------------------------------------------------------------------------------- */
 
-/* Has `task` of an iteration been submitted, as far as the driver remembers? */
+/* True if `task` of an iteration has been submitted, as far as the driver remembers. */
 static bool submitted(const struct program *p, int32_t *c, int rank, int task, int64_t iteration)
 {
     const int32_t *state = rank_cells(p, c, rank);

@@ -10,7 +10,7 @@ bool driver_unfinished(const struct program *p, int32_t *c, int rank, int64_t it
     return window[WINDOW_SUBMIT_LEFT] > 0 || window[WINDOW_DEVICE_LEFT] > 0;
 }
 
-/* May the oldest iteration be retired, by the plan's rule? */
+/* True if the oldest iteration may be retired, by the plan's rule. */
 bool machine_iteration_over(const struct program *p, int32_t *c, int rank, int64_t iteration)
 {
     const int32_t *window = window_cells(p, c, rank, iteration);
@@ -57,7 +57,7 @@ static void check_bound(struct work_state *w, int rank, int64_t newest)
     if (!program_asks_bound(p))
         return;
     int64_t in_flight = newest + 1 - rank_cells(p, w->c, rank)[RANK_FINISHED];
-    int64_t bytes = p->shared_bytes + in_flight * p->iteration_bytes;
+    int64_t bytes = program_bytes(p, in_flight);
     int64_t memory = machine_memory(&p->plan->machine, rank);
     if (memory && bytes > memory)
         report_bound(w, memory, bytes, true);

@@ -18,7 +18,7 @@ bool driver_can_step(const struct program *p, int32_t *c, int rank);
 void driver_step(struct work_state *w, int rank);
 /* The iteration its next step is about to admit, if it has not yet. */
 int64_t driver_next(const struct program *p, const int32_t *rank_state);
-/* Does the driver wait for the data loader to decide whether the next iteration exists? */
+/* True if the driver waits for the data loader to decide whether the next iteration exists. */
 bool driver_asks_for_data(const struct program *p, int32_t *c, int rank);
 /* Give iteration `iteration` its context: window entry, slots, buffers; checks the bound. */
 void driver_admit(struct work_state *w, int rank, int64_t iteration);
@@ -28,14 +28,14 @@ void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration
 void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration, int64_t ticket);
 /* Update the driver's phase, after a change that is no step of the driver. */
 void driver_settle(const struct program *p, int32_t *c, int rank);
-/* Does retiring, by the plan's rule, wait for the end of the submissions, for the event of this task?
-   Afterwards the driver knows the accesses before them. */
+/* True if retiring, by the plan's rule, waits for the end of the submissions (driver_awaits_submission), or for the
+   event of this task. Afterwards the driver knows the accesses before them. */
 bool driver_awaits_submission(const struct program *p);
 bool driver_awaits_event(const struct program *p, int task);
 /* Work of an iteration has been submitted, or finished: the first unfinished one may be a later one.
    Queues are FIFO, so iterations are finished in order. */
 void driver_finish(struct work_state *w, int rank);
-/* Has this iteration work that is not submitted, or not finished on the device? */
+/* True if this iteration has work that is not submitted, or not finished on the device. */
 bool driver_unfinished(const struct program *p, int32_t *c, int rank, int64_t iteration);
 
 /* clock.c */
@@ -45,7 +45,7 @@ int64_t clock_newest(const struct program *p, const int32_t *rank_state);
 /* dataflow.c */
 /* Admit an iteration; behind the last one, pass the turns of iterations that do not exist. */
 void dataflow_admit(struct work_state *w, int rank);
-/* Have all iterations been admitted, and has the turn of one that does not exist come? */
+/* True if all iterations have been admitted, and the turn of one that does not exist has come. */
 bool dataflow_has_void_turn(const struct program *p, int32_t *c, int rank);
 void dataflow_complete(struct work_state *w, int rank, int task, int64_t iteration);
 void dataflow_retired(struct work_state *w, int rank);

@@ -235,7 +235,7 @@ static void add_workers(const struct enablers_query *q, int rank)
         enablers_add_thread(q, t);
 }
 
-/* Does a worker submit an instance of an iteration, or is one in its queue? */
+/* True if a worker submits an instance of an iteration, or one is in its queue. */
 static bool has_instance(const struct enablers_query *q, int thread, int64_t iteration)
 {
     const int32_t *state = thread_cells(q->p, q->c, thread);
@@ -341,7 +341,7 @@ static int lock_holder(const struct enablers_query *q, const struct op *op)
     return known ? q->c[p->at.locks + op->object] - 1 : -1;
 }
 
-/* Is there nothing to wait for, or to push, once the iteration waited for is retired? */
+/* True if there is nothing to wait for, or to push, once the iteration waited for is retired. */
 static bool may_be_skipped(const struct program *p, const struct op *op)
 {
     return p->tasks && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP && op_dependence(op) >= 0;

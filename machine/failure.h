@@ -62,13 +62,13 @@ static inline bool failure_is_aborted(const struct program *p, int32_t *c, int c
     return p->can_abort && *aborted_cell(p, c, comm, member);
 }
 
-/* May this fault happen now? */
+/* True if this fault may happen now. */
 bool failure_can_happen(const struct program *p, int32_t *c, const struct fault *fault);
 void failure_happens(struct work_state *w, const struct fault *fault);
 
-/* Is this the worker whose task failed? It takes no further instance. */
+/* True if this is the worker whose task failed. It takes no further instance. */
 bool failure_has_ended(const struct program *p, const int32_t *c, int thread);
-/* Does a thread that stands at `op` give up, because its rank has stopped? */
+/* True if a thread that stands at `op` gives up, because its rank has stopped. */
 static inline bool failure_gives_up(const struct program *p, int32_t *c, int thread,
                                     const struct op *op)
 {
@@ -78,7 +78,8 @@ void failure_give_up(struct work_state *w, int thread);
 
 /* The operations of a member that have been or will be issued end with an error; what it has sent or awaits is gone. */
 void failure_abort_member(struct work_state *w, int comm, int member);
-/* Can the watchdog of a communicator abort it, on this rank or (-1) on all: it has a reason, and it has not done so yet? */
+/* True if the watchdog of a communicator can abort it, on this rank or (-1) on all: it has a reason, and it has not
+   done so yet. */
 bool failure_can_abort(const struct program *p, int32_t *c, int comm, int rank);
 void failure_abort(struct work_state *w, int comm, int rank);
 /* The communicator whose watchdog on this rank has aborted it and waits for the device; -1: none does. */

@@ -296,7 +296,8 @@ static int first_of(const struct program *p, const struct buffer_desc *buffer, i
            (int)(iteration % p->window) * p->period_records;
 }
 
-/* Is an access at this tick, which a row knows up to `known`, live and known, or live and not? */
+/* True if an access at this tick, which a row knows up to `known`, is live and known (is_known), or live and not
+   known. */
 static bool is_known(int32_t tick, int32_t known)
 {
     return tick > 0 && tick <= known;

@@ -10,7 +10,7 @@
 
 #include "machine_internal.h"
 
-/* Is there knowledge, in the state or beside it? */
+/* True if there is knowledge, in the state or beside it. */
 static inline bool hb_is_kept(const struct work_state *w)
 {
     return w->clocks || w->p->at.row_words;
@@ -32,15 +32,15 @@ void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int
 
 /* The allocation of `buffer` is called, or takes effect, by the owner of row `self`. */
 void hb_allocated(struct work_state *w, int buffer, enum knowledge_of kind, int self);
-/* Does row `self` know that the allocation of `buffer` has been called? True where the thread that called it is the only one
-   that asks. */
+/* True if row `self` knows that the allocation of `buffer` has been called. True where the thread that called it is the
+   only one that asks. */
 bool hb_knows_call(struct work_state *w, int buffer, int self);
 
 /* Forget the accesses to the buffers of an iteration on a rank, which get new instances. */
 void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration);
 
-/* Is there a live access to `buffer` by an agent other than `agent` that is not in row `self`, and by no stream that
-   `record_stream` has named? The accessing agent goes to *other. */
+/* True if there is a live access to `buffer` by an agent other than `agent` that is not in row `self`, and by no stream
+   that `record_stream` has named. The accessing agent goes to *other. */
 bool hb_unknown_access(struct work_state *w, int buffer, int self, int agent, int *other);
 
 #endif

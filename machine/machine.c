@@ -261,8 +261,8 @@ static bool machine_accesses(const struct program *p, const struct op *op, int b
     return false;
 }
 
-/* Is an access to `buffer` queued on another stream than this, -1: on any, that record_stream has not announced
-   to the allocator? */
+/* True if an access to `buffer` is queued on another stream than this, -1: on any, that record_stream has not announced
+   to the allocator. */
 static bool access_pending(struct work_state *w, int buffer, int stream, int *other)
 {
     const struct program *p = w->p;
@@ -379,7 +379,7 @@ static bool has_resources(const struct program *p, int32_t *c, int rank, const s
     return slots == 0 || op->sm == 0 || *device_sm_used(p, c, rank) + op->sm <= slots;
 }
 
-/* Has the flag the value that the operation waits for? */
+/* True if the flag has the value that the operation waits for. */
 static bool machine_flag_suffices(const struct program *p, int32_t *c, const struct op *op,
                                   int64_t iteration)
 {
@@ -387,7 +387,7 @@ static bool machine_flag_suffices(const struct program *p, int32_t *c, const str
     return op->flag_rule == FLAG_EQUALS ? value == op->value : value >= op->value;
 }
 
-/* Is what the operation takes at its stream there? Who waits for a record settles. */
+/* True if what the operation takes at its stream is there. Who waits for a record settles. */
 static bool has_what_it_takes(const struct program *p, int32_t *c, const struct op *op,
                               int64_t iteration)
 {
@@ -422,7 +422,7 @@ static void report_mismatch(struct work_state *w, const struct counterpart *met)
     w->e->met = *met;
 }
 
-/* Do the two match as one collective? */
+/* True if the two match as one collective. */
 static bool machine_same_collective(const struct op *a, int64_t iteration_a, const struct op *b,
                                     int64_t iteration_b)
 {
@@ -664,7 +664,7 @@ static void machine_start(struct work_state *w, int stream)
 
 /* ---- device: finish -------------------------------------------------------------------------- */
 
-/* Are the unmatched sends of a channel within the eager limits, of messages or of bytes? */
+/* True if the unmatched sends of a channel are within the eager limits, of messages or of bytes. */
 static bool sends_are_eager(const struct program *p, const int32_t *channel,
                             const struct comm_desc *comm)
 {
@@ -735,8 +735,8 @@ static void machine_finish(struct work_state *w, int stream)
     machine_settle(w, stream);
 }
 
-/* Are the members, which have all started a collective, in the same one? Without a fault they are: the
-   first that disagrees ends the run. */
+/* True if the members, which have all started a collective, are in the same one. Without a fault they are: the first
+   that disagrees ends the run. */
 static bool machine_members_agree(const struct program *p, int32_t *c, int comm)
 {
     int first = active_stream(p, c, comm, 0);
@@ -1063,7 +1063,7 @@ static void get(struct work_state *w, int thread, const struct op *op)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Of a freed buffer: is there a recorded stream that has not come so far? */
+/* Of a freed buffer, true if there is a recorded stream that has not come so far. */
 static bool is_kept_by_streams(const struct program *p, int32_t *c, int buffer)
 {
     for (int i = p->recorded_of[buffer]; i >= 0; i = p->recorded[i].next)
@@ -1265,7 +1265,8 @@ static void machine_complete(struct work_state *w, int thread, const struct op *
         dataflow_complete(w, rank, op->task, iteration);
 }
 
-/* Has the operation no effect, as there is nothing to wait for? A lock that was taken for a wait is released in any case. */
+/* True if the operation has no effect, as there is nothing to wait for. A lock that was taken for a wait is released in
+   any case. */
 static bool has_no_effect(const struct work_state *w, int thread, const struct op *op,
                           int64_t iteration)
 {
@@ -1551,7 +1552,7 @@ bool machine_wait_is_idle(const struct program *p, const struct state *state, in
            stream_cells(p, c, op->stream)[STREAM_COUNT] == 0;
 }
 
-/* Is an admitted iteration unfinished? Its driver may have retired it already. */
+/* True if an admitted iteration is unfinished. Its driver may have retired it already. */
 static bool iteration_left(const struct program *p, int32_t *c)
 {
     for (int rank = 0; p->tasks && rank < p->ranks; rank++)
@@ -1584,7 +1585,8 @@ static int fellows_of(const struct program *p, int agent)
     return p->fellows[of_comm ? p->comms[desc->index].members[0] : desc->rank];
 }
 
-/* Can no agent of these ranks step, does none wait for data, and is a thread blocked, or a watchdog in an abort? */
+/* True if no agent of these ranks can step, none waits for data, and a thread is blocked, or a watchdog is in an
+   abort. */
 static bool machine_is_stuck(const struct program *p, const struct state *state, int fellows)
 {
     bool blocked = false;

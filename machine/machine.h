@@ -49,7 +49,7 @@ struct effect {
     struct other_access {
         int buffer; /* program->buffers */
         int agent;  /* of the other access */
-        bool write; /* is that one a write? */
+        bool write; /* true if that one is a write */
         bool early; /* LIFETIME: before its allocation is known to have happened */
         int op;     /* of the other access */
         int64_t iteration;
@@ -102,35 +102,35 @@ int machine_enabled(const struct program *program, const struct state *state,
 void machine_step(const struct program *program, struct state *state, struct transition transition,
                   struct effect *effect);
 
-/* May this enabled step be taken first without losing any behaviour: does it commute with all steps
-   that other agents can take before it? The argument is in conflicts.c and doc/checker.md. */
+/* True if this enabled step may be taken first without losing any behaviour: it commutes with all steps that other
+   agents can take before it. The argument is in conflicts.c and doc/checker.md. */
 bool machine_step_free(const struct program *program, const struct state *state, int agent);
 
 /* Programs built with `clocks`: knowledge that has passed through another rank is left out, or no longer; at the initial
    state. Left out, races may show that are none, but all that are show. */
 void machine_limit_knowledge(const struct state *state, bool own_rank);
-/* Programs built with `clocks`: was memory for knowledge refused? Then races may have been missed. */
+/* In programs built with `clocks`, true if memory for knowledge was refused. Then races may have been missed. */
 bool machine_lost_knowledge(const struct state *state);
 
-/* Is this the end of a complete run: all threads at their end, all queues and streams empty, every
-   admitted iteration finished? */
+/* True if this is the end of a complete run: all threads at their end, all queues and streams empty, every admitted
+   iteration finished. */
 bool machine_done(const struct program *program, const struct state *state);
-/* Is this agent a driver whose next step retires an iteration? */
+/* True if this agent is a driver whose next step retires an iteration. */
 bool machine_retires(const struct program *program, const struct state *state, int agent);
-/* Is this agent a driver whose next step admits an iteration, or would if there is data? */
+/* True if this agent is a driver whose next step admits an iteration, or would if there is data. */
 bool machine_admits(const struct program *program, const struct state *state, int agent);
-/* Pipeline form: has this rank admitted the last iteration there is data for? */
+/* In the pipeline form, true if this rank has admitted the last iteration there is data for. */
 bool machine_data_ended(const struct program *program, const struct state *state, int rank);
-/* Is this agent at its end, or idle with nothing to do? */
+/* True if this agent is at its end, or idle with nothing to do. */
 bool machine_agent_idle(const struct program *program, const struct state *state, int agent);
 
-/* Is the agent at a wait that it may leave out, which would be over at once whatever others do by then? So the two choices
-   (MACHINE_WAITS, MACHINE_GOES_PAST) differ in nothing but what the thread knows. */
+/* True if the agent is at a wait that it may leave out, which would be over at once whatever others do by then. So the
+   two choices (MACHINE_WAITS, MACHINE_GOES_PAST) differ in nothing but what the thread knows. */
 bool machine_wait_is_idle(const struct program *program, const struct state *state, int agent);
 enum { MACHINE_WAITS, MACHINE_GOES_PAST };
 
-/* Is the agent a thread blocked at a slot of another iteration than the one it waits for? This is the
-   other form of a slot hazard. */
+/* True if the agent is a thread blocked at a slot of another iteration than the one it waits for. This is the other
+   form of a slot hazard. */
 bool machine_stale_wait(const struct program *program, const struct state *state, int agent,
                         int64_t *wanted, int64_t *found);
 
@@ -138,9 +138,9 @@ bool machine_stale_wait(const struct program *program, const struct state *state
 void machine_end_data(const struct program *program, struct state *state, int rank,
                       int64_t iterations);
 
-/* Programs built with `faults`: has the fault happened? */
+/* In programs built with `faults`, true if the fault has happened. */
 bool machine_failed(const struct program *program, const struct state *state);
-/* After a fault: is a thread of a living rank blocked, and can no agent step that could wake it? */
+/* After a fault, true if a thread of a living rank is blocked, and no agent can step that could wake it. */
 bool machine_never_woken(const struct program *program, const struct state *state);
 /* Set to a state of `plain`, the same program built without `faults`; no fault has happened. */
 void machine_state_from_plain(const struct program *program, struct state *to,
@@ -155,7 +155,7 @@ void machine_canonical(const struct program *program, struct state *state);
    none. The iteration goes to *iteration. */
 int machine_current_op(const struct program *program, const struct state *state, int agent,
                        int64_t *iteration);
-/* Of a thread at an operation with branches: is the answer yes, or can it be done without a wait? */
+/* Of a thread at an operation with branches, true if the answer is yes, or if it can be done without a wait. */
 bool machine_says(const struct program *program, const struct state *state, int agent);
 bool machine_stream_running(const struct program *program, const struct state *state, int stream);
 /* Operations that are over: grows but for machine_canonical. */
@@ -166,7 +166,7 @@ int machine_stream_queued(const struct program *program, const struct state *sta
 int64_t machine_oldest(const struct program *program, const struct state *state, int rank);
 int64_t machine_finished(const struct program *program, const struct state *state, int rank);
 int64_t machine_admitted(const struct program *program, const struct state *state, int rank);
-/* Does the next period of the rank's driver admit an iteration, as far as its data is known to go? */
+/* True if the next period of the rank's driver admits an iteration, as far as its data is known to go. */
 bool machine_admits_next(const struct program *program, const struct state *state, int rank);
 /* Iterations a rank has data for; -1: not known yet. */
 int64_t machine_end(const struct program *program, const struct state *state, int rank);
@@ -208,7 +208,7 @@ struct wait {
 /* Fill `wait`; for an enabled, finished or idle agent the cause is NONE or EMPTY. */
 void machine_why(const struct program *program, const struct state *state, int agent,
                  struct wait *wait);
-/* Where no agent can step: has this one work left, be it of an iteration that its driver has retired? */
+/* Where no agent can step, true if this one has work left, be it of an iteration that its driver has retired. */
 bool machine_hangs(const struct program *program, const struct state *state, int agent);
 
 /* The residency slots that the running operation of a stream has; of a greedy kernel they grow. */

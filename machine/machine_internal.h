@@ -157,7 +157,7 @@ static inline int item_row(const struct program *p, const int32_t *c, int stream
 {
     return p->at.row_items[stream] + item_place(p, c, stream, k);
 }
-/* Has the record that this item, a wait, waits for been reached? */
+/* True if the record that this item, a wait, waits for has been reached. */
 static inline bool wait_is_over(const struct program *p, const int32_t *c, const int32_t *item)
 {
     return item[ITEM_A] < 0 || c[p->at.streams[item[ITEM_A]] + STREAM_DONE] > item[ITEM_B];
@@ -259,15 +259,15 @@ static inline int32_t machine_tail(const struct program *p, int32_t *c, int stre
     return state[STREAM_DONE] + state[STREAM_COUNT];
 }
 
-/* Has `record_stream` named the stream of this agent for the buffer? */
+/* True if `record_stream` has named the stream of this agent for the buffer. */
 bool machine_is_recorded(const struct program *p, int32_t *c, int buffer, int agent);
 
-/* Does the iteration that this operation depends on exist, and is it not skipped? */
+/* True if the iteration that this operation depends on exists, and is not skipped. */
 bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,
                         int64_t iteration);
-/* Is nothing queued or running on the device of this rank? */
+/* True if nothing is queued or running on the device of this rank. */
 bool machine_device_idle(const struct program *p, int32_t *c, int rank);
-/* Of an operation with branches: can it be done without a wait, or is the answer yes? Then `then` follows. */
+/* Of an operation with branches, true if it can be done without a wait, or the answer is yes. Then `then` follows. */
 bool machine_says_yes(const struct program *p, int32_t *c, int thread, const struct op *op);
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);
 /* The operation a part belongs to: parts of one operation are neighbours. */

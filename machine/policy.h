@@ -35,8 +35,8 @@ enum policy_next {
 /* The next step of the driver of `rank`. */
 enum policy_next policy_next(const struct policy *policy, int rank, int64_t *iteration);
 
-/* Does the iteration that this operation depends on exist, and is it not skipped? For an operation of
-   `rank` in `iteration`. */
+/* True if the iteration that this operation depends on exists, and is not skipped. For an operation of `rank` in
+   `iteration`. */
 bool policy_dependence_applies(const struct policy *policy, int rank, const struct op *op,
                                int64_t iteration);
 

@@ -65,7 +65,8 @@ struct part {
     int64_t bytes;
 };
 
-/* Do a send and a receive that meet match as one message? Iterations are apart. What one side does not say fits. */
+/* True if a send and a receive that meet match as one message. Iterations are apart. What one side does not say
+   fits. */
 static inline bool part_same_message(const struct part *a, const struct part *b)
 {
     return a->tag == b->tag && (a->bytes == b->bytes || a->bytes == 0 || b->bytes == 0) &&
@@ -126,7 +127,7 @@ struct op {
 _Static_assert(PLAN_MAX_TASKS <= INT16_MAX && PLAN_MAX_DISTANCE <= INT16_MAX,
                "tasks and distances of operations have 16 bits");
 
-/* Does it start with the residency slots that are free, and take more as they become free? */
+/* True if it starts with the residency slots that are free, and takes more as they become free. */
 static inline bool op_is_greedy(const struct op *op)
 {
     return op->kind == OP_LAUNCH && op->sm_most > 0;
@@ -146,19 +147,19 @@ static inline int op_dependence(const struct op *op)
     }
 }
 
-/* May a thread go past the sync behind this operation? */
+/* True if a thread may go past the sync behind this operation. */
 static inline bool op_may_sync(const struct op *op)
 {
     return op_syncs(op->kind) && (op->sync == SYNC_RETRY || op->sync == SYNC_STAGED);
 }
 
-/* Does it have branches? Of which one follows the state decides, or with CHOOSE nothing. */
+/* True if it has branches. Of which one follows the state decides, or with CHOOSE nothing. */
 static inline bool op_has_branches(const struct op *op)
 {
     return op->otherwise > 0 && op->kind != OP_ELSE;
 }
 
-/* Do the members that start these match as one collective? Iterations are apart. */
+/* True if the members that start these match as one collective. Iterations are apart. */
 static inline bool op_same_collective(const struct op *a, const struct op *b)
 {
     const struct given *x = a->given, *y = b->given;
@@ -451,8 +452,8 @@ enum status program_build(const struct plan *plan, const struct program_options 
                           struct program **out, struct diag *diag);
 void program_close(struct program *program);
 
-/* Can states of it be made? They take 2 GiB at most: else STATUS_INPUT. Of a program that was built for any size it must be
-   asked before machine_state. */
+/* Check that states of it can be made. They take 2 GiB at most: else STATUS_INPUT. Of a program that was built for any
+   size it must be asked before machine_state. */
 enum status program_fits(const struct program *program, struct diag *diag);
 
 /* The agent's name for people: "thread default", "stream memcpy", with "rank 1 " in front when
@@ -489,13 +490,14 @@ static inline int program_behind(const struct program *program, const struct bod
     return next;
 }
 
-/* Is a globally ordered instance fired when its turn has come? Else its worker waits for the turn, and keeps its queue waiting. */
+/* True if a globally ordered instance is fired when its turn has come. Else its worker waits for the turn, and keeps
+   its queue waiting. */
 static inline bool program_fires_by_turn(const struct program *program)
 {
     return program->driver == DRIVER_DATAFLOW && program->turn_stage;
 }
 
-/* Does the end of a submission of this task end a turn, and may so fire the next ordered instance? */
+/* True if the end of a submission of this task ends a turn, and may so fire the next ordered instance. */
 static inline bool program_ends_turn(const struct program *program, int rank, int task)
 {
     return program_fires_by_turn(program) &&
@@ -521,8 +523,8 @@ static inline int64_t program_turn_key(const struct program *program, int task)
     return (int64_t)program->turn_stage[task] * program->tasks + program->turn_place[task];
 }
 
-/* With turns, is every task behind those that it depends on, and is no turn more than the contexts away? Then an instance whose
-   turn has not come waits for earlier ones only, all of iterations that the driver can admit. */
+/* With turns, true if every task is behind those that it depends on, and no turn is more than the contexts away. Then
+   an instance whose turn has not come waits for earlier ones only, all of iterations that the driver can admit. */
 bool program_turns_come(const struct program *program);
 
 int program_thread_agent(const struct program *program, int thread);
@@ -553,14 +555,20 @@ const char *program_op_title(const struct program *program, const struct op *op,
 /* Print the lowered program for people, one operation a line: `swsim lower`. */
 enum status program_print(const struct program *program, FILE *out, struct diag *diag);
 
-/* Does the plan say how much a rank may have in flight, or hold? Else nothing violates PROPERTY_BOUND. */
+/* True if the plan says how much a rank may have in flight, or hold. Else nothing violates PROPERTY_BOUND. */
 static inline bool program_asks_bound(const struct program *program)
 {
     return machine_has_memory(&program->plan->machine) ||
            (program->tasks > 0 && program->plan->pipeline.max_in_flight > 0);
 }
 
-/* Are the moments kept from which freed memory can be handed out? `bound` asks for them, and a prediction. */
+/* The bytes that a rank of a pipeline holds with so many iterations in flight: their buffers and the shared ones. */
+static inline int64_t program_bytes(const struct program *program, int64_t in_flight)
+{
+    return program->shared_bytes + in_flight * program->iteration_bytes;
+}
+
+/* True if the moments are kept from which freed memory can be handed out. `bound` asks for them, and a prediction. */
 static inline bool program_counts_memory(const struct program *program)
 {
     return program->has_lifetimes &&
@@ -580,7 +588,7 @@ static inline bool program_same_process(const struct program *program, int a, in
     return a == b || (program->process && program->process[a] == program->process[b]);
 }
 
-/* Does an operation of a thread of `rank` concern the device, an event or a buffer of another one? */
+/* True if an operation of a thread of `rank` concerns the device, an event or a buffer of another one. */
 bool program_op_crosses(const struct program *program, const struct op *op, int rank);
 
 /* The rank whose device a SYNC of the thread waits for. */

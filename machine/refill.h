@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refill.h - can a drained pipeline be filled again?
+ * refill.h - whether a drained pipeline can be filled again.
  *
  * A drain resets a rank: its driver counts iterations and tickets anew and clears its slots. When all
  * agents are at their end, all else is as at the start, except the messages between ranks: a send

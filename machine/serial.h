@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serial.h - does a run access its buffers in the order of a serial run? Private to the machine.
+ * serial.h - whether a run accesses its buffers in the order of a serial run. Private to the machine.
  *
  * A serial run executes iteration after iteration, in each the tasks in topological order
  * (program->serial_place). Two runs that order the accesses of every buffer instance alike, writes with

@@ -139,7 +139,8 @@ static bool find_snapshots(struct program *p, const struct doers *doers)
     return true;
 }
 
-/* Has each rank one thread at most, and nothing to do with the devices of others? `known`: falses, one a rank. */
+/* True if each rank has one thread at most, and nothing to do with the devices of others. `known`: falses, one a
+   rank. */
 static bool each_alone(const struct program *p, bool *known)
 {
     bool alone = !p->is_crossed;

@@ -24,7 +24,7 @@
 /* Find the waits with a snapshot (op->snapshot) and what each thread may have to note. */
 enum status snapshot_build(struct program *program, struct diag *diag);
 
-/* Is it such a wait, for something? (A kernel that has been loaded needs none.) */
+/* True if it is such a wait, for something. (A kernel that has been loaded needs none.) */
 static inline bool snapshot_is_needed(const struct program *p, const int32_t *c, int thread,
                                       const struct op *op)
 {
@@ -32,7 +32,7 @@ static inline bool snapshot_is_needed(const struct program *p, const int32_t *c,
            (op->sync != SYNC_LOAD ||
             !c[p->at.kernels + program_sync_rank(p, thread, op) * p->kernel_count + op->object]);
 }
-/* Has the thread, which is at such a wait, called? */
+/* True if the thread, which is at such a wait, has called. */
 bool snapshot_is_taken(const struct program *program, const int32_t *cells, int thread);
 /* A stream that it still waits for; -1: none. */
 int snapshot_awaits(const struct program *program, const int32_t *cells, int thread);

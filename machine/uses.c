@@ -118,7 +118,7 @@ static void use_accessed_memory(const struct visitor *v, const struct op *op, in
     }
 }
 
-/* Does it concern the slot of a task and iteration, not an object that is there once? */
+/* True if it concerns the slot of a task and iteration, not an object that is there once. */
 static bool uses_slot(const struct program *p, const struct op *op)
 {
     const enum op_operand operand = op_operand(op->kind);
@@ -331,8 +331,8 @@ void uses_of_take(const struct program *program, int thread, use_visit *visit, v
         uses_use(&v, OBJECT_SLOTS, program->threads[thread].rank, WAY_WRITE);
 }
 
-/* Does the driver fire instances of `task`? Under data-flow at admission, if it waits for nothing
-   of its own iteration, or when it passes turns; after a retirement only what was retired too early. */
+/* True if the driver fires instances of `task`. Under data-flow at admission, if it waits for nothing of its own
+   iteration, or when it passes turns; after a retirement only what was retired too early. */
 static bool driver_fires(const struct program *program, int rank, int task)
 {
     const struct edge_list *depends = &program->depends[task];
@@ -519,8 +519,8 @@ static void uses_enter(void *arg, int object, enum way way, int tag)
     uses->first[object] = (int)uses->count++;
 }
 
-/* Has the body done operation `i` whenever it comes to operation `at` behind it, and not been told no there? Else a branch
-   that `i` is in, or begins, has ended in between. */
+/* True if the body has done operation `i` whenever it comes to operation `at` behind it, and was not told no there.
+   Else a branch that `i` is in, or begins, has ended in between. */
 static bool comes_by(const struct program *program, const struct body *body, int i, int at)
 {
     for (int k = 0; program->has_branches && k <= i; k++) {
@@ -531,7 +531,7 @@ static bool comes_by(const struct program *program, const struct body *body, int
     return true;
 }
 
-/* Does the body hold the lock it releases at operation `at`, whatever others do? */
+/* True if the body holds the lock it releases at operation `at`, whatever others do. */
 static bool holds_lock(const struct program *program, const struct body *body, int at)
 {
     int lock = program->ops[body->first + at].object;

@@ -28,7 +28,7 @@
 
 enum object_kind {
     OBJECT_STREAM,    /* the tail of a stream */
-    OBJECT_DEVICE,    /* per rank: is anything queued? */
+    OBJECT_DEVICE,    /* per rank: true if anything is queued */
     OBJECT_HW_QUEUE,  /* the tail of a hardware queue */
     OBJECT_MEMBER,    /* per member of a communicator: the order of issue */
     OBJECT_ISSUE,     /* per rank: the order of issue on any communicator (launch_order_implicit) */
@@ -112,10 +112,10 @@ int op_helped(const struct program *program, const struct op *op, int thread);
 bool use_conflicts(enum way way, int tag, const struct use *other);
 /* The ways to use the operand of an operation, as bits, that help who waits at the operation. */
 unsigned op_helping_ways(const struct program *program, const struct op *op);
-/* Can this use still happen? Only host threads come to an end, and a stream with them. */
+/* True if this use can still happen. Only host threads come to an end, and a stream with them. */
 bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use);
-/* Can this use happen while operation `at` of a host thread's body is not done, and behind the first `done` operations of the
-   other thread? Not where the order of flags puts all these uses before it or behind it. */
+/* True if this use can happen while operation `at` of a host thread's body is not done, and behind the first `done`
+   operations of the other thread. Not where the order of flags puts all these uses before it or behind it. */
 bool use_may_meet(const struct program *program, int thread, int at, const struct use *use,
                   int done);
 
@@ -147,7 +147,7 @@ enum status uses_build(struct program *program, struct diag *diag);
 typedef void use_visit(void *arg, int object, enum way way, int tag);
 void uses_of_op(const struct program *program, const struct op *op, int thread, use_visit *visit,
                 void *arg);
-/* Are the objects and the ways the same for two operations of a thread? True only if all that uses_of_op and
+/* True if the objects and the ways are the same for two operations of a thread. True only if all that uses_of_op and
    uses_of_start look at is equal. */
 bool uses_alike(const struct program *program, const struct op *a, const struct op *b);
 void uses_of_take(const struct program *program, int thread, use_visit *visit, void *arg);

@@ -10,7 +10,8 @@
 
 /* ---- the agent that must act first ----------------------------------------------------------- */
 
-/* Does the thread of this use have an operation ahead of it, by the program text, that helps `waiting` with `object`? */
+/* True if the thread of this use has an operation ahead of it, by the program text, that helps `waiting` with
+   `object`. */
 static bool comes_to(const struct program *p, int32_t *c, const struct use *use,
                      const struct op *waiting, int object)
 {
@@ -28,7 +29,7 @@ static bool comes_to(const struct program *p, int32_t *c, const struct use *use,
     return false;
 }
 
-/* Does the operation help `waiting` when this stream comes to it? */
+/* True if the operation helps `waiting` when this stream comes to it. */
 static bool gives_at_stream(const struct op *op, int stream, const struct op *waiting)
 {
     return op_pushes(op->kind) && op->stream == stream &&
@@ -238,8 +239,8 @@ static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t
     }
 }
 
-/* A driver at its end may have retired an iteration before it was finished. Is there one that no agent
-   has any more, because one of its tasks was never handed out? */
+/* A driver at its end may have retired an iteration before it was finished. Find one that no agent
+   has any more, because one of its tasks was never handed out. */
 static void why_left(const struct program *p, int32_t *c, int rank, struct wait *wait)
 {
     int64_t admitted = rank_cells(p, c, rank)[RANK_ADMITTED];
@@ -281,7 +282,7 @@ static void why_driver(const struct program *p, int32_t *c, int rank, struct wai
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* Will the thread, as far as it has got, push an operation on this communicator? */
+/* True if the thread, as far as it has got, will push an operation on this communicator. */
 static bool has_comm_ahead(const struct program *p, int32_t *c, int thread, int comm)
 {
     const int32_t *state = thread_cells(p, c, thread);

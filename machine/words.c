@@ -97,10 +97,9 @@ static void describe_op(const struct program *p, const struct op *op, int64_t it
     const char *task = p->plan->pipeline.tasks[op->object % p->tasks].name;
     const int64_t earlier = iteration - op->distance;
     if (op->kind == OP_AWAIT)
-        snprintf(buf, cap, "has no CPU signal to wait for: there is no %s(%" PRId64 ")", task,
-                 earlier);
+        snprintf(buf, cap, "goes on without waiting: %s has no iteration %" PRId64, task, earlier);
     else
-        snprintf(buf, cap, "gives stream %s nothing to wait for: there is no %s(%" PRId64 ")",
+        snprintf(buf, cap, "makes stream %s wait for nothing: %s has no iteration %" PRId64,
                  p->streams[op->stream].full_name, task, earlier);
 }
 

@@ -105,7 +105,7 @@ static bool any_shared(const struct plan *plan)
     return false;
 }
 
-/* Does a host program read what none of its operations writes, unless `inputs:` says what comes from outside? */
+/* True if a host program reads what none of its operations writes, unless `inputs:` says what comes from outside. */
 static enum status find_unwritten(const struct plan *plan, bool *any, struct diag *diag)
 {
     bool *outside = calloc(plan->buffer_count + 1, sizeof *outside);

@@ -29,9 +29,9 @@ void coverage_warn(const struct plan *plan, struct diag *diag);
 
 enum status coverage_find(const struct plan *plan, struct coverage *out, struct diag *diag);
 
-/* Is there work, and none of it declares an access? */
+/* True if there is work, and none of it declares an access. */
 bool coverage_is_nothing(const struct coverage *coverage);
-/* Does some of it, and some not? */
+/* True if some of the work declares its accesses, and some does not. */
 bool coverage_is_partial(const struct coverage *coverage);
 
 /* The work that declares no access, each in diag as a note with its place in the file, the first few of them.
@@ -42,7 +42,7 @@ enum status coverage_tell_undeclared(const struct plan *plan, const struct cover
 /* The key "coverage"; `not_asked`: bits of the properties that were not asked for. */
 void coverage_write(const struct coverage *coverage, unsigned not_asked, struct json *json);
 
-/* outside[b], for each of plan->buffers: does it hold values before anything is written? These are the buffers that `inputs:`
+/* outside[b], for each of plan->buffers: true if it holds values before anything is written. These are the buffers that `inputs:`
    names; without that key the shared buffers of a pipeline, and of a host program those that no operation writes or
    allocates. */
 void coverage_inputs(const struct plan *plan, bool *outside);

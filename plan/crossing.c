@@ -5,7 +5,7 @@
 struct crossing_finder {
     const struct pipeline *pipeline;
     bool *
-        behind; /* per task: does it depend on the task that was asked about, within the iteration? */
+        behind; /* per task: true if it depends on the task that was asked about, within the iteration */
     int *stack;    /* room for all tasks */
     int *first_of; /* per task its first dependence on it, as a list through `next`; -1 ends it */
     int *next;     /* per dependence */
@@ -45,7 +45,7 @@ static void crossing_follow(struct crossing_finder *finder, int task)
         }
 }
 
-/* Is the task behind a writer of the buffer? */
+/* True if the task comes after a writer of the buffer. */
 static bool crossing_is_written(struct crossing_finder *finder, int task, int buffer)
 {
     for (int t = 0; t < (int)finder->pipeline->task_count; t++)

@@ -82,7 +82,7 @@ static bool dist_expect(struct dist_scanner *scanner, char wanted)
     return dist_accept(scanner, wanted) || dist_fail_at(scanner, scanner->at, expected);
 }
 
-/* Is the next token `word`? If so, step over it. */
+/* True if the next token is `word`, which is then stepped over. If so, step over it. */
 static bool accept_word(struct dist_scanner *scanner, const char *word)
 {
     skip_blanks(scanner);

@@ -14,10 +14,10 @@
 
 #include "plan.h"
 
-/* Does the dependence point to a later period than its task's, on this rank? */
+/* True if the dependence points to a later period than its task's, on this rank. */
 bool hang_is_later(const struct plan *plan, int rank, const struct dep *dep);
 
-/* Is what the dependence needs behind its task in the queue of one thread? `place`: of every task in the
+/* True if what the dependence needs comes after its task in the queue of one thread. `place`: of every task in the
    enqueue order of the rank. */
 bool hang_is_certain(const struct plan *plan, int rank, const struct dep *dep, const int *place);
 

@@ -262,7 +262,7 @@ static inline bool host_op_is_external(const struct host_op *op)
 {
     return (op->kind == OP_RECORD || op->kind == OP_WAIT) && op->external;
 }
-/* Does it ask for, or wait for, what the device does, of this kind? */
+/* True if it asks for, or waits for, what the device does, of this kind. */
 static inline bool host_op_looks_at(const struct host_op *op, enum sync_kind sync)
 {
     return (op->kind == OP_SYNC || op->kind == OP_QUERY) && op->sync == sync;
@@ -322,7 +322,7 @@ static inline int p2p_part_rank(const struct host_op *group, const struct p2p_pa
 }
 /* How the operation uses its flag; its value, in the operation's iteration, goes to *value. */
 enum flag_rule host_op_flag_use(const struct host_op *op, int64_t *value);
-/* Does the operation concern a stream: push to it, wait for it, or mark memory as used there? */
+/* True if the operation concerns a stream: pushes to it, waits for it, or marks memory as used there. */
 bool host_op_has_stream(const struct host_op *op);
 
 #endif

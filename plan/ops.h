@@ -158,19 +158,19 @@ static inline bool op_is_cpu_work(enum op_kind kind)
     return op_role(kind) == ROLE_CPU;
 }
 
-/* Does it take a place in a stream's FIFO? */
+/* True if it takes a place in a stream's FIFO. */
 static inline bool op_pushes(enum op_kind kind)
 {
     return op_role(kind) >= ROLE_MARK;
 }
 
-/* Does it take effect at once when its stream comes to it? */
+/* True if it takes effect at once when its stream comes to it. */
 static inline bool op_is_mark(enum op_kind kind)
 {
     return op_role(kind) == ROLE_MARK;
 }
 
-/* Does it keep its stream busy, from a start to a finish? */
+/* True if it keeps its stream busy, from a start to a finish. */
 static inline bool op_is_stream_work(enum op_kind kind)
 {
     return op_role(kind) > ROLE_MARK;
@@ -182,13 +182,13 @@ static inline bool op_is_device_work(enum op_kind kind)
     return op_role(kind) == ROLE_DEVICE || op_role(kind) == ROLE_COMM;
 }
 
-/* Does it always have branches: `then` and `else`? */
+/* True if it always has branches: `then` and `else`. */
 static inline bool op_asks(enum op_kind kind)
 {
     return op_role(kind) == ROLE_ASK;
 }
 
-/* May it have branches: it is done if that needs no wait, and then `then` follows, else `else`? */
+/* True if it may have branches: it is done if that needs no wait, and then `then` follows, else `else`. */
 static inline bool op_may_try(enum op_kind kind)
 {
     return kind == OP_ACQUIRE || kind == OP_PUT || kind == OP_GET || kind == OP_LOCK;
@@ -200,13 +200,13 @@ static inline bool op_ends_branch(enum op_kind kind)
     return op_role(kind) == ROLE_BRANCH;
 }
 
-/* Does it take time: of its thread or of its stream? */
+/* True if it takes time, of its thread or of its stream. */
 static inline bool op_is_work(enum op_kind kind)
 {
     return op_is_cpu_work(kind) || op_is_stream_work(kind);
 }
 
-/* Does it belong to a communicator? */
+/* True if it belongs to a communicator. */
 static inline bool op_uses_comm(enum op_kind kind)
 {
     return op_role(kind) == ROLE_COMM;
@@ -228,14 +228,14 @@ static inline unsigned op_uses(enum op_kind kind, enum op_moment moment)
     return op_table[kind].uses[moment];
 }
 
-/* Does it use an operand of this kind in one of these ways at this moment? */
+/* True if it uses an operand of this kind in one of these ways at this moment. */
 static inline bool op_uses_so(enum op_kind kind, enum op_operand operand, enum op_moment moment,
                               unsigned uses)
 {
     return op_operand(kind) == operand && op_uses(kind, moment) & uses;
 }
 
-/* Does it give something, at whichever moment? */
+/* True if it gives something, at whichever moment. */
 static inline bool op_gives(enum op_kind kind)
 {
     return (op_uses(kind, AT_CALL) | op_uses(kind, AT_STREAM)) & GIVES;
@@ -246,7 +246,7 @@ static inline bool op_takes(enum op_kind kind)
     return (op_uses(kind, AT_CALL) | op_uses(kind, AT_STREAM)) & TAKES;
 }
 
-/* Does it give to, or take from, an operand of this kind, at whichever moment? */
+/* True if it gives to, or takes from, an operand of this kind, at whichever moment. */
 static inline bool op_gives_to(enum op_kind kind, enum op_operand operand)
 {
     return op_operand(kind) == operand && op_gives(kind);
@@ -256,13 +256,13 @@ static inline bool op_takes_from(enum op_kind kind, enum op_operand operand)
     return op_operand(kind) == operand && op_takes(kind);
 }
 
-/* Does its thread wait for the device itself: for a stream, an event or all work? */
+/* True if its thread waits for the device itself: for a stream, an event or all work. */
 static inline bool op_syncs(enum op_kind kind)
 {
     return op_table[kind].waits == WAITS_DEVICE;
 }
 
-/* Does a stream reach a record with it, and does a stream wait with it for one? */
+/* True if a stream reaches a record with it (op_records), or waits with it for one. */
 static inline bool op_records(enum op_kind kind)
 {
     return op_uses_so(kind, OPERAND_EVENT, AT_STREAM, GIVES);
@@ -272,32 +272,32 @@ static inline bool op_waits_for_record(enum op_kind kind)
     return op_uses_so(kind, OPERAND_EVENT, AT_STREAM, TAKES);
 }
 
-/* Does a thread of its own do it, at its place in the stream? */
+/* True if a thread of its own does it, at its place in the stream. */
 static inline bool op_calls_host(enum op_kind kind)
 {
     return op_role(kind) == ROLE_CALL;
 }
 
-/* Do all members of its communicator end it in one step? Others of a communicator meet a peer at a time. */
+/* True if all members of its communicator end it in one step. Others of a communicator meet a peer at a time. */
 static inline bool op_ends_together(enum op_kind kind)
 {
     return kind == OP_COLLECTIVE;
 }
 
-/* Does it end what a task's instance submits? */
+/* True if it ends what a task's instance submits. */
 static inline bool op_ends_submission(enum op_kind kind)
 {
     return op_operand(kind) == OPERAND_SUBMISSION;
 }
 
-/* Does its stream wait for something that another agent may never give, in a step of its own? */
+/* True if its stream waits for something that another agent may never give, in a step of its own. */
 static inline bool op_stream_waits(enum op_kind kind)
 {
     return op_role(kind) == ROLE_STEP && op_uses(kind, AT_STREAM) & TAKES;
 }
 
-/* In a pipeline: does its thread wait for nothing that the device does but room in a stream, and its stream for nothing but
-   records and collectives? */
+/* In a pipeline, true if its thread waits for nothing that the device does but room in a stream, and its stream for
+   nothing but records and collectives. */
 bool op_runs_ahead(enum op_kind kind);
 
 static inline enum op_wait op_waits(enum op_kind kind)

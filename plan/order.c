@@ -25,7 +25,7 @@ static bool is_intra(const struct task *tasks, const struct dep *dep)
     return dep->distance == 0;
 }
 
-/* Does the task's stream wait for another one, in the middle of a period? */
+/* True if the task's stream waits for another one, in the middle of a period. */
 static bool stalls(const struct task *tasks, const struct dep *dep, edge_filter *filter)
 {
     return filter(tasks, dep) && tasks[dep->on].stream != tasks[dep->task].stream;

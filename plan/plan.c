@@ -107,7 +107,7 @@ static bool same_list(const struct index_list *a, const struct index_list *b)
            (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
 }
 
-/* Do the two match as a collective, and block in the same way? */
+/* True if the two match as a collective, and block in the same way. */
 static bool plan_same_work(const struct work *a, const struct work *b)
 {
     return a->kind == b->kind && a->collective == b->collective &&

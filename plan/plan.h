@@ -108,7 +108,7 @@ static inline int buffer_period(const struct buffer *buffer)
 }
 
 /* Of two accesses the first is known to come before the second `there` iterations later, and the second before the first
-   `back` iterations later. Does that order all that use one instance? */
+   `back` iterations later. True if that orders all that use one instance. */
 static inline bool buffer_gaps_order(int period, int64_t there, int64_t back)
 {
     if (period == 0)
@@ -157,14 +157,14 @@ struct unrecorded {
 #define TENSORS_FOR_LIST(X)                                                                        \
     X(PARAMETERS, "parameters", "Parameters of modules and optimizers.")                           \
     X(GRADIENTS, "gradients", "Gradients of parameters.")                                          \
-    X(OPTIMIZER, "optimizer", "What optimizers keep.")                                             \
-    X(ACTIVATIONS, "activations", "Other results of operators, inputs among them.")                \
+    X(OPTIMIZER, "optimizer", "The state of optimizers.")                                          \
+    X(ACTIVATIONS, "activations", "Other results of operators, and inputs.")                       \
     X(BACKWARD, "backward", "Results of operators of the backward pass that are no gradients.")    \
-    X(COMMUNICATION, "communication", "What collectives and messages read or write besides.")      \
+    X(COMMUNICATION, "communication", "Other memory that collectives and messages read or write.") \
     X(WORKSPACE, "workspace",                                                                      \
-      "What operators allocate and do not return, and results in an optimizer's step.")            \
-    X(HELD, "held", "Of tensors that are gone: other streams may still use it (record_stream).")   \
-    X(OTHER, "other", "What no operator allocates, and nothing says what it is for.")
+      "Memory that operators allocate and do not return, and results in an optimizer's step.")     \
+    X(HELD, "held", "Memory of freed tensors that other streams may still use (record_stream).")   \
+    X(OTHER, "other", "Memory whose use is not known.")
 enum tensors_for {
 #define X(name, ...) TENSORS_##name,
     TENSORS_FOR_LIST(X)
@@ -237,16 +237,16 @@ enum status plan_error_at(const struct plan *plan, struct diag *diag, struct mar
 /* Add an entry of `unrecorded:`, unless there is one of the same `what`. False: no memory, also where a text is NULL. */
 bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why);
 
-/* Was the job that the plan was imported from idle without a cause for more than a tenth of its idle time? A prediction
-   of it would not be that of the job. */
+/* True if the job that the plan was imported from was idle without a cause for more than a tenth of its idle time. A
+   prediction of it would not be that of the job. */
 bool plan_is_unexplained(const struct plan *plan);
 
 /* The tasks as rank `rank` sees them; one of them. */
 const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
-/* Do the tasks of two ranks differ in durations and communicators only? */
+/* True if the tasks of two ranks differ in durations and communicators only. */
 bool plan_same_task(const struct task *a, const struct task *b);
-/* Are all ranks of the pipeline equal, and members of every communicator, however many there are? */
+/* True if all ranks of the pipeline are equal, and members of every communicator, however many there are. */
 bool plan_is_for_any_ranks(const struct plan *plan);
 /* Both CPU parts together take `time_ns`; each keeps its share. */
 void plan_set_host_time(struct task *task, int64_t time_ns);
@@ -276,7 +276,8 @@ int names_find(const struct names *names, const char *name);
 
 /* The name of the event, flag, queue, lock, barrier or buffer an operation uses; NULL: none. */
 const char *plan_object_name(const struct plan *plan, const struct host_op *op);
-/* Has the task CPU time, and neither a stream, a device time nor work? It is a launch of nothing on the default stream. */
+/* True if the task has CPU time, and neither a stream, a device time nor work. It is a launch of nothing on the default
+   stream. */
 bool plan_is_only_cpu(const struct plan *plan, const struct task *task);
 
 /* The most iterations of a repeat of a host program; 0: none has one. */

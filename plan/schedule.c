@@ -402,7 +402,7 @@ static enum status analyse(const struct plan *plan, struct analysis *analysis, s
     return status;
 }
 
-/* Does the task push work to a stream, or is it done when the CPU part is? */
+/* Whether the task pushes work to a stream, or is done when its CPU part is. */
 static const char *task_type(const struct plan *plan, const struct task *task)
 {
     return task->work.kind == WORK_HOST || plan_is_only_cpu(plan, task) ? "host" : "stream";

@@ -47,7 +47,7 @@ enum collective_kind {
 #undef X
 };
 
-/* Does it have a root, from which all data go? The others give nothing. */
+/* True if it has a root, from which all data go. The others give nothing. */
 static inline bool collective_has_root(enum collective_kind kind)
 {
     return kind == COLLECTIVE_BROADCAST;
@@ -64,9 +64,11 @@ enum dtype {
 #define ELEMENT_LIST(X)                                                                            \
     X(NONE, "none", 1)                                                                             \
     X(BOOL, "bool", 1)                                                                             \
-    X(I8, "i8", 1) X(U8, "u8", 1) X(I16, "i16", 2) X(I32, "i32", 4) X(U32, "u32", 4)               \
-        X(I64, "i64", 8) X(U64, "u64", 8) X(F8E4M3, "f8e4m3", 1) X(F8E5M2, "f8e5m2", 1)            \
-            X(F16, "f16", 2) X(BF16, "bf16", 2) X(F32, "f32", 4) X(F64, "f64", 8)
+    X(I8, "i8", 1)                                                                                 \
+    X(U8, "u8", 1)                                                                                 \
+    X(I16, "i16", 2) X(I32, "i32", 4) X(U32, "u32", 4) X(I64, "i64", 8) X(U64, "u64", 8)           \
+        X(F8E4M3, "f8e4m3", 1) X(F8E5M2, "f8e5m2", 1) X(F16, "f16", 2) X(BF16, "bf16", 2)          \
+            X(F32, "f32", 4) X(F64, "f64", 8)
 enum element {
 #define X(name, key, bytes) ELEMENT_##name,
     ELEMENT_LIST(X)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # words.awk - the words that `swsim explain` knows, as C, from the tables of doc/semantics.md: properties and their answers,
-# causes of stalls, the glossary; and from swsim-verify(1): warnings.
+# causes of stalls; from doc/glossary.md: terms; and from swsim-verify(1): warnings.
 function plain(text)
 {
     gsub(/`|\*/, "", text)

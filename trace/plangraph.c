@@ -272,7 +272,8 @@ static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *
     const char *tooltip = arena_printf(
         arena, "%s: stage %d, stream %s, thread group %s, device %s, host %s%s", task->name,
         task->stage,
-        drawn_on_thread(plan, task) || task->stream < 0 ? "none" : plan->streams.items[task->stream],
+        drawn_on_thread(plan, task) || task->stream < 0 ? "none"
+                                                        : plan->streams.items[task->stream],
         plangraph_group_name(plan, task), time, host_time,
         task->globally_ordered ? ", globally ordered" : "");
     if (label && tooltip)
@@ -290,7 +291,8 @@ static void draw_lane(struct sketch *sketch, bool thread, int number)
         if (drawn_on_thread(sketch->plan, task) != thread ||
             (thread ? task->group : task->stream) != number)
             continue;
-        const char *name = cluster || (!thread && number < 0) ? NULL : plangraph_lane_name(sketch, task);
+        const char *name =
+            cluster || (!thread && number < 0) ? NULL : plangraph_lane_name(sketch, task);
         if (name)
             cluster = draw_cluster(sketch->drawing, name);
         draw_task(sketch, i, cluster);
@@ -367,7 +369,7 @@ static struct draw_node *draw_ops(struct sketch *sketch, const struct host_op *o
                      box->stream >= 0 ? draw_border(box->stream) : "#999999");
 }
 
-/* Does `to` wait for the object that `from` sets? Events are a rank's own, the rest is the plan's. */
+/* True if `to` waits for the object that `from` sets. Events are a rank's own, the rest is the plan's. */
 static bool releases(const struct host_op *from, const struct host_op *to, bool same_rank)
 {
     enum op_operand kind = op_operand(from->kind);
@@ -528,7 +530,7 @@ static enum status draw_plan(struct sketch *sketch, char **data, size_t *bytes, 
                                 : draw_finish(sketch->drawing, data, bytes, diag);
 }
 
-/* Does a thread have more boxes than a row of a page? Then each has a column. */
+/* True if a thread has more boxes than a row of a page. Then each has a column. */
 static bool goes_down(const struct sketch *sketch)
 {
     enum { ROW = 12 };

@@ -157,7 +157,7 @@ static void schedule_picture_draw_axis(const struct sheet *sheet)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Room for arrows? */
+/* True if there is room for arrows. */
 static bool shows_messages(const struct sheet *sheet)
 {
     const struct chart *chart = sheet->chart;

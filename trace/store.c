@@ -74,7 +74,7 @@ static enum status check_tables(struct store *store, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Is this file a trace store? *out_empty: it is a database without tables. */
+/* Find out whether this file is a trace store. *out_empty: it is a database without tables. */
 static enum status identify(struct store *store, bool *out_empty, struct diag *diag)
 {
     int64_t application = 0, version = 0, tables = 0;
@@ -477,7 +477,7 @@ static enum status refuse_row(struct store *store, int64_t run, struct diag *dia
     return report_failure(store, diag);
 }
 
-/* A row of this run: is it there? */
+/* Check that the run has a row. */
 static enum status store_check_run(struct store *store, int64_t run, struct diag *diag)
 {
     const struct store_sql_value values[] = {value_int(run)};

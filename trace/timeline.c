@@ -331,7 +331,7 @@ static void timeline_draw_axis(struct view *view)
 
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
-/* Did the end of `from` let `to` start? As near as a point on the sheet. */
+/* True if the end of `from` let `to` start. As near as a point on the sheet. */
 static bool is_tight(const struct view *view, const struct trace_edge *edge)
 {
     const struct trace_span *from = &view->trace->spans[edge->from];

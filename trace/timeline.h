@@ -46,7 +46,7 @@ struct timeline_options {
     const char *const *titles; /* of each run; NULL: the names of the plans */
     const char *note;          /* of a page: what it says beside its title; NULL: nothing more */
     bool hide_threads;
-    /* Is the agent to be shown? NULL: all are. */
+    /* True if the agent is to be shown. NULL: all are. */
     bool (*shows)(void *context, const struct trace_agent *agent);
     void *context;
 };

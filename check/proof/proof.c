@@ -122,7 +122,7 @@ static void read_head(struct certificate *c, const struct plan *plan, uint64_t h
         out->kind = (enum proof_kind)kind;
 }
 
-/* Programs without iterations: do the bytes that are held whatever happens fit? */
+/* Programs without iterations: check that the bytes that are held whatever happens fit. */
 static enum status proof_check_memory(struct certificate *c, const struct plan *plan,
                                       const struct program *program, struct diag *diag)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proof.h - is a certificate a proof of a plan? The whole of swcheck but its command line.
+ * proof.h - whether a certificate is a proof of a plan. The whole of swcheck but its command line.
  *
  * Nothing here searches: each file reads numbers and paths that `swsim verify --certificate` wrote, and looks
  * whether they are what doc/checker.md, "A proof that others can check", asks for, in time linear in plan and certificate.

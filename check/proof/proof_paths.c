@@ -18,7 +18,7 @@ struct path {
     int task, hops;
     int64_t length, count;
     bool submission, seen,
-        retired; /* does the driver know of the source when it retires; was that the first hop? */
+        retired; /* true if the driver knows of the source when it retires; true if that was the first hop */
 };
 
 static bool retired_hop(struct structure *s, struct path *path, int64_t *hop)

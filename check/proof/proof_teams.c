@@ -17,7 +17,7 @@ static int shared_object(const struct program *p, const struct op *op)
     }
 }
 
-/* Does one team alone use each flag and queue, and does all work fit? `user`: zeros, for a team + 1 each. */
+/* True if one team alone uses each flag and queue, and all work fits. `user`: zeros, for a team + 1 each. */
 static bool ops_are_good(const struct program *p, int *user)
 {
     const int slots = p->plan->machine.sm_slots;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proof_traffic.c - do the collectives of a pipeline come through under data-flow?
+ * proof_traffic.c - whether the collectives of a pipeline come through under data-flow.
  *
  * They do where all of them are called in one order. Else they must be forward:
  *
@@ -31,7 +31,7 @@ static bool read_chain(struct structure *s, int count)
 
 enum { ALL = -1, NO_LEVEL = -1, SPARE_ITERATIONS = 2 };
 
-/* Does the task communicate, by this communicator? */
+/* True if the task communicates, by this communicator. */
 static bool is_called(const struct structure *s, int task, int comm)
 {
     int member = comm == ALL ? 0 : s->p->comms[comm].members[0];
@@ -51,7 +51,7 @@ static bool proof_traffic_read_calls(struct structure *s, int comm, int *count)
 
 /* ---- forward ----------------------------------------------------------------------------------- */
 
-/* Does a worker wait for nothing that the device does, but for room in a stream? */
+/* True if a worker waits for nothing that the device does, but for room in a stream. */
 static bool proof_traffic_host_runs_ahead(const struct program *p)
 {
     bool ahead = true;
@@ -65,7 +65,7 @@ static bool retires_on_device(const struct program *p)
     return p->plan->pipeline.retire == RETIRE_DEVICE;
 }
 
-/* Does a full stream hold all iterations that have a context, and two more where the host runs ahead? */
+/* True if a full stream holds all iterations that have a context, and two more where the host runs ahead. */
 static bool is_roomy(const struct program *p, int64_t *pushes)
 {
     const int64_t iterations = p->depth + (retires_on_device(p) ? 0 : SPARE_ITERATIONS);

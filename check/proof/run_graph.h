@@ -47,7 +47,7 @@ int64_t run_event_count(const struct run_graph *graph);
 /* The event at which an operation accesses its buffers. */
 int64_t run_access_event(const struct run_graph *graph, int op);
 
-/* Are the two events of one thread's body, or of one stream, in this order? */
+/* True if the two events of one thread's body, or of one stream, are in this order. */
 bool run_in_line(const struct run_graph *graph, int64_t first, int64_t second);
 
 #endif

@@ -36,7 +36,7 @@ static inline bool structure_is_host(const struct structure *s, int task)
     return s->tasks[task].work.kind == WORK_HOST;
 }
 
-/* Does the task communicate? */
+/* True if the task communicates. */
 static inline bool structure_calls(const struct structure *s, int task)
 {
     return s->tasks[task].work.kind == WORK_COLLECTIVE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cores.h - the cores of this process: may a thread spin before it sleeps?
+ * cores.h - the cores of this process: whether a thread may spin before it sleeps.
  *
  * To wake a thread costs its waker some microseconds, and tens of them pass before an idle core runs it. A thread that spins for
  * about as long as that costs at most twice what the better choice would have (Karlin, Li, Manasse, Owicki: "Empirical
@@ -29,12 +29,12 @@ void cores_leave(void);
 void cores_sleep(void);
 void cores_wake(void);
 
-/* Is there more than one core? */
+/* True if there is more than one core. */
 bool cores_are_several(void);
-/* Is there a core for each thread that is awake, the caller among them? */
+/* True if there is a core for each thread that is awake, the caller among them. */
 bool cores_are_free(void);
 
-/* Is it time to try again? Told of the last try afterwards. */
+/* True if it is time to try again. Told of the last try afterwards. */
 bool spin_is_due(struct spin *spin);
 void spin_ended(struct spin *spin, bool found);
 /* Until `word` is not `seen` any more: at most `most_ns`, or about a wake where 0 is given and then only while a core is free.

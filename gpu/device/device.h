@@ -246,7 +246,8 @@ void device_comm_close(struct device_comm *comm);
 
 /* NCCL's own handle, an ncclComm_t; NULL on the host device, which has none, and after an abort. */
 void *device_comm_handle(struct device_comm *comm);
-/* May collectives of so many bytes, without a tag, name memory of this process instead of buffers (struct device_staging)? */
+/* True if collectives of so many bytes, without a tag, may name memory of this process instead of buffers (struct
+   device_staging). */
 bool device_comm_takes_own(const struct device_comm *comm, size_t bytes);
 
 /* `bytes` of a collective is the larger side, as nccl-tests counts; with n members:
@@ -476,7 +477,7 @@ size_t device_graph_stamps(const struct device_graph *graph);
 
 /* ---- the host looks and waits ---------------------------------------------------------------- */
 
-/* Has it finished? A failure is reported instead. `diag` may be NULL in all functions below. */
+/* Find out whether it has finished. A failure is reported instead. `diag` may be NULL in all functions below. */
 enum status device_event_query(struct device_event *event, bool *done, struct diag *diag);
 
 /* Block until what was pushed (recorded) before the call has finished, or the deadline.

@@ -164,7 +164,7 @@ static inline struct dense dense_at(const struct device_dense_step *step)
     return dense;
 }
 
-/* Is this rank in this process? */
+/* True if this rank is in this process. */
 static inline bool device_world_has(const struct device_world *world, int rank)
 {
     const struct device_config *config = &world->config;
@@ -184,7 +184,7 @@ int device_comm_place(const struct device_comm *comm, int rank);
 enum { OP_TEXT = 96 };
 const char *device_op_text(const struct device_op *op, char out[OP_TEXT]);
 
-/* device_check.c: has the operation a meaning, on handles that belong together? `captured`: for a graph, which
+/* device_check.c: check that the operation has a meaning, on handles that belong together. `captured`: for a graph, which
    cannot keep some. */
 enum status device_check_op(const struct device *device, const struct device_op *op, bool captured,
                             struct diag *diag);

@@ -33,7 +33,7 @@ static int parties_of(const struct program *p, int agent)
     return desc->kind == AGENT_COMM ? p->comms[desc->index].count : 1;
 }
 
-/* Could the machine take this step now? */
+/* True if the machine could take this step now. */
 static bool gate_is_possible(const struct program *p, const struct state *state,
                              struct transition step)
 {
@@ -41,7 +41,7 @@ static bool gate_is_possible(const struct program *p, const struct state *state,
            machine_agent_enabled(p, state, step.agent) > 0;
 }
 
-/* Is it the choice of an allocator, or of a copy, other than that of a run? A branch may be chosen. */
+/* True if it is the choice of an allocator, or of a copy, other than that of a run. A branch may be chosen. */
 static bool is_never_chosen(const struct program *p, const struct state *state,
                             struct transition step)
 {

@@ -203,8 +203,8 @@ static bool drive_make_room(struct run_thread *self, int64_t admitted, int64_t *
     return before < 0 || await_iteration(self, before, GOAL_DEVICE, DEVICE_FOREVER);
 }
 
-/* Can the next period be handed out now? One that is to be a graph waits for the workers first; then all has
-   to be looked at again. */
+/* True if the next period can be handed out now. One that is to be a graph waits for the workers first; then all has to
+   be looked at again. */
 static bool drive_own_is_ready(struct run_thread *self)
 {
     struct run *run = self->run;

@@ -50,14 +50,14 @@ struct rank_graphs {
     int64_t captured, launches, periods;
 };
 
-/* ---- may it be? ------------------------------------------------------------------------------ */
+/* ---- conditions ------------------------------------------------------------------------------ */
 
 static const struct task *graph_task_of(const struct program *p, int rank, int task)
 {
     return plan_task(p->plan, rank, task);
 }
 
-/* Is the dependence's instance one of a period before (< 0), of the same one (0), of a later one (> 0)? */
+/* Whether the dependence's instance is one of a period before (< 0), of the same one (0), or of a later one (> 0). */
 static int period_of(const struct program *p, int rank, int task, const struct edge *on)
 {
     return graph_task_of(p, rank, on->task)->stage - graph_task_of(p, rank, task)->stage -
@@ -75,7 +75,7 @@ static bool graph_is_ready(const struct program *p, int rank, int task, const bo
     return true;
 }
 
-/* Must this task come first, because it is before `task` in the same queue, or in the order of tickets? */
+/* True if this task must come first, because it is before `task` in the same queue, or in the order of tickets. */
 static bool graph_comes_first(const struct program *p, int rank, int before, int task)
 {
     const int *worker = p->worker + rank * p->tasks, *ticket = p->ticket_position + rank * p->tasks;

@@ -49,27 +49,27 @@ void graph_report(const struct run *run, struct runtime_result *result, struct d
 /* Periods that were launched as one so far, on all ranks that are here. */
 int64_t graph_launches(const struct run *run);
 
-/* Is the period after this many admitted iterations one for a graph? With the lock held. */
+/* True if the period after this many admitted iterations is one for a graph. With the lock held. */
 bool graph_takes(struct run *run, int rank, int64_t admitted);
-/* Have the workers nothing left? If not, wait a while; then the caller looks again at everything. With the
-   lock held. */
+/* True if the workers have nothing left. If not, wait a while; then the caller looks again at everything. With the lock
+   held. */
 bool graph_is_quiet(struct run_thread *driver);
 /* A period of this rank is about to be handed out; `as_graph`: its instances are kept for graph_submit. With
    the lock held. */
 void graph_expect(struct run *run, int rank, bool as_graph);
-/* Is this one of them? Then it has been kept. With the lock held. */
+/* True if this is one of them, which has then been kept. With the lock held. */
 bool graph_keeps(struct run *run, int rank, int thread, const struct instance *instance);
 /* Submit what was kept as one launch, or without a graph as any other period. Entered and left with the
    lock held; false when the run stopped or failed. */
 bool graph_submit(struct run_thread *driver, int64_t period);
 
-/* Is a captured period of this rank being submitted? Then each push is counted instead of made; `stamp` is the
+/* True if a captured period of this rank is being submitted. Then each push is counted instead of made; `stamp` is the
    operation's, NULL: it has none. */
 bool graph_replays(const struct run *run, int rank);
 void graph_count(struct run *run, int rank, struct stamp *stamp);
 
-/* Is this rank capturing? Then numbers of an iteration must come from memory of the host: DIGEST_BYTES for
-   each task and iteration, in pinned memory. */
+/* True if this rank is capturing. Then numbers of an iteration must come from memory of the host: DIGEST_BYTES for each
+   task and iteration, in pinned memory. */
 bool graph_captures(const struct run *run, int rank);
 struct device_ref graph_numbers(const struct run *run, int rank, int task, int64_t iteration);
 

@@ -122,7 +122,7 @@ static bool push_op_end(struct push *push, bool done)
     return done;
 }
 
-/* Does a graph bring this push? Then it has got its number. */
+/* True if a graph brings this push. Then it has got its number. */
 static bool is_in_graph(struct push *push)
 {
     struct run *run = push->self->run;

@@ -71,7 +71,7 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
     return rank_report_send(rendezvous, REPORT_END, 0, &end, sizeof end) && sent;
 }
 
-/* ---- can the ranks be processes? ------------------------------------------------------------- */
+/* ---- whether ranks can be processes ------------------------------------------------------------- */
 
 /* The ranks of a program can be processes where no threads of two ranks share a CPU flag or a queue, as those of host programs
    may: these are memory of one process. Nor may a thread drive the devices of several ranks, or ranks share the residency slots

@@ -635,7 +635,7 @@ enum status work_push(struct run *run, const struct op *op, int64_t iteration, s
                       struct diag *diag);
 /* Where a graph has that work: only write what its copies bring from the host in this iteration. */
 void work_refresh(struct run *run, const struct op *op, int64_t iteration);
-/* Does the work differ between an even and an odd iteration? */
+/* True if the work differs between an even and an odd iteration. */
 bool work_alternates(const struct run *run, const struct op *op);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */

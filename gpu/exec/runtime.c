@@ -344,8 +344,8 @@ static bool take_steps(const struct program *p, bool *ends)
     return ready;
 }
 
-/* Does a serial run come to its end? Sends and receives may need another order of tasks than the one that all ranks have in
-   it. What two iterations leave is what all do. */
+/* Find out whether a serial run comes to its end. Sends and receives may need another order of tasks than the one that
+   all ranks have in it. What two iterations leave is what all do. */
 static enum status find_serial_end(const struct plan *plan, const struct runtime_options *options,
                                    bool *ends, struct diag *diag)
 {

@@ -59,7 +59,7 @@ enum status runtime_run(const struct plan *plan, const struct runtime_options *o
                         struct runtime_result *out, struct diag *diag);
 void runtime_result_fini(struct runtime_result *result);
 
-/* May a read of the plan see what a serial run had iterations ago: `staleness:`? */
+/* True if a read of the plan may see what a serial run had iterations ago: `staleness:`. */
 bool runtime_may_be_stale(const struct plan *plan);
 
 /* The program that runtime_run runs; ended with program_close and then variant_fini, also after a

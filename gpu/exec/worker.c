@@ -63,19 +63,19 @@ static bool waited_too_long(struct run_thread *self, const struct op *op, int64_
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-/* Has the operation something to wait for? In host programs always. With the lock held. */
+/* True if the operation has something to wait for. In host programs always. With the lock held. */
 static bool depends(const struct run *run, int rank, const struct op *op, int64_t iteration)
 {
     return !run->policy || policy_dependence_applies(run->policy, rank, op, iteration);
 }
 
-/* Can it not depend on how far the driver is? */
+/* True if it cannot depend on how far the driver is. */
 static bool depends_always(const struct run *run, const struct op *op)
 {
     return !run->policy || op_dependence(op) <= 0;
 }
 
-/* Has the flag the value that the operation waits for? */
+/* True if the flag has the value that the operation waits for. */
 static bool worker_flag_suffices(const struct run *run, const struct op *op, int64_t iteration)
 {
     const int value = atomic_load(&run->flags[run_instance(run, op, iteration)]);
@@ -183,7 +183,7 @@ static void worker_wait_flag(void *arg)
 
 /* ---- locks, queues, tickets ------------------------------------------------------------------ */
 
-/* Can the operation take effect? With the lock held. */
+/* True if the operation can take effect. With the lock held. */
 static bool may_proceed(const struct run_thread *self, const struct op *op)
 {
     const struct run *run = self->run;
@@ -285,7 +285,7 @@ static bool sync_work(struct run_thread *self, const struct op *op, int64_t iter
     return run_check(run, device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag), diag);
 }
 
-/* Has this kernel been loaded on this rank? Then it is, from now on. */
+/* True if this kernel has been loaded on this rank. Then it is, from now on. */
 static bool is_loaded(struct run_thread *self, const struct op *op)
 {
     struct run *run = self->run;
@@ -434,7 +434,7 @@ static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t it
     return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
-/* With the lock held. Has the operation no effect, as there is nothing to wait for? A lock that was taken for a wait is
+/* With the lock held. True if the operation has no effect, as there is nothing to wait for. A lock that was taken for a wait is
    released in any case; an await looks itself. */
 static bool worker_has_no_effect(const struct run_thread *self, const struct op *op,
                                  int64_t iteration)
@@ -746,7 +746,7 @@ void worker_run(struct run_thread *self)
 
 /* ---- without a thread ------------------------------------------------------------------------ */
 
-/* Does what other workers do let the operation take effect? No other thread changes it, here and below. */
+/* True if what other workers do lets the operation take effect. No other thread changes it, here and below. */
 static bool others_allow(const struct run_thread *self, const struct op *op, int64_t iteration)
 {
     if (op_waits(op->kind) != WAITS_THREADS ||
@@ -757,7 +757,7 @@ static bool others_allow(const struct run_thread *self, const struct op *op, int
                : may_proceed(self, op);
 }
 
-/* Is a wait of a stream a push? Not one that is left out. */
+/* True if a wait of a stream is a push. Not one that is left out. */
 static bool is_pushed(const struct run_thread *self, const struct op *op, int64_t iteration)
 {
     const struct run *run = self->run;
@@ -857,7 +857,7 @@ static struct device_event *sync_obstacle(struct run_thread *self, const struct 
     return mark_ahead(self, op);
 }
 
-/* Can the operation take effect now? Else pumped.on says which event it is for, if it is one. */
+/* True if the operation can take effect now. Else pumped.on says which event it is for, if it is one. */
 static bool can_execute(struct run_thread *self, const struct body *what, const struct op *op)
 {
     int64_t iteration = self->current.iteration;

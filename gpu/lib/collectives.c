@@ -40,7 +40,7 @@ struct collectives_request {
 
 /* ---- the communicator ------------------------------------------------------------------------ */
 
-/* Does the plan give it to this task? */
+/* True if the plan gives it to this task. */
 static bool task_has(const struct program *p, int rank, int task, int comm)
 {
     const struct body *body = &p->bodies[rank * p->tasks + task];
@@ -239,7 +239,7 @@ static bool apart(const struct side *a, const struct side *b)
     return x <= y ? a->bytes <= y - x : b->bytes <= x - y;
 }
 
-/* Is there memory, and none of it on both sides? `in_place`: the two lie as the kind of call allows. */
+/* True if there is memory, and none of it on both sides. `in_place`: the two lie as the kind of call allows. */
 static bool check_sides(struct collectives_request *call, const struct side *send,
                         const struct side *recv, bool in_place)
 {

@@ -15,7 +15,7 @@
 #define WAIT_TIMEOUT_NS     INT64_C(30000000000)
 #define PROGRESS_TIMEOUT_NS INT64_C(60000000000)
 
-/* ---- is it one? ------------------------------------------------------------------------------ */
+/* ---- validity ------------------------------------------------------------------------------ */
 
 /* A count without its array. */
 static enum status check_arrays(struct swpipe *pipe, const struct swpipe_config *config)

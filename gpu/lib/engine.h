@@ -90,7 +90,7 @@ void iteration_clear(struct iteration *iteration);
    of the task that does it: memory that is replaced may be used again behind its work. */
 bool iteration_set(struct iteration *iteration, const char *name, void *content,
                    const struct swpipe_kind *kind, int setter, struct device_stream *stream);
-/* Does this thread execute the release of a value of it? The lock is held then: nothing here may be called. */
+/* True if this thread executes the release of a value of it. The lock is held then: nothing here may be called. */
 bool iteration_is_releasing(const struct iteration *iteration);
 /* Release `content` when the iteration is cleared; false when memory is exhausted, then it is still the caller's. */
 bool iteration_keep(struct iteration *iteration, void *content, void (*release)(void *content));
@@ -242,7 +242,8 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
 /* Wait until the device has nothing left to do. STATUS_LIMIT: it took too long. */
 enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *diag);
 
-/* Has every rank of the group a batch for iteration `number`, or has one `ended`? False: why the run stopped is in `diag`. */
+/* Find out whether every rank of the group has a batch for iteration `number`, or one has `ended`. False: why the run
+   stopped is in `diag`. */
 bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag);
 
 /* The stream a task of a rank works on. */

@@ -166,8 +166,8 @@ enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *
     double *rounds = NULL;
     enum status status = swpipe_must_be_open(pipe);
     if (!status && count > 0 && (!batches || !out))
-        status =
-            diag_error(&pipe->diag, STATUS_USAGE, "a profile needs batches and a place for it");
+        status = diag_error(&pipe->diag, STATUS_USAGE,
+                            "a profile needs batches, and a place that is not NULL");
     if (!status)
         status = exposed_check(pipe, &filled);
     if (!status)

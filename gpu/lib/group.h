@@ -2,7 +2,7 @@
 /*
  * group.h - the group of a pipeline from inside; private to the public library (gpu/lib/swpipe_group.h).
  *
- *     group_fetch     before an iteration is admitted: has every rank a batch for it?
+ *     group_fetch     before an iteration is admitted: true if every rank has a batch for it
  *     watch_open      a thread that fails the run when another process aborts it, leaves or dies
  *
  * Every process counts on the board of the rendezvous the batches it has fetched, all pipelines and runs of

@@ -185,7 +185,7 @@ static enum status event_open(struct swpipe *pipe, int rank, struct swpipe_event
 {
     enum status status = swpipe_must_be_open(pipe);
     if (!status && !out)
-        status = diag_error(&pipe->diag, STATUS_USAGE, "the event has no place to go to");
+        status = diag_error(&pipe->diag, STATUS_USAGE, "the place for the event is NULL");
     if (!status && (rank < pipe->first_rank || rank >= pipe->first_rank + pipe->local_ranks))
         status = diag_error(&pipe->diag, STATUS_USAGE, "rank %d is not in this process", rank);
     if (status)

@@ -107,9 +107,10 @@ static void tell_unseen(const struct swpipe *pipe, const struct swpipe_config *c
     }
     if (used == 0)
         return;
-    snprintf(text, sizeof text,
-             "%s: the proof assumes that these functions make the calls that the plan describes: %s\n",
-             pipe->plan.file, names);
+    snprintf(
+        text, sizeof text,
+        "%s: the proof assumes that these functions make the calls that the plan describes: %s\n",
+        pipe->plan.file, names);
     proof_at_open_tell(config, text);
 }
 
@@ -210,7 +211,7 @@ static enum status question(struct swpipe *pipe, ask *verb, int64_t limit_ns,
     if (!out || limit_ns < 0)
         return diag_error(&pipe->diag, STATUS_USAGE,
                           out ? "limit_ns is negative: expected 0, as long as it takes, or more"
-                              : "the answer has no place to go to");
+                              : "the place for the answer is NULL");
     const struct swsim_plan plan = {.plan = pipe->plan, .has_plan = true};
     const struct swsim_options options = {
         .driver = pipe->driver == DRIVER_DATAFLOW ? SWSIM_DRIVER_DATAFLOW : SWSIM_DRIVER_CLOCK,

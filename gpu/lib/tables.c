@@ -179,7 +179,7 @@ static enum swpipe_status tables_print(struct swpipe *pipe, struct measured_tabl
         return SWPIPE_USAGE;
     enum status status = swpipe_must_be_open(pipe);
     if (!status && !out)
-        status = diag_error(&pipe->diag, STATUS_USAGE, "the table has no file to go to");
+        status = diag_error(&pipe->diag, STATUS_USAGE, "the file for the table is NULL");
     locale_t before = c_locale_begin();
     if (!status)
         status = table.write(pipe, &table, out);

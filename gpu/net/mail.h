@@ -41,7 +41,7 @@ bool mail_address(const char *name, struct sockaddr_un *out, socklen_t *length);
 /* Send `mail` with a file descriptor, which the receiver gets a copy of, through a UNIX socket. False: errno says why
    not. */
 bool mail_send_file(int socket, const struct mail *mail, int file);
-/* Is the process at the other end of a UNIX socket of this user? *other: whose it is. */
+/* True if the process at the other end of a UNIX socket is of this user. *other: whose it is. */
 bool mail_same_user(int socket, unsigned *other);
 size_t mail_board_bytes(int size);
 /* CLOCK_MONOTONIC in nanoseconds. */
@@ -50,7 +50,7 @@ int64_t mail_clock_ns(void);
 /* A file in memory that begins with a board, and the board mapped; its time 0 is `base_ns`. It is sealed: nobody
    can make it shorter, which would kill those that have mapped it. Returns errno, then with nothing to close. */
 int mail_open_board(int size, int64_t base_ns, int *file, struct board **board);
-/* Is this file sealed like that, and does it have so many bytes from `offset` on? */
+/* True if this file is sealed like that, and has so many bytes from `offset` on. */
 bool mail_check_file(int file, int64_t offset, size_t bytes);
 /* A condition on CLOCK_MONOTONIC. Returns errno. */
 int mail_init_condition(pthread_cond_t *condition);

@@ -153,7 +153,7 @@ void journal_replay_device(struct journal *journal, const struct open_entry *ope
 /* Take steps that are old enough: until the time until_ns of device_clock_ns, or a thread waits for a pass; and
    for a while in any case where many are pending. It is now_ns in the run. */
 void journal_replay_along(struct journal *journal, int64_t now_ns, int64_t until_ns);
-/* Is the replay so far behind that the run has to wait? */
+/* True if the replay is so far behind that the run has to wait. */
 bool journal_replay_holds(struct journal *journal);
 /* Replay what is left and say whether the run was legal: as journal_end. */
 enum status journal_judge(struct journal *journal, const struct journal_end *end,

@@ -33,8 +33,8 @@ static void journal_replay_add_step(struct journal *journal, const struct replay
         journal->replay_memory = true;
 }
 
-/* May a task's event be recorded for a later iteration before the driver retires this one? What the driver found over may not
-   be over again by the time it writes down, which is that behind its look. */
+/* True if a task's event may be recorded for a later iteration before the driver retires this one. What the driver
+   found over may not be over again by the time it writes down, which is that behind its look. */
 static bool retires_early(const struct program *p, const struct log_entry *entry)
 {
     return entry->kind == LOG_RETIRE && !p->slots_safe;

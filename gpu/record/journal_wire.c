@@ -189,7 +189,7 @@ static bool has_moments(const struct log_record *record)
            is_moment(record->since);
 }
 
-/* Has `op`, and is what was logged the push of work that has a stamp? Behind a mark, it is a function's. */
+/* True if `op` is one, and what was logged is the push of work that has a stamp. Behind a mark, it is a function's. */
 static bool has_operation(const struct program *p, const struct log_record *record)
 {
     bool is_op = log_is_of_op((enum log_kind)record->kind);

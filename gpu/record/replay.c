@@ -118,7 +118,7 @@ static bool replay_is_call(const struct replay *replay, const struct backlog *qu
            !(has_before && is_same_op(step - 1, step));
 }
 
-/* Would the wait of this call see the push? */
+/* True if the wait of this call would see the push. */
 static bool sees(const struct program *p, const struct replay_step *call,
                  const struct replay_step *push)
 {
@@ -135,8 +135,8 @@ static bool sees(const struct program *p, const struct replay_step *call,
     return false;
 }
 
-/* May the step change the answer to an operation with branches? A push of another thread may, and a record, and the end of
-   work. */
+/* True if the step may change the answer to an operation with branches. A push of another thread may, and a record, and
+   the end of work. */
 static bool may_answer(const struct program *p, const struct replay_step *asking,
                        const struct replay_step *step)
 {
@@ -217,8 +217,9 @@ static struct replay_place behind(struct replay_place place)
     return (struct replay_place){place.agent, place.at + 1};
 }
 
-/* May this pending step be taken before `step`, which is about to be taken, and would that be another run? A wait for
-   work that was pushed later is as good as a shorter one; a wait for another record of an event is not. */
+/* Find out whether this pending step may be taken before `step`, which is about to be taken, and whether that would be
+   another run. A wait for work that was pushed later is as good as a shorter one; a wait for another record of an event
+   is not. */
 static void choose_between(struct replay *replay, const struct replay_step *step, bool calls,
                            int agent, size_t i)
 {
@@ -274,7 +275,7 @@ static bool replay_is_held(const struct replay *replay, int agent)
 
 /* ---- settled choices ------------------------------------------------------------------------- */
 
-/* Would no choice behind this one lead back to before its wait was over? */
+/* True if no choice behind this one would lead back to before its wait was over. */
 static bool is_final(const struct replay *replay, int index)
 {
     const struct replay_choice *choice = &replay->choices[index];
@@ -571,7 +572,7 @@ static bool is_next_push(struct replay *replay, const struct replay_step *step)
     return true;
 }
 
-/* ---- does the machine agree? ----------------------------------------------------------------- */
+/* ---- agreement with the machine ----------------------------------------------------------------- */
 
 static bool is_at(const struct replay *replay, const struct replay_step *step)
 {
@@ -590,7 +591,7 @@ static bool can_take(const struct replay *replay, const struct replay_step *step
            task == step->task && iteration == step->iteration;
 }
 
-/* Is the agent where the step says it was? */
+/* True if the agent is where the step says it was. */
 static bool replay_agrees(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
@@ -611,7 +612,7 @@ static bool replay_agrees(struct replay *replay, const struct replay_step *step)
     return false;
 }
 
-/* Of an operation with branches: is its answer that of the log? */
+/* Of an operation with branches, true if its answer is that of the log. */
 static bool answers_so(const struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
@@ -620,8 +621,9 @@ static bool answers_so(const struct replay *replay, const struct replay_step *st
            machine_says(p, replay->state, step->agent) == !step->no;
 }
 
-/* Does another thread ask, as its next step, for a state that this step changes, and is the answer now that of the log? Then the
-   question is taken first: behind this step the answer may differ, and a question changes nothing for this step. */
+/* True if another thread asks, as its next step, for a state that this step changes, and the answer now is that of the
+   log. Then the question is taken first: behind this step the answer may differ, and a question changes nothing for
+   this step. */
 static bool is_asked_before(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
@@ -755,7 +757,7 @@ static int64_t horizon(const struct replay *replay)
     return hi_ns > INT64_MAX - replay->tolerance_ns ? hi_ns : hi_ns + replay->tolerance_ns;
 }
 
-/* Was the stream's next operation over by then, as far as is known? The end of a long one follows its start. */
+/* True if the stream's next operation was over by then, as far as is known. The end of a long one follows its start. */
 static bool was_over(const struct backlog *queue, int64_t ns)
 {
     const struct replay_step *step = &queue->steps[queue->first];
@@ -780,7 +782,7 @@ static bool comm_went_on(const struct replay *replay, const struct replay_step *
     return false;
 }
 
-/* Does the clock allow that it is next? An end before its time serves its communicator alone. */
+/* True if the clock allows that it is next. An end before its time serves its communicator alone. */
 static bool may_be_next(const struct replay *replay, const struct replay_step *step,
                         int64_t horizon_ns)
 {
@@ -838,7 +840,7 @@ static void explain_stuck(const struct replay *replay, char out[REPLAY_TEXT])
              replay_step_text(replay, step, did, sizeof did), wait);
 }
 
-/* Is a step left that had happened by then, of which all that did has been added? */
+/* True if a step is left that had happened by then, of which all that did has been added. */
 static bool replay_is_stuck(const struct replay *replay, int64_t until_ns)
 {
     bool overdue = until_ns == INT64_MAX && replay->pending > 0;
@@ -884,7 +886,7 @@ static void explain_undone(struct replay *replay)
     }
 }
 
-/* Is the driver of the rank to hear of it by a step that is there already? */
+/* True if the driver of the rank is to hear of it by a step that is there already. */
 static bool hears_of_end(const struct replay *replay, int rank)
 {
     const struct program *p = replay->program;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay.h - was that a legal run? The logged steps are taken once more by the machine.
+ * replay.h - whether a run was legal. The logged steps are taken once more by the machine.
  *
  * Each agent's steps come in its own order, each with the interval of time in which it took effect.
  * The rule: a run is legal if there is an order of all steps that the machine can take and that contradicts no

@@ -48,10 +48,10 @@ struct runtime_options {
     int max_depth;      /* 0: as the plan says */
     bool serial;        /* pipeline form: one task after another, on one stream a rank */
     enum runtime_graph graph;
-    bool replay;             /* is the run legal? */
-    bool compare;            /* pipeline form, rank programs with arithmetic: do the results match
-                              a serial run? */
-    const char *db;          /* trace store the run is added to; NULL: none */
+    bool replay;    /* true if the run is legal */
+    bool compare;   /* pipeline form, rank programs with arithmetic: true if the results match
+                              a serial run */
+    const char *db; /* trace store the run is added to; NULL: none */
     const char *plan_text;   /* for the store: the plan in canonical form; NULL: none */
     const bool *is_function; /* by task: a function of the program does its work; NULL: none does */
     bool durable;            /* each commit to the store waits until the disk has it */

@@ -66,7 +66,7 @@ static int64_t *comm_times(const struct program *p)
     return times;
 }
 
-/* Does a rank compute it as long as it takes? A task with a `time` sleeps for what is left of that. */
+/* True if a rank computes it as long as it takes. A task with a `time` sleeps for what is left of that. */
 static bool computes(const struct task *task)
 {
     switch (task->work.kind) {

@@ -336,7 +336,8 @@ static int derive_flag_begin(const struct plan *plan, const char *name)
     return 0;
 }
 
-/* Does the operation use its flag as one that is set for good? A query does not: it looks before the flag is set, too. */
+/* True if the operation uses its flag as one that is set for good. A query does not: it looks before the flag is set,
+   too. */
 static bool is_plain_use(const struct op *op)
 {
     return op->kind != OP_QUERY_FLAG && op->value == 1 &&
@@ -601,7 +602,8 @@ static enum status list_waiters(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Which communicators are in use, is one aborted, and is a kernel greedy? `taken`: zeros, for each rank. */
+/* Find which communicators are in use, whether one is aborted, and whether a kernel is greedy. `taken`: zeros, for each
+   rank. */
 static void find_aborts(struct program *program, bool *taken)
 {
     for (size_t i = 0; i < program->op_count; i++) {

@@ -45,7 +45,7 @@ struct lowering {
 enum status lower_pipeline(struct lowering *lowering);
 enum status lower_threads(struct lowering *lowering);
 
-/* Does a thread of the host program free this buffer of the plan? */
+/* True if a thread of the host program frees this buffer of the plan. */
 bool lower_frees(struct lowering *lowering, int buffer);
 /* Operations of a thread of rank `home` of a host program, on whatever device. */
 enum status lower_collective(struct lowering *lowering, int home, const struct host_op *from);

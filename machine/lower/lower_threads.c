@@ -51,7 +51,7 @@ static bool op_is_on(const struct host_op *op, int home, int rank, int stream)
     return is_on;
 }
 
-/* Does thread or, in a pipeline, thread group `index` of this rank push to the stream? */
+/* True if thread or, in a pipeline, thread group `index` of this rank pushes to the stream. */
 static bool lower_threads_pushes_to(const struct plan *plan, int rank, int index, int stream)
 {
     if (plan->form == FORM_PIPELINE) {
@@ -235,7 +235,7 @@ static int lower_threads_own_stream(const struct graph *graph, int stream)
     return graph->streams[at].stream;
 }
 
-/* Do several threads of a rank launch the graph? Their pushes must not mix. */
+/* True if several threads of a rank launch the graph. Their pushes must not mix. */
 static bool lower_threads_is_shared(const struct plan *plan, int rank, int graph)
 {
     int threads = 0;
@@ -334,7 +334,7 @@ static bool thread_makes(const struct host_thread *thread, const struct lower_th
     return false;
 }
 
-/* Does the thread call NCCL for another rank than its own? */
+/* True if the thread calls NCCL for another rank than its own. */
 static bool lower_drives_others(const struct host_thread *thread)
 {
     for (size_t i = 0; i < thread->op_count; i++)

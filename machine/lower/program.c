@@ -47,7 +47,7 @@ static bool allocate_tables(struct program *program)
     return !arena->failed;
 }
 
-/* Does it allocate or free a buffer? */
+/* True if it allocates or frees a buffer. */
 static bool uses_memory(const struct program *program)
 {
     for (size_t i = 0; i < program->op_count; i++)

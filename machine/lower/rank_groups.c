@@ -21,7 +21,7 @@ static int own_group(const struct rank_lowering *lowering, enum group_kind kind)
                              rank_at(lowering, lowering->replica, lowering->rank));
 }
 
-/* Are there layers of experts? */
+/* True if there are layers of experts. */
 static bool has_experts(const struct parallel_spec *spec)
 {
     return spec->size[DIM_EP] > 1 || spec->expert_tp > 0;
@@ -94,7 +94,7 @@ bool groups_begin(struct rank_lowering *lowering)
     return !lowering->scratch.failed;
 }
 
-/* Is a group of the grid that is lowered on several nodes, as the group of the plan is that it stands for? */
+/* True if a group of the grid that is lowered is on several nodes, as the group of the plan is that it stands for. */
 static bool stands_apart(const struct rank_lowering *lowering, enum group_kind kind, int group)
 {
     const struct parallel_spec *spec = rank_groups_spec_of(lowering);

@@ -182,8 +182,8 @@ struct rank_lowering {
     int replica;
     size_t all_listed, all_parts;
     int *group_comms[GROUP_KIND_COUNT]; /* per group; -1: not made yet */
-    bool
-        *group_apart[GROUP_KIND_COUNT]; /* per group with a communicator: is it on several nodes? */
+    bool *group_apart
+        [GROUP_KIND_COUNT]; /* per group with a communicator: true if it is on several nodes */
     struct replicas {
         int count;  /* of the pipeline, that are lowered */
         int *route; /* per communicator: 1 + its number among those of messages; 0: not one */
@@ -285,10 +285,10 @@ int fsdp_parameters(struct rank_lowering *lowering, int stage);
 
 /* ---- rank_groups.c --------------------------------------------------------------------------- */
 
-/* Does `parallel:` fit the lists? */
+/* Check that `parallel:` fits the lists. */
 enum status groups_check(const struct rank_lowering *lowering);
 bool groups_begin(struct rank_lowering *lowering); /* false: out of memory */
-/* Is there a group of several ranks of this kind? */
+/* True if there is a group of several ranks of this kind. */
 bool groups_used(const struct rank_lowering *lowering, enum group_kind kind);
 /* Time and bytes of a step, unless the plan gives them. */
 struct message_cost groups_call_cost(const struct rank_lowering *lowering, enum group_kind kind,

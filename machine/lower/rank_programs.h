@@ -29,7 +29,7 @@
    too big for a search. */
 enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 
-/* Have so many copies of them, messages not counted? */
+/* True if so many copies of them, messages not counted, are too many to lower. */
 bool rank_programs_are_big(const struct plan *plan, int copies);
 
 /* Turn a plan of FORM_PROGRAMS into an equivalent one of FORM_THREADS, with memory of its own, and with buffers

@@ -473,7 +473,7 @@ static bool write_record(struct rank_lowering *lowering, struct host_thread *thr
     return true;
 }
 
-/* The first message of its kind and stage in the list, or each? */
+/* True if the message tells its shape: the first of its kind and stage in the list, or each. */
 static bool tells_shape(struct rank_lowering *lowering, const struct action *message)
 {
     if (lowering->plan->programs.metadata != METADATA_FIRST)

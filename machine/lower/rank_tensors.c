@@ -169,7 +169,7 @@ static int rank_tensors_uses_of(const struct rank_lowering *lowering, const stru
                        comms_end_stage(&lowering->map, action->stage), kinds, uses);
 }
 
-/* Do operations access it? Nothing that no action reads; the gradient of the model's input is dropped. */
+/* True if operations access it. Nothing that no action reads; the gradient of the model's input is dropped. */
 static bool is_accessed(const struct rank_lowering *lowering, const struct tensor *tensor)
 {
     switch (tensor->kind) {
@@ -187,7 +187,7 @@ static bool is_accessed(const struct rank_lowering *lowering, const struct tenso
     return false;
 }
 
-/* Do steps on one stream wait for it on another? */
+/* True if steps on one stream wait for it on another. */
 static bool rank_tensors_is_awaited(const struct rank_lowering *lowering, enum tensor_kind kind)
 {
     switch (kind) {
@@ -491,7 +491,7 @@ void tensors_await(struct rank_lowering *lowering, size_t at, const struct actio
 
 /* ---- the end of a list ----------------------------------------------------------------------- */
 
-/* Does every stage make it for every microbatch? A pass backward has two halves where the lists split one. */
+/* True if every stage makes it for every microbatch. A pass backward has two halves where the lists split one. */
 static bool rank_tensors_is_wanted(const struct rank_lowering *lowering, enum tensor_kind kind)
 {
     const unsigned split = 1u << ACTION_I | 1u << ACTION_W;

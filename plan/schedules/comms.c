@@ -425,7 +425,7 @@ static void note_head(const struct adding *adding, int rank, const struct action
                   rank, name, rank + 1, at, other, row);
 }
 
-/* Is it this action's fault that nothing goes on? The pass it waits for never comes, or stands behind it. */
+/* True if it is this action's fault that nothing goes on. The pass it waits for never comes, or stands behind it. */
 static bool is_at_fault(const struct adding *adding, int rank, const struct action *head)
 {
     const struct action *backward;

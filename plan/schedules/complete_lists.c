@@ -113,7 +113,7 @@ static void complete_lists_own_make(struct complete_lists_maker *maker,
         push_embedding(maker);
 }
 
-/* Is there anybody to reduce gradients with? */
+/* True if there are replicas to reduce gradients with. */
 static bool has_replicas(const struct parallel_spec *spec)
 {
     return parallel_group_size(spec, group_kind_dims(GROUP_DP_CP), false) > 1;

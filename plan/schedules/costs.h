@@ -52,7 +52,7 @@ struct stage_cost {
 enum status costs_resolve(const struct plan *plan, int stages, struct arena *arena,
                           struct stage_cost **out, struct diag *diag);
 
-/* Does a microbatch keep only the input of its passes? */
+/* True if a microbatch keeps only the input of its passes. */
 bool costs_checkpointed(const struct plan *plan, int microbatch, int microbatches);
 
 /* `model:` with the sizes of parallelism that `parallel:` gives. */

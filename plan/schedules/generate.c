@@ -626,7 +626,7 @@ static enum status check_megatron(const struct generate_spec *spec,
                          spec->schedule, keywords_megatron[spec->megatron], wanted);
 }
 
-/* Does `spec` (chunks filled in) meet the conditions of its schedule? */
+/* Check that `spec` (chunks filled in) meets the conditions of its schedule. */
 static enum status check_spec(const struct generate_spec *spec, const struct generator *generator,
                               struct diag *diag)
 {

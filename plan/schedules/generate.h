@@ -17,7 +17,7 @@ const char *generate_name(size_t index);
 /* One line about it for people. */
 const char *generate_about(size_t index);
 
-/* Is it found from costs and a memory limit? Else rules make it. */
+/* True if it is found from costs and a memory limit. Else rules make it. */
 bool generate_is_found(const char *schedule);
 /* A schedule that rules make, with as many chunks and the same stages on each rank as this one, which is found. */
 const char *generate_rule_like(const char *schedule);
@@ -32,8 +32,8 @@ void generate_channel(const struct generate_spec *spec, enum fifo_rule *fifo, bo
 /* How many copies of the model a schedule's stages are; 1 unless the schedule is bidirectional. */
 int generate_copies(const struct generate_spec *spec);
 
-/* Is there such a schedule, and can it have these parameters? *filled has its number of chunks, too. The refusals are
-   those of generate_program. */
+/* Check that there is such a schedule, and that it can have these parameters. *filled has its number of chunks, too.
+   The refusals are those of generate_program. */
 enum status generate_check(const struct generate_spec *spec, struct generate_spec *filled,
                            struct diag *diag);
 

@@ -79,7 +79,7 @@ static bool provides(const struct action *action, const struct tensor *tensor)
     return found;
 }
 
-/* How well it fits the lists: is its stage on the row, is there an action of its kind? */
+/* How well it fits the lists: whether its stage is on the row, and an action of its kind. */
 static int fitness(const struct plan *lowered, const struct action *action, int row)
 {
     bool here = false, used = false;

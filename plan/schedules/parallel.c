@@ -275,7 +275,7 @@ struct parallel_spec parallel_few(const struct parallel_spec *spec, int most)
     return parallel_check(&few) ? *spec : few;
 }
 
-/* Are all groups of a kind with a rank of one place on one node, or all on several? */
+/* True if all groups of a kind with a rank of one place are on one node, or all on several. */
 static bool groups_are_alike(const struct plan *plan, enum group_kind kind)
 {
     const struct parallel_spec *spec = &plan->programs.parallel;

@@ -33,7 +33,7 @@ int parallel_find_dim(const char *text, size_t length);
 const char *parallel_parse_order(const char *text, const int size[DIM_COUNT],
                                  enum dim order[DIM_COUNT]);
 void parallel_print_order(const struct parallel_spec *spec, char *out, size_t cap);
-/* Do sizes and order make grids, and are the pipelines the same with experts? NULL, or what is wrong. */
+/* Check that sizes and order make grids, and that the pipelines are the same with experts. NULL, or what is wrong. */
 const char *parallel_check(const struct parallel_spec *spec);
 
 /* Ranks in all; those of a stage that are data-parallel for its experts. */
@@ -58,18 +58,19 @@ int group_members(const struct parallel_spec *spec, enum group_kind kind, int gr
 /* The rank of place `own` (of `ranks`) of a replica, and back. */
 int parallel_rank(const struct parallel_spec *spec, int ranks, int replica, int own);
 void parallel_place(const struct parallel_spec *spec, int ranks, int rank, int *replica, int *own);
-/* Are two places of a replica on different nodes (`p2p: {node}`)? */
+/* True if two places of a replica are on different nodes (`p2p: {node}`). */
 bool parallel_apart(const struct plan *plan, int replica, int from, int to);
 /* The plan's entry for one rank; NULL: none. */
 const struct rank_differs *parallel_differs(const struct plan *plan, int rank);
 
 /* The same grid, but with at most `most` ranks in each dimension that is not pp; of any other form where that is no grid. */
 struct parallel_spec parallel_few(const struct parallel_spec *spec, int most);
-/* Are there replicas, and are the ranks of one place of all alike: the same lists, groups and neighbours, on one node or on
-   several? Nor do they share a device, exchange messages in a ring or connect to each other: each does what it would do alone. */
+/* True if there are replicas, and the ranks of one place of all are alike: the same lists, groups and neighbours, on
+   one node or on several. Nor do they share a device, exchange messages in a ring or connect to each other: each does
+   what it would do alone. */
 bool parallel_replicas_are_alike(const struct plan *plan);
 
-/* Are the ranks of this group on several nodes? */
+/* True if the ranks of this group are on several nodes. */
 bool parallel_group_is_apart(const struct plan *plan, enum group_kind kind, int group);
 /* A collective of `bytes`, unless the plan says how many, in a group, on several nodes if it is `apart`. */
 struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind, int64_t bytes,
@@ -79,7 +80,7 @@ struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind,
 enum group_call parallel_call(const struct plan *plan, enum group_kind kind);
 /* The number of them in a pass: by default one in F, I and B, two of gather_scatter: of attention and MLP. */
 int parallel_calls(const struct plan *plan, enum group_kind kind, enum cost pass);
-/* Does the plan say how many? */
+/* True if the plan says how many. */
 bool parallel_counts(const struct parallel_spec *spec, enum group_kind kind);
 
 #endif

@@ -18,7 +18,7 @@ struct pass_clock {
 /* Of a pass with its all-to-alls, of a composite, or what `times:` says. Nanoseconds. */
 int64_t pass_time(const struct pass_clock *clock, const struct action *action);
 
-/* Does the plan say how long passes take? */
+/* True if the plan says how long passes take. */
 bool pass_time_known(const struct stage_cost *costs, int stages);
 
 #endif

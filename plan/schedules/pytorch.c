@@ -204,7 +204,7 @@ static void add_reductions(struct pytorch_maker *maker, const struct rank_progra
 
 /* ---- WAIT_SEND ------------------------------------------------------------------------------- */
 
-/* Has the forward message of this stage and microbatch been sent and not been awaited? */
+/* True where the forward message of this stage and microbatch has been sent and not been awaited. */
 static bool *pytorch_pending_at(const struct pytorch_maker *maker, bool *pending,
                                 const struct action *action)
 {

@@ -113,7 +113,7 @@ static int64_t message_bytes(const struct account *account, int from, int to, bo
         .bytes;
 }
 
-/* Does the pass keep its own copy of what it reads? Then messages are held until it is done. */
+/* True if the pass keeps its own copy of what it reads. Then messages are held until it is done. */
 static bool rank_memory_keeps_own(const struct account *account, int stage)
 {
     return account->costs[stage].given[COST_ACTIVATION];
@@ -141,7 +141,7 @@ static int64_t find_bytes(const struct account *account, const struct slot_use *
     return account->plan->programs.fsdp_bytes;
 }
 
-/* Does no tensor have a size? Then a rank holds the same at all actions. */
+/* True if no tensor has a size. Then a rank holds the same at all actions. */
 static bool is_weightless(const struct account *account)
 {
     for (int stage = 0; stage < account->map.stages; stage++)

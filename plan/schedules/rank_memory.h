@@ -42,7 +42,7 @@ enum status rank_memory_of_complete(const struct plan *plan, const struct comple
 enum status rank_memory_of_lists(const struct plan *plan, struct rank_program *lists,
                                  struct arena *arena, struct rank_memory **ranks,
                                  struct diag *diag);
-/* Does an action of the lists unshard parameters or reduce gradients? */
+/* True if an action of the lists unshards parameters or reduces gradients. */
 bool rank_memory_sharded(const struct rank_program *ranks, int rank_count);
 /* And behind these one for each rank that differs (plan->programs.parallel.differing), not counted. */
 enum status rank_memory_find_all(const struct plan *plan, struct arena *arena,

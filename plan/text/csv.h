@@ -21,8 +21,8 @@
 enum status plan_parse_csv(const char *file_name, const char *text, size_t length, struct plan *out,
                            struct diag *diag);
 
-/* Does the text look like a schedule rather than YAML? A plan's YAML starts with a key, a brace or
-   a comment; a schedule with a digit, a parenthesis or an empty cell. */
+/* True if the text looks like a schedule rather than YAML. A plan's YAML starts with a key, a brace or a comment; a
+   schedule with a digit, a parenthesis or an empty cell. */
 bool csv_looks_like(const char *text, size_t length);
 
 #endif

@@ -23,23 +23,27 @@ static const struct field_kind kind_given_flops = {.parse = field_given_flops};
 #define HARDWARE_FIELD(name, kind, about, ...)                                                     \
     FIELD(#name, struct hardware, name, kind, about, ##__VA_ARGS__)
 static const struct field hardware_fields[] = {
-    FIELD("base", struct hardware, name, name, "The hardware that has what is not given here."),
-    FIELD("name", struct hardware, name, name, "How reports call it."),
-    HARDWARE_FIELD(memory, given_bytes, "Of the device."),
-    HARDWARE_FIELD(outside, given_bytes, "Of the memory what CUDA's context and NCCL take."),
-    HARDWARE_FIELD(bandwidth, given_rate, "Of the memory."),
+    FIELD("base", struct hardware, name, name,
+          "The hardware whose figures hold where none is given here."),
+    FIELD("name", struct hardware, name, name, "The name in reports."),
+    HARDWARE_FIELD(memory, given_bytes, "The memory of the device."),
+    HARDWARE_FIELD(outside, given_bytes,
+                   "The part of the memory that CUDA's context and NCCL take."),
+    HARDWARE_FIELD(bandwidth, given_rate, "The bandwidth of the memory."),
 #define X(rate, key)                                                                               \
-    FIELD(key, struct hardware, flops[RATE_##rate], given_flops, "Operations with such numbers."),
+    FIELD(key, struct hardware, flops[RATE_##rate], given_flops,                                   \
+          "Operations a second with numbers of this type."),
     RATE_LIST(X)
 #undef X
-        HARDWARE_FIELD(nvlink, given_rate, "Of NCCL over NVLink, in one direction."),
-    HARDWARE_FIELD(domain, given_int, "How many GPUs NVLink joins.", .min = 1,
+        HARDWARE_FIELD(nvlink, given_rate, "The bandwidth of NCCL over NVLink, in one direction."),
+    HARDWARE_FIELD(domain, given_int, "The number of GPUs that NVLink joins.", .min = 1,
                    .max = PLAN_MAX_RANKS),
-    HARDWARE_FIELD(network, given_rate, "Of a GPU to those outside its domain."),
-    HARDWARE_FIELD(copy, given_rate, "To and from the host."),
-    HARDWARE_FIELD(launch, given_time, "Of the host, for a call that pushes."),
-    HARDWARE_FIELD(kernel, given_time, "The shortest kernel."),
-    HARDWARE_FIELD(reached, share, "Of rates and bandwidth, what large kernels reach."),
+    HARDWARE_FIELD(network, given_rate,
+                   "The bandwidth from a GPU to those that NVLink does not join with it."),
+    HARDWARE_FIELD(copy, given_rate, "The bandwidth of copies to and from the host."),
+    HARDWARE_FIELD(launch, given_time, "The time of the host for a call that pushes work."),
+    HARDWARE_FIELD(kernel, given_time, "The time of the shortest kernel."),
+    HARDWARE_FIELD(reached, share, "The share of rates and bandwidth that large kernels reach."),
 };
 static const struct keys hardware_keys =
     KEYS(hardware_fields, "a description of hardware", "{base: h100-sxm, bandwidth: 3TB/s}");

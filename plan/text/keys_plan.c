@@ -337,17 +337,18 @@ static const struct field_kind kind_unrecorded = {.schema = schema_unrecorded};
 static const struct field memory_fields[] = {
     FIELD("rank", struct tensor_memory, rank, rank, "The rank.", .required = true,
           .max = PLAN_MAX_RANKS - 1),
-    FIELD("peak", struct tensor_memory, peak, bytes, "Of tensors, at most."),
-    FIELD("reserved", struct tensor_memory, reserved, bytes, "Of their allocator, at most."),
+    FIELD("peak", struct tensor_memory, peak, bytes, "The most bytes that tensors take."),
+    FIELD("reserved", struct tensor_memory, reserved, bytes,
+          "The most bytes that PyTorch's allocator reserves."),
     FIELD("device", struct tensor_memory, device, bytes,
-          "That is allocated of the device, at most."),
+          "The most bytes of the device that are allocated."),
 #define X(name, key, about) FIELD(key, struct tensor_memory, by_use[TENSORS_##name], bytes, about),
     TENSORS_FOR_LIST(X)
 #undef X
         FIELD("refused", struct tensor_memory, refused, bytes,
-              "An allocation that failed, since the device had no memory left."),
+              "The bytes of an allocation that failed."),
     FIELD("at", struct tensor_memory, at, text,
-          "The line that allocates at the peak, or whose allocation failed."),
+          "The line of the program whose allocation makes the peak, or failed."),
 };
 static const struct keys memory_keys =
     KEYS(memory_fields, "the memory of a rank", "{rank: 0, peak: 1GiB}");

@@ -3,7 +3,7 @@
  * list_warnings.c - see list_warnings.h.
  *
  * A first walk over all lists marks which actions there are; a second one goes through each list in its order and asks
- * of every action for those that it needs: have they been there, or do they come later, or never?
+ * of every action for those that it needs: whether they have been there, come later, or never.
  */
 #include "list_warnings.h"
 

@@ -97,7 +97,7 @@ bool field_buffers(struct parser *parser, const struct node *value, void *member
 
 /* ---- after a thread is read ------------------------------------------------------------------ */
 
-/* Forget ranks that are the operation's own. Is another rank's among them? */
+/* Forget ranks that are the operation's own. True if another rank's are among them. */
 static bool settle_list(struct index_list *list, int own)
 {
     bool others = false;

@@ -31,7 +31,7 @@ static bool edges_have_bytes(const struct links *links)
     return false;
 }
 
-/* Has some message bytes, besides those of this direction? */
+/* True if some message has bytes, besides those of this direction. */
 static bool parse_effects_has_bytes(const struct programs *programs, const struct link *direction)
 {
     const struct links *links = &programs->links;

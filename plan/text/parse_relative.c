@@ -186,8 +186,8 @@ static bool same_line(const char *a, const char *b)
     return length == relative_line(b) && memcmp(a, b, length - 1) == 0;
 }
 
-/* Does each line of one agree with the other's in one way or the other? `marked`, if given: the lines that are printed
-   relatively; else those lines are marked in `marks` that do not agree with ranks. */
+/* True if each line of one agrees with the other's in one way or the other. `marked`, if given: the lines that are
+   printed relatively; else those lines are marked in `marks` that do not agree with ranks. */
 static bool relative_agree(const struct relative_lines *a, const struct relative_lines *b,
                            const bool *marked, bool *marks)
 {

@@ -118,7 +118,7 @@ static size_t item_length(const struct node *item)
     return 1 + list_length(branch_of(item, "then")) + (otherwise > 0) + otherwise + 1;
 }
 
-/* Is the operation read again in each iteration? */
+/* True if the operation is read again in each iteration. */
 static bool is_read_again(const struct node *item)
 {
     if (item->kind != NODE_MAP || item->length == 0)

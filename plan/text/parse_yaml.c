@@ -76,7 +76,7 @@ static struct mark mark_of_offset(const char *source, size_t offset)
     return mark;
 }
 
-/* Did the scanner stop at a tab in front of a key? */
+/* True if the scanner stopped at a tab in front of a key. */
 static bool is_tab(const struct tree_builder *builder)
 {
     const yaml_parser_t *yaml = &builder->yaml;
@@ -84,8 +84,8 @@ static bool is_tab(const struct tree_builder *builder)
            *yaml->buffer.pointer == '\t';
 }
 
-/* Does a brace or bracket still stand open on a later line, at something that is no item? The scanner goes
-   on to where a comma or its end is due. */
+/* True if a brace or bracket still stands open on a later line, at something that is no item. The scanner goes on to
+   where a comma or its end is due. */
 static bool is_left_open(const yaml_parser_t *yaml)
 {
     return yaml->error == YAML_PARSER_ERROR && yaml->context &&

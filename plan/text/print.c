@@ -76,7 +76,7 @@ void put_word(struct printer *printer, const char *text)
     put_scalar(printer, text, YAML_ANY_SCALAR_STYLE);
 }
 
-/* Would a YAML reader take this plain text for something else than a text? */
+/* True if a YAML reader would take this plain text for something else than a text. */
 static bool looks_typed(const char *text)
 {
     static const char *const words[] = {"~",     "null",  "Null",  "NULL", "true", "True", "TRUE",

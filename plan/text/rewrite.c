@@ -101,7 +101,7 @@ static size_t line_end(const struct rewriting *rewriting, size_t at)
     return at + (rewriting->original[at] == '\n');
 }
 
-/* Is there nothing before `at` in its line but spaces, and a dash if `dash`? */
+/* True if there is nothing before `at` in its line but spaces, and a dash if `dash`. */
 static bool begins_line(const struct rewriting *rewriting, size_t at, bool dash)
 {
     bool found = false;

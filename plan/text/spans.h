@@ -29,7 +29,7 @@ const struct span_node *spans_parse(const char *text, struct arena *arena);
 
 /* The value of a key of a map; NULL: none. */
 const struct span_node *spans_find(const struct span_node *map, const char *key);
-/* Do both mean the same? The order of keys does not count. */
+/* True if both mean the same. The order of keys does not count. */
 bool spans_equal(const struct span_node *a, const struct span_node *b);
 
 #endif

@@ -289,7 +289,7 @@ bool same_list(struct printer *printer, const void *member, const void *other,
 bool parse_check_pageable(struct parser *parser, const struct node *map, enum direction direction);
 bool parse_check_jitter(struct parser *parser, const struct node *map, const char *key,
                         const char *of, int64_t ns);
-/* May a collective of this kind have the root (a rank, -1: none given) that `map` names? */
+/* Check that a collective of this kind may have the root (a rank, -1: none given) that `map` names. */
 /* The number of elements of a message or collective says its bytes, if `count` is there. */
 bool parse_check_count(struct parser *parser, const struct node *map, enum element element,
                        int64_t count, int64_t *bytes);

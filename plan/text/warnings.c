@@ -248,7 +248,7 @@ static size_t word_length(const char *name, size_t at)
     return last - first;
 }
 
-/* Is one a misspelling of the other, rather than another name of a series, such as s1 and s2, fwd and bwd? One
+/* True if one is a misspelling of the other, rather than another name of a series, such as s1 and s2, fwd and bwd. One
    letter more in a word of four, another letter in a word of five, or two letters swapped. */
 static bool looks_misspelt(const char *a, const char *b)
 {
@@ -302,7 +302,7 @@ static void warnings_warn(struct book *book, enum warning_kind kind, struct mark
 #define WARN(book, kind, usage, ...)                                                               \
     warnings_warn((book), (kind), (usage)->mark, arena_printf((book)->arena, __VA_ARGS__))
 
-/* Has another warning of this name asked whether it is misspelt? */
+/* True if another warning of this name has asked whether it is misspelt. */
 static bool is_asked(const struct book *book, const struct usage *usage)
 {
     for (size_t i = 0; i < book->out->count; i++) {
@@ -375,13 +375,14 @@ static void warn_of_unwritten(struct book *book, const struct usage *usage)
 {
     const char *meant = hint(book, BUFFERS, usage, gives);
     if (meant && !*meant)
-        meant = "; one that holds values from outside the plan, as a batch does, stands under "
-                "\"inputs\"";
+        meant =
+            "; list it under \"inputs\" if its values come from outside the plan, as those of a "
+            "batch do";
     WARN(book, WARNING_NEVER_WRITTEN, usage, "buffer \"%s\" is read and never written%s",
          usage->name, meant);
 }
 
-/* Is one buffer for all iterations meant, where each has its own? */
+/* Warn where one buffer for all iterations seems to be meant, and each iteration has its own. */
 static void warn_of_crossing(struct book *book, const struct crossing *crossing,
                              const struct usage *usage)
 {
@@ -391,7 +392,7 @@ static void warn_of_crossing(struct book *book, const struct crossing *crossing,
     WARN(book, WARNING_UNDECLARED, usage,
          "buffer \"%s\" is not under \"buffers\", where others are: each iteration has one of its "
          "own, so %s (line %u) does not see what %s (line %u) left there in the iteration before; "
-         "one for all has scope shared",
+         "scope shared makes one for all iterations",
          usage->name, tasks[crossing->first].name, (unsigned)tasks[crossing->first].mark.line,
          tasks[crossing->second].name, (unsigned)tasks[crossing->second].mark.line);
 }
@@ -409,8 +410,8 @@ static void warn_of_buffers(struct book *book)
         else if (loses_writes(book, i))
             WARN(book, WARNING_UNDECLARED, usage,
                  "buffer \"%s\" is an input that is written, and not under \"buffers\": each "
-                 "iteration has one of its own and sees no write of another; one for all has "
-                 "scope shared",
+                 "iteration has one of its own and sees no write of another; scope shared "
+                 "makes one for all iterations",
                  usage->name);
         else if (crossings)
             warn_of_crossing(book, &crossings[i], usage);

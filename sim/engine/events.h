@@ -65,7 +65,7 @@ void events_drop(struct events *events, int agent);
    place. */
 void events_retime(struct events *events, int agent, int64_t time_ns);
 
-/* Has every game been played? For assertions. */
+/* True if every game has been played. For assertions. */
 bool events_check(const struct events *events);
 
 /* ---- by seat, for the memo -------------------------------------------------------------- */
@@ -86,7 +86,7 @@ int events_first(const struct events *events, bool *alone);
 /* The games a place takes part in are played again, up to the last group. */
 void events_replay(struct events *events, int place);
 
-/* Is the event of this seat the next, and alone at its time? */
+/* True if the event of this seat is the next, and alone at its time. */
 static inline bool events_leads(const struct events *events, const struct seat *seat)
 {
     const uint64_t time_ns =

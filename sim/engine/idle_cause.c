@@ -76,7 +76,7 @@ static struct stall sync_cause(struct simulation *sim, int op, const struct wait
     return stall(STALL_SYNC, wait && wait->agent >= 0 ? ~wait->agent : STALL_ON_NONE);
 }
 
-/* Why has the thread not pushed? `own`: what it is at leads to that push; else to something before,
+/* The cause for which the thread has not pushed. `own`: what it is at leads to that push; else to something before,
    which is `front` (a task, ~agent or STALL_ON_NONE). */
 static struct stall thread_cause(struct simulation *sim, int thread, bool own, int front)
 {

@@ -35,8 +35,8 @@ struct in_flight {
    change is a point, of those at one time the last one counts, and none that is no change after all. */
 void in_flight_change(struct in_flight *in_flight, const struct in_flight_point *now);
 
-/* Would one iteration that goes and one that comes at the same time leave everything as it is? It does
-   while every change is a point. */
+/* True if one iteration that goes and one that comes at the same time would leave everything as it is. It does while
+   every change is a point. */
 bool in_flight_exchange_is_free(const struct in_flight *in_flight);
 
 #endif

@@ -301,8 +301,8 @@ static int64_t rebase(struct simulation *sim)
 /* ---- nodes and edges ------------------------------------------------------------------------- */
 
 #ifdef SWSIM_CHECKS
-/* Is every node in its bucket, alone with its key, and does each of its edges start at the place where it is kept and lead to a
-   node? */
+/* True if every node is in its bucket, alone with its key, and each of its edges starts at the place where it is kept
+   and leads to a node. */
 static bool memo_check(const struct memo *memo)
 {
     for (int b = 0; b < BUCKETS; b++)
@@ -422,8 +422,8 @@ static bool start_again(struct memo *memo)
     return memo->node;
 }
 
-/* Is too much of it learned for what is met again? To learn takes several times as long as to ask the machine. At first
-   all is new; then it is looked again after twice as many events, at those since. */
+/* True if too much is learned for what is met again. To learn takes several times as long as to ask the machine. At
+   first all is new; then it is looked again after twice as many events, at those since. */
 static bool fails_trial(struct memo *memo)
 {
     const int64_t events = memo->events - memo->trial_events;
@@ -486,7 +486,7 @@ static int64_t last_iteration(const struct program *p)
     return end - p->window - p->periods - p->depth - 2;
 }
 
-/* Would the states of an iteration fit? At least one is met for each instance of a task. */
+/* True if the states of an iteration would fit. At least one is met for each instance of a task. */
 static bool memo_fits(struct memo *memo)
 {
     const struct program *p = memo->sim->program;

@@ -109,7 +109,7 @@ static enum status observe_take_step(struct observation *seen, const struct trac
 
 /* ---- what streams are doing ------------------------------------------------------------------ */
 
-/* Has everything come that a started operation meets? */
+/* True if everything has come that a started operation meets. */
 static bool has_met(const struct simulation *sim, int stream)
 {
     const struct program *p = sim->program;

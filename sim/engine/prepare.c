@@ -329,7 +329,7 @@ static bool wakes_make(struct lists *wakes, const struct program *program, struc
 
 /* ---- what an event may change ---------------------------------------------------------------- */
 
-/* Does its stream use an event in this way when it comes to the operation? */
+/* True if its stream uses an event in this way when it comes to the operation. */
 static bool uses_event(const struct op *op, enum op_use use)
 {
     return op_operand(op->kind) == OPERAND_EVENT && op_uses(op->kind, AT_STREAM) & use;
@@ -387,8 +387,8 @@ static bool make_commons(struct simulation *sim)
     return true;
 }
 
-/* May streams be looked at alone? Not where they also share queues or residency slots, and not where
-   an observer is told of every change. */
+/* True if streams may be looked at alone. Not where they also share queues or residency slots, and not where an
+   observer is told of every change. */
 static bool prepare_selection(struct simulation *sim)
 {
     const struct program *p = sim->program;
@@ -434,9 +434,6 @@ static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
     list_stream_tasks(sim);
     for (int t = 0; t < p->thread_count; t++)
         pipeline->hands[t].task = -1;
-    for (int b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].rank == 0 && p->buffers[b].scope == SCOPE_ITERATION)
-            pipeline->iteration_bytes += p->buffers[b].bytes;
     return prepare_selection(sim) && wakes_make(&sim->marks.wakes, p, &sim->arena) &&
            iterations_init(&pipeline->iterations, p->ends, p->ranks, p->depth, seed);
 }

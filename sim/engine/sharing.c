@@ -469,7 +469,7 @@ static wide sharing_divide(wide dividend, wide divisor)
 
 static const struct ratio full_rate = {SHARE_WHOLE, SHARE_WHOLE};
 
-/* Is `a` slower than `b`? */
+/* True if `a` is slower than `b`. */
 static bool is_slower(struct ratio a, struct ratio b)
 {
     return (wide)a.room * b.wanted < (wide)b.room * a.wanted;
@@ -547,7 +547,7 @@ static void reconsider(struct sharing *sharing, int agent, int64_t now_ns, struc
 }
 
 #ifdef SWSIM_CHECKS
-/* Does each pool hold what the legs in its place want, and each item the legs that are its own? */
+/* True if each pool holds what the legs in its place want, and each item the legs that are its own. */
 static bool sharing_check(const struct sharing *sharing)
 {
     const struct program *p = sharing->program;

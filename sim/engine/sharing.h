@@ -64,8 +64,8 @@ int sharing_subject_count(const struct program *program);
 /* "Load", "CPU part of Load". Returns buf. */
 const char *sharing_subject_name(const struct program *program, int subject, char *buf, size_t cap);
 
-/* Does the plan (pipeline form) say anything of this, so that other stages or streams for its tasks
-   may let work slow other work down? */
+/* True if the plan (pipeline form) says anything of this, so that other stages or streams for its tasks may let work
+   slow other work down. */
 bool sharing_asked(const struct plan *plan);
 
 /* The resources that streams of one device, or of the host, may together exhaust, in words; NULL: nothing, so

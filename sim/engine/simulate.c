@@ -243,7 +243,7 @@ static void simulate_admitted(struct simulation *sim, int rank, int64_t iteratio
     if (in_flight <= sim->result.in_flight_max)
         return;
     sim->result.in_flight_max = in_flight;
-    sim->result.in_flight_bytes_max = in_flight * sim->pipeline.iteration_bytes;
+    sim->result.in_flight_bytes_max = program_bytes(sim->program, in_flight);
 }
 
 static void simulate_finished(struct simulation *sim, int rank, int64_t iteration)
@@ -266,10 +266,10 @@ static void simulate_finished(struct simulation *sim, int rank, int64_t iteratio
 static void note_iterations(struct simulation *sim, int rank, int64_t in_flight)
 {
     if (rank == 0)
-        note_in_flight(sim, in_flight, in_flight * sim->pipeline.iteration_bytes);
+        note_in_flight(sim, in_flight, program_bytes(sim->program, in_flight));
 }
 
-/* Does an iteration of rank 0 end and another begin, so that nothing changes for in_flight? */
+/* True if an iteration of rank 0 ends and another begins, so that nothing changes for in_flight. */
 static bool is_exchange(const struct simulation *sim, const struct memo_iteration *changes,
                         int count)
 {

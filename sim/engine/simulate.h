@@ -100,7 +100,7 @@ static inline struct stall stall_for_resource(enum held held, int index)
                           index < 0 ? STALL_ON_NONE : index * HELD_KINDS + (int)held};
 }
 
-/* Does the program have what the stall names? */
+/* True if the program has what the stall names. */
 bool stall_is_of(const struct program *program, const struct stall *stall);
 
 /* An agent's name as seen from `rank`: "stream memcpy", or "rank 1 stream memcpy" from elsewhere.
@@ -197,8 +197,8 @@ struct simulation_result {
         in_flight_ns; /* pipeline form: from admission until it is over, summed over the iterations
                              of all ranks */
     int64_t in_flight_max;       /* most iterations of one rank admitted and not over */
-    int64_t in_flight_bytes_max; /* pipeline: the same in bytes of buffers of scope iteration; host
-                                    programs: bytes between alloc and free, of one rank */
+    int64_t in_flight_bytes_max; /* pipeline: the bytes of their buffers and the shared ones; host
+                                    programs: bytes between alloc and free; of one rank */
 };
 
 /*
@@ -211,8 +211,8 @@ enum status simulate_run(const struct program *program, const struct timing *tim
                          struct diag *diag);
 void simulation_fini(struct simulation_result *result);
 
-/* Can this number of iterations be simulated? STATUS_USAGE when it is open or too large, STATUS_INPUT when the times of
-   all work add up to more than half of what 64 bits hold. */
+/* Check that this number of iterations can be simulated. STATUS_USAGE when it is open or too large, STATUS_INPUT when
+   the times of all work add up to more than half of what 64 bits hold. */
 enum status simulate_check(const struct program *program, const struct timing *timing,
                            struct diag *diag);
 

@@ -170,8 +170,7 @@ struct pipeline_notes {
     bool *queued;        /* per rank, task and relative iteration mod window: in a worker's queue */
     int *queue_seen;     /* per thread: instances in its queue that are in `queued` */
     int *task_positions; /* per rank and task: place in the enqueue order */
-    bool *task_pushes;   /* per task: has it a device part? */
-    int64_t iteration_bytes; /* buffers of scope iteration */
+    bool *task_pushes;   /* per task: true if it has a device part */
     struct iterations iterations;
 };
 
@@ -190,10 +189,10 @@ struct host_notes {
     int *pushes;         /* operations that push work */
     int *next_push;      /* per operation: the first push of work at or after it in its body, -1 */
     int64_t *came_ns;    /* per thread: when it came to its operation */
-    int *synced;         /* per thread: the last sync that it was blocked in, an operation; -1: none yet */
-    int64_t allocated;   /* bytes on rank 0, as last noted */
-    int64_t *repeats;    /* per rank: iterations of its repeats that have work */
-    int *left;           /* per rank and iteration: work that is not finished */
+    int *synced; /* per thread: the last sync that it was blocked in, an operation; -1: none yet */
+    int64_t allocated; /* bytes on rank 0, as last noted */
+    int64_t *repeats;  /* per rank: iterations of its repeats that have work */
+    int *left;         /* per rank and iteration: work that is not finished */
 };
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -294,9 +293,9 @@ static inline bool *account_queued(struct simulation *sim, int rank, int task, i
     return &sim->pipeline.queued[(size_t)(rank * p->tasks + task) * (size_t)p->window +
                                  (size_t)(iteration % p->window)];
 }
-/* Does every stream's account add up? For assertions. */
+/* True if every stream's account adds up. For assertions. */
 bool account_check(const struct simulation *sim);
-/* With --enable-checks: does each stream's lane say why it is idle? Between two instants. */
+/* With --enable-checks, check that each stream's lane says why it is idle. Between two instants. */
 void account_check_lanes(const struct simulation *sim);
 
 #endif

@@ -63,8 +63,8 @@ struct interval statistics_mean(const double *values, int count);
 /* Of the mean difference of pairs with the same random numbers, as statistics_mean; *mean is theirs. */
 struct interval statistics_difference(const double *a, const double *b, int count, double *mean);
 
-/* Are neighbours among batch means so alike that the batches are too short (von Neumann's ratio, at
-   one in a hundred)? */
+/* True if neighbours among batch means are so alike that the batches are too short (von Neumann's ratio, at one in a
+   hundred). */
 bool statistics_correlated(const double *means, int count);
 
 /* The ranks, from zero, between which the q-quantile lies with 95% if values were independent: those

@@ -43,7 +43,7 @@ static bool names(const char *rule, const char *name)
     return rule[strspn(rule, "*")] == '\0';
 }
 
-/* Does a rule for this task or operation speak of this part of it? */
+/* True if a rule for this task or operation speaks of this part of it. */
 static bool names_part(const struct program *program, const char *task, const struct op *op)
 {
     bool varied_part =
@@ -283,13 +283,14 @@ static enum status no_such_task(const struct program *program, const char *rule,
         if (!is_new || more)
             continue;
         found[count] = name;
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", count ? ", " : "", name);
+        length +=
+            (size_t)snprintf(list + length, sizeof list - length, "%s%s", count ? ", " : "", name);
         count++;
     }
-    return count ? diag_error(diag, STATUS_USAGE, "no task matches '%s'; the tasks are %s%s", rule, list,
-                              more ? ", ..." : "")
-                 : diag_error(diag, STATUS_USAGE, "no task matches '%s': no task of the plan takes time",
-                              rule);
+    return count ? diag_error(diag, STATUS_USAGE, "no task matches '%s'; the tasks are %s%s", rule,
+                              list, more ? ", ..." : "")
+                 : diag_error(diag, STATUS_USAGE,
+                              "no task matches '%s': no task of the plan takes time", rule);
 }
 
 enum status timing_change(struct timing *timing, const struct time_rule *rules, size_t rule_count,

@@ -2,7 +2,7 @@
 /*
  * cycle_ratio.c - see cycle_ratio.h. In order:
  *
- *     read_edges         degrees and sums; is any height negative?
+ *     read_edges         degrees and sums; whether any height is negative
  *     lift_heights       then: potentials that make every height >= 0, or a cycle of negative height
  *     contract           nodes with one edge into them
  *     sort_edges         by tail, as hops: what the loop needs of an edge, side by side
@@ -426,7 +426,7 @@ static void try_cycle(struct solver *s, int v)
     s->best.height = height;
 }
 
-/* The policy's cycles: the best becomes the best known, all are cut. Is there one? */
+/* The policy's cycles: the best becomes the best known, all are cut. True if there is one. */
 static bool try_cycles(struct solver *s)
 {
     bool found = false;
@@ -459,8 +459,8 @@ static bool try_cycles(struct solver *s)
 #define NAME(one) one##_wide
 #include "cycle_ratio.inc"
 
-/* Do values fit in 64 bits, with a ratio of such a numerator and denominator? The heights of a way come
-   with the potentials of its ends. */
+/* True if values fit in 64 bits, with a ratio of such a numerator and denominator. The heights of a way come with the
+   potentials of its ends. */
 static bool cycle_ratio_is_narrow(const struct solver *s, int64_t weight_ns, int64_t height)
 {
     const int lifts = s->negative ? 3 : 1;
@@ -556,7 +556,7 @@ static enum status cycle_ratio_solve(struct solver *s, struct diag *diag)
     return cycle_ratio_iterate(s, diag);
 }
 
-/* Is it a cycle of the graph, with these sums? For assertions. */
+/* True if it is a cycle of the graph, with these sums. For assertions. */
 static bool is_cycle(const struct ratio_graph *graph, const struct cycle_ratio *ratio)
 {
     int64_t weight_ns = 0, height = 0;

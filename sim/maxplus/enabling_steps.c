@@ -97,7 +97,7 @@ void enabling_steps_forget(struct enabling_steps *run, int64_t before)
     run->first = before;
 }
 
-/* All members of a communicator have started: did one of them wait for the last? */
+/* All members of a communicator have started: the wait of one of them for the last. */
 static struct wait peers_wait(const struct enabling_steps *run, int comm, int last, int64_t now_ns)
 {
     const struct program *p = run->program;

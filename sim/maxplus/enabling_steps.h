@@ -51,10 +51,9 @@ void enabling_steps_forget(struct enabling_steps *run, int64_t before);
    happens-before knowledge. */
 const struct state *enabling_steps_state(const struct enabling_steps *run);
 const struct program *enabling_steps_program(const struct enabling_steps *run);
-/* Can a thread, stream or communicator step? */
+/* True if a thread, stream or communicator can step. */
 bool enabling_steps_can_step(const struct enabling_steps *run, int agent);
-/* Since when has the agent been able to step? For a stream in a callback: since it began. -1: it
-   cannot. */
+/* The time since which the agent has been able to step. For a stream in a callback: since it began. -1: it cannot. */
 int64_t enabling_steps_enabled_since(const struct enabling_steps *run, int agent);
 /* The step that enabled it; -1: none. */
 int64_t enabling_steps_enabled_by(const struct enabling_steps *run, int agent);

@@ -110,7 +110,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse_graph(struct graph_buil
     return false;
 }
 
-/* Do the periods of the fill and the depth fit every rank's stages? */
+/* True if the periods of the fill and the depth fit every rank's stages. */
 static bool stages_fit(const struct program *p)
 {
     for (int rank = 0; rank < p->ranks; rank++)
@@ -240,7 +240,7 @@ static bool orders_are_fixed(struct graph_builder *b, const struct owners *owner
     return true;
 }
 
-/* ---- do all members issue the same collectives? ---------------------------------------------- */
+/* ---- whether all members issue the same collectives ---------------------------------------------- */
 
 /* Which operation a collective is followed by, and how many iterations on. */
 struct follower {
@@ -300,8 +300,8 @@ static bool collectives_agree(struct graph_builder *b)
     return true;
 }
 
-/* Does the plan have an event graph: does no order of two operations depend on how long others take, and do all
-   ranks issue the same collectives? Fills stream_threads. false: it has none, or no memory (the arena remembers). */
+/* True if the plan has an event graph: no order of two operations depends on how long others take, and all ranks issue
+   the same collectives. Fills stream_threads. false: it has none, or no memory (the arena remembers). */
 static bool graph_applies(struct graph_builder *b)
 {
     struct owners owners;
@@ -416,7 +416,7 @@ static struct event_ref *stream_slot(struct graph_builder *b, int stream)
 
 /* ---- what operations do ---------------------------------------------------------------------- */
 
-/* Can a push to this stream find it full? */
+/* True if a push to this stream can find it full. */
 static bool event_graph_is_bounded(const struct program *p, int stream, int items)
 {
     return p->plan->pipeline.retire != RETIRE_DEVICE || p->streams[stream].cap < items * p->depth;

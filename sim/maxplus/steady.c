@@ -211,7 +211,7 @@ static bool steady_same(const struct program *p, const struct snapshot *a, const
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-/* Is the end of the data not in sight yet? */
+/* True while the end of the data is not in sight. */
 static bool steady_goes_on(const struct recurrent *run)
 {
     const struct program *p = run->program;

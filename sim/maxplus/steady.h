@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steady.h - the exact steady state of a plan: how long does an iteration take in the long run?
+ * steady.h - the exact steady state of a plan: how long an iteration takes in the long run.
  *
  * There are three ways to it, tried in this order:
  *

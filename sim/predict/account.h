@@ -50,7 +50,7 @@ struct run_account {
     size_t stream_count, stream_cap;
 };
 
-/* Can its steps be told: is there one on each rank? */
+/* True if its steps can be told: there is one on each rank. */
 bool account_has_steps(const struct trace *trace);
 
 /* The account of a trace, whose spans are sorted and whole; `by_steps` only where it has steps. It lives in the

@@ -452,10 +452,9 @@ static const char *unlike(const struct plan *plan, const struct trace *trace, bo
 {
     if (plan_is_unexplained(plan) && !opaque)
         return "its device was idle for more than 5% of the time without a cause; --opaque "
-               "compares "
-               "it all the same";
+               "compares it all the same";
     if (plan->form == FORM_PIPELINE && !account_has_steps(trace))
-        return "no steps are recorded, of which its plan is one";
+        return "its plan holds the times of one step, and no steps are recorded";
     return NULL;
 }
 

@@ -68,7 +68,7 @@ static enum path_wait of_stream(const struct enabled_step *step)
     }
 }
 
-/* A worker had nothing in its queue: what put an instance there? */
+/* A worker had nothing in its queue: find what put an instance there. */
 static bool was_fired(const struct program *p, const struct enabled_step *step,
                       const struct enabled_step *from)
 {

@@ -15,8 +15,8 @@
 enum status explained_load(struct store *store, int64_t run, struct arena *arena, struct trace *out,
                            struct diag *diag);
 
-/* Does a run tell enough: measured, to its end, of a pipeline, with its plan? A serial run does not: it
-   executed another plan than the one it keeps (gpu/exec/variant.h). */
+/* True if a run tells enough: measured, to its end, of a pipeline, with its plan. A serial run does not: it executed
+   another plan than the one it keeps (gpu/exec/variant.h). */
 bool stalls_known(const struct run_info *info);
 
 /* Replace the waits of the trace's streams by spans that say what each was idle for, add the lines of its ledger, and sort the

@@ -50,9 +50,10 @@ static void fits_show_uses(const struct tensor_memory *memory, FILE *out)
         units_show_bytes((double)memory->by_use[i], bytes);
         fprintf(out, "  %10s  %4.1f%%  %s\n", bytes,
                 100.0 * (double)memory->by_use[i] / (double)memory->peak,
-                i == TENSORS_HELD ? "held: tensors are gone, other streams may still use them "
-                                    "(record_stream)"
-                                  : keys[i]);
+                i == TENSORS_HELD
+                    ? "held: freed by the program, but other streams may still use it "
+                      "(record_stream)"
+                    : keys[i]);
     }
 }
 
@@ -66,16 +67,17 @@ static void fits_show_ranks(const struct tensor_memory *first, size_t count,
     units_show_bytes((double)first->refused, refused);
     snprintf(ranks, sizeof ranks, count > 1 ? "ranks %d..%d" : "rank %d", first->rank,
              first[count - 1].rank);
-    fprintf(out, "memory  %s: %s %s; tensors take %s at most, of the device %s is allocated\n",
+    fprintf(out,
+            "memory  %s: %s %s; at the peak tensors take %s, and %s of the device is allocated\n",
             ranks,
-            first->refused > 0 ? "did not fit on the recorded device, so hardly on"
+            first->refused > 0 ? "did not fit on the recorded device, so it will hardly fit on"
                                : words[fits_rank(first, hardware)],
             hardware->name, peak, device);
     if (first->refused > 0)
         fprintf(out, "  an allocation of %s failed, at %s\n", refused,
-                first->at ? first->at : "a place that is not told");
+                first->at ? first->at : "an unknown line");
     else if (first->at)
-        fprintf(out, "  at the peak %s allocates\n", first->at);
+        fprintf(out, "  the peak is reached at %s\n", first->at);
     fits_show_uses(first, out);
 }
 
@@ -86,12 +88,12 @@ static void fits_show_outside(const struct hardware *hardware, FILE *out)
     units_show_bytes((double)hardware->memory.value, memory);
     units_show_bytes((double)hardware->outside.value, outside);
     if (hardware->outside.given)
-        fprintf(out, "  of the %s of %s CUDA's context and NCCL are taken to have %s\n", memory,
+        fprintf(out, "  of the %s of %s, CUDA's context and NCCL are assumed to take %s\n", memory,
                 hardware->name, outside);
     else
         fprintf(out,
-                "  of the %s of %s CUDA's context and NCCL have a part, which is not known and "
-                "not counted (key outside of a hardware file)\n",
+                "  of the %s of %s, CUDA's context and NCCL take a part that is not known and not "
+                "counted (key outside of a hardware file)\n",
                 memory, hardware->name);
 }
 

@@ -368,12 +368,11 @@ void hardware_times_report(const struct hardware_times *times, const struct hard
         all += (double)times->of[i].ns;
     const double measured = (double)(times->of[TIME_MEASURED].ns + times->of[TIME_NEAR].ns);
     if (measured > 0)
-        fprintf(out, "times   %.0f%% by measured operators, the rest from figures of %s\n",
+        fprintf(out,
+                "times   %.0f%% from measured operators, the rest from the peak figures of %s\n",
                 100 * measured / all, hardware->name);
     else
-        fprintf(out,
-                "times   from figures of %s, which no run has measured: a bound below, by what it "
-                "can do\n",
+        fprintf(out, "times   from the peak figures of %s, not measured: a lower bound\n",
                 hardware->name);
     for (int i = 0; i < TIME_SOURCES; i++) {
         char text[UNITS_TEXT];
@@ -384,7 +383,7 @@ void hardware_times_report(const struct hardware_times *times, const struct hard
                     about[i]);
     }
     if (times->host_count > 0)
-        fprintf(out, "  of %zu operations the host's time is measured, too\n", times->host_count);
+        fprintf(out, "  for %zu operations the host's time is measured, too\n", times->host_count);
     if (times->ranks > times->recorded)
         fprintf(out,
                 "  the %d recorded ranks stand for %d, and communicators%s have as many times more "
@@ -473,13 +472,13 @@ void hardware_steps_report(const struct hardware_steps *steps, FILE *out)
     int64_t *durations = steps->count > 1 ? hardware_steps_durations(steps) : NULL;
     char median[UNITS_TEXT], least[UNITS_TEXT], most[UNITS_TEXT];
     if (!durations) {
-        fprintf(out, "step    not known: the recording has less than two steps of an optimizer\n");
+        fprintf(out, "step    not known: the recording has fewer than two steps of an optimizer\n");
         return;
     }
     units_show_time((double)durations[(steps->count - 1) / 2], median);
     units_show_time((double)durations[0], least);
     units_show_time((double)durations[steps->count - 2], most);
-    fprintf(out, "step    %s, the median of %d behind the first one, which take %s to %s\n", median,
+    fprintf(out, "step    %s, the median of %d steps after the first; they take %s to %s\n", median,
             steps->count - 1, least, most);
     free(durations);
 }

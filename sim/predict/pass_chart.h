@@ -14,7 +14,7 @@
 #include "trace/chart.h"
 #include "trace/trace.h"
 
-/* Has work of any rank such a name? */
+/* True if work of any rank has such a name. */
 bool stored_chart_has_passes(const struct trace *trace);
 
 /* `plan` is of FORM_PROGRAMS, with complete lists: of the first replica, with the bytes that they hold. NULL: all ranks,

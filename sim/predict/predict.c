@@ -303,7 +303,7 @@ static double find_bubble(const struct prediction *prediction)
     return total > 0 ? 1 - busy / total : NAN;
 }
 
-/* Is every nanosecond of the total busy or has a cause? For assertions. */
+/* True if every nanosecond of the total is busy or has a cause. For assertions. */
 static bool accounts_for(const struct stream_account *account, int64_t total_ns)
 {
     int64_t sum_ns = account->busy_ns;
@@ -602,7 +602,7 @@ static enum status expose(const struct program *program, const struct timing *ti
     return status;
 }
 
-/* Is it asked for, or found in a short time; does the plan have iterations that end? */
+/* True if it is asked for, or found in a short time, and the plan has iterations that end. */
 static bool exposed_is_wanted(const struct prediction *prediction,
                               const struct predict_options *options)
 {
@@ -779,7 +779,7 @@ static bool may_vary(const struct dist *dist)
     return dist->kind != DIST_CONSTANT || dist->spike_probability > 0;
 }
 
-/* Do the times of the tasks not vary, and does each rank of the pipeline meet the others as if it were alone? */
+/* True if the times of the tasks do not vary, and each rank of the pipeline meets the others as if it were alone. */
 static bool tasks_meet_alone(const struct plan *plan)
 {
     bool alone = plan_is_for_any_ranks(plan);

@@ -435,7 +435,7 @@ bool profile_make_dist(struct arena *arena, const struct profile_part *part, int
     return true;
 }
 
-/* Does the plan give the task such a part, as seen from this rank? */
+/* True if the plan gives the task such a part, as seen from this rank. */
 static bool has_part(const struct task *task, enum profile_kind kind)
 {
     bool host = task->work.kind == WORK_HOST;
@@ -758,10 +758,11 @@ static void note_cores(const struct profile *profile, struct diag *diag)
         return;
     diag_note(diag, "%s", profile_describe_cores(profile->cores, true, text));
     if (profile->ranks > profile->cores)
-        diag_note(diag,
-                  "%d ranks shared %s in the serial run already, so its times may have waits for a "
-                  "core in them, and the prediction be too long",
-                  profile->ranks, profile->cores == 1 ? "it" : "them");
+        diag_note(
+            diag,
+            "%d ranks shared %s in the serial run already, so its times may include waits for a "
+            "core, and the prediction may be too long",
+            profile->ranks, profile->cores == 1 ? "it" : "them");
 }
 
 void profile_note(const struct profile *profile, const char *path, struct diag *diag)

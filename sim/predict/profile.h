@@ -94,10 +94,10 @@ enum status profile_cores(const struct trace *trace, int *out, struct diag *diag
 enum { PROFILE_CORES_TEXT = 80 };
 const char *profile_describe_cores(int cores, bool own, char buf[PROFILE_CORES_TEXT]);
 
-/* A measured run of one task after another? */
+/* True if it is a measured run of one task after another. */
 bool profile_is_serial(const struct run_info *info);
 
-/* A measured run that an import stored? */
+/* True if it is a measured run that an import stored. */
 bool profile_is_imported(const struct run_info *info);
 
 /* ---- private to profile*.c ------------------------------------------------------------------- */

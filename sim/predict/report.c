@@ -164,7 +164,7 @@ static void print_in_flight(const struct prediction *prediction, const char *byt
 {
     const struct program *p = prediction->program;
     char most[UNITS_TEXT];
-    units_show_bytes((double)(p->shared_bytes + p->most_in_flight * p->iteration_bytes), most);
+    units_show_bytes((double)program_bytes(p, p->most_in_flight), most);
     fprintf(out,
             "\n  in flight   at most %" PRId64 " iteration%s, %s a rank; in this run %" PRId64
             ", %s",
@@ -195,7 +195,7 @@ static void report_print_totals(const struct prediction *prediction, FILE *out)
         fprintf(out, "\n  bubble      %.1f%% of stream %s", 100 * prediction->bubble,
                 p->streams[compute].name);
     report_print_span(prediction, out);
-    units_show_bytes((double)prediction->in_flight_bytes_max + (double)p->shared_bytes, bytes);
+    units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
     if (p->tasks)
         print_in_flight(prediction, bytes, out);
     else if (prediction->in_flight_bytes_max)
@@ -390,7 +390,9 @@ void report_sweep_line(const struct prediction *prediction, int64_t value, FILE 
     }
     double most = (double)prediction->in_flight_bytes_max;
     units_show_bytes(most, bytes);
-    units_show_bytes(most * prediction->in_flight_mean / (double)prediction->in_flight_max,
+    const double shared = (double)prediction->program->shared_bytes;
+    units_show_bytes(shared + (most - shared) * prediction->in_flight_mean /
+                                  (double)prediction->in_flight_max,
                      average);
     fprintf(out, "%10" PRId64 "  %10s  %10s  %10s  %10s  %12.4g  %10s  %10s  %6.1f%%\n", value,
             report_show(figures->mean, mean), report_show(half_width(&figures->mean_in), half),

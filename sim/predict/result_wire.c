@@ -154,7 +154,7 @@ static void unpack_blocked(struct result_wire_opened *opened, const struct progr
         opened->torn = true;
 }
 
-/* Are counts and numbers within those of the program, and within what has arrived? */
+/* True if counts and numbers are within those of the program, and within what has arrived. */
 static bool is_plausible(const struct simulation_result *flat, const struct program *program,
                          size_t bytes)
 {
@@ -305,7 +305,7 @@ static enum status result_wire_take(const struct result_wire *wire, const struct
     return status;
 }
 
-/* All processes report that all was sent: has all arrived? */
+/* Check that all has arrived once all processes report that all was sent. */
 static enum status expect_all(struct simulation_result *const *results, int count,
                               struct diag *diag)
 {

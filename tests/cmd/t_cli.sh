@@ -140,6 +140,29 @@ check "... a warning, whose lines are one sentence" prints "a write that another
 check "... one of several words" prints "admit, retire (term)" "$SWSIM" explain Retire
 check "... a key of plans" prints "turns in the order of a software pipeline" "$SWSIM" explain ticket_at
 check "... and lists all words" prints "deadlock (property" "$SWSIM" explain
+# Each word in front of a row of a report, each cause of a stall, and each word of its JSON.
+row_words()
+{
+    "$SWSIM" predict "$srcdir/plans/torchrec/sparse_dist.yaml"
+    "$SWSIM" predict "$srcdir/plans/examples/one_f_one_b.yaml"
+    "$SWSIM" tune -q --budget=5 "$srcdir/plans/examples/hello.yaml"
+    "$SWRUN" -n 5 "$srcdir/plans/examples/hello.yaml"
+}
+explains_all()
+{
+    {
+        row_words 2>"$dir/err" | sed -nE 's/^  ([a-z]+([ -][a-z]+)*) {2,}[0-9a-z].*/\1/p' | grep -vxE 'stream|task|rank|main|memcpy|nccl|all'
+        sed -n 's/^    X([A-Z_]*, "\([a-z_]*\)", "\([a-z -]*\)").*/\1\n\2/p' "$srcdir/sim/engine/simulate.h"
+        cat "$srcdir"/doc/schema/verdict.json "$srcdir"/doc/schema/replayed.json "$srcdir"/doc/schema/measured.json | tr -d '\n' |
+            grep -oE '"enum": *\[[^]]*\]' | grep -oE '"[a-z_ ]+"' | tr -d '"' | grep -vxE 'enum|none|open|actions|operations|tasks|bias|weight|cuda'
+    } | sort -u >"$dir/words"
+    test "$(wc -l <"$dir/words")" -gt 40 || return 1
+    unknown=$(while read -r word; do "$SWSIM" explain "$word" >/dev/null 2>&1 || echo "$word"; done <"$dir/words")
+    echo "$unknown"
+    test -z "$unknown"
+}
+check "explain knows the words of the reports" explains_all
+check "... with a dash or a space, one or several" prints "an iteration is admitted" "$SWSIM" explain ADMITS
 check "a word that is none" says 2 "did you mean 'race'?" "$SWSIM" explain Racce
 check "a hint where to look" says 2 "'swsim schedule --help' tells more" "$SWSIM" schedule
 check "swrun without a plan" says 2 "missing argument" "$SWRUN"

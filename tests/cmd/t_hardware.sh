@@ -18,7 +18,7 @@ says()
 }
 
 memory '{rank: 0, peak: 70GiB, reserved: 71GiB, device: 71GiB}, {rank: 1, peak: 70GiB, reserved: 71GiB, device: 71GiB}'
-check "it fits" says 0 'ranks 0..1: fits on h100-sxm; tensors take 70.0 GiB' h100-sxm
+check "it fits" says 0 'ranks 0..1: fits on h100-sxm; at the peak tensors take 70.0 GiB' h100-sxm
 check "... on what is called by its memory" says 0 'fits on h100-sxm' h100-80
 check "... not on a smaller one" says 1 'does not fit on v100-sxm2-16' v100-sxm2-16
 memory '{rank: 0, peak: 70GiB, reserved: 79GiB, device: 79GiB}'
@@ -184,7 +184,7 @@ trace="--operators=$dir/trace.json"
 # two kernels, and 16 us up to the next operator
 check "an operator of a trace takes its kernels, and what lies between it and the next one" takes '96.0 us' "$(product 'f16[1024x1024] f16[1024x1024]')" '' "$trace"
 check "... one of lists, too" takes '33.0 us' "$(product '[8x8] [4]' aten._foreach_add_)" '' "$trace"
-check "... and the share is told" grep -F 'times   100% by measured operators, the rest from figures of round' "$dir/out"
+check "... and the share is told" grep -F 'times   100% from measured operators, the rest from the peak figures of round' "$dir/out"
 # wrong STATUS TEXT LINE...: a table of these lines.
 wrong()
 {
@@ -204,7 +204,7 @@ check "measured operators need hardware" grep -F 'found --operators without --ha
 steps='r0.main: [{launch: k, cost: {bytes: 100MB}}, {host: 0s, name: step}, {launch: k, cost: {bytes: 200MB}}, {host: 0s, name: step}, {launch: k, cost: {bytes: 300MB}}, {host: 0s, name: step}]'
 step_is()
 {
-    takes '601 us' "$steps" && grep -F 'step    300 us, the median of 2 behind the first one, which take 200 us to 300 us' "$dir/out"
+    takes '601 us' "$steps" && grep -F 'step    300 us, the median of 2 steps after the first; they take 200 us to 300 us' "$dir/out"
 }
 check "a step lasts from the work of one to that of the next" step_is
 most()

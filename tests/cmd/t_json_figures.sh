@@ -74,6 +74,10 @@ done
 check "throughput" holds 'near(o["throughput_per_s"], said("throughput"))'
 check "mean and most in flight" holds 'abs(o["in_flight_mean"] - float(re.search(r"([0-9.]+) on average", text)[1])) <= 0.051'
 check "most bytes in flight" holds 'near(o["in_flight_bytes_max"], float(re.search(r"in this run \d+, ([0-9.]+) MiB", text)[1]) * 2 ** 20)'
+sed 's/input: {scope: iteration/&, bytes: 4MiB}\n  weights: {scope: shared/' "$hello" >"$dir/shared.yaml"
+asks "$SWSIM" predict -n 50 --driver=clock "$dir/shared.yaml"
+check "with a shared buffer, too" holds 'o["in_flight_bytes_max"] == (5 * o["in_flight_max"] + 4) * 2 ** 20 and
+    near(o["in_flight_bytes_max"], float(re.search(r"in this run \d+, ([0-9.]+) MiB", text)[1]) * 2 ** 20)'
 check "verify, predict and tune have one bound of what is in flight" same_bound
 check "busy and idle are the whole" holds \
     'len(o["streams"]) == 3 and not [s for s in o["streams"].values() if abs(s["busy"] + sum(s["stall"].values()) - 1) > 1e-9]'

@@ -113,7 +113,7 @@ check "one rank without a dump while all others stand in one call is the answer"
 check "... and in the verdict, with the program's line and the dump's number" says \
     "is in train.py:41#3 all_reduce of communicator pg0, waits for rank 3 thread main" "$SWSIM" verify --no-fix "$dir/plan.yaml"
 check "... in every order" says "deadlock, always" "$SWSIM" verify --no-fix "$dir/plan.yaml"
-check "... in a line for all that wait so" says "and so 2 more: ranks 1, 2" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+check "... in a line for all that wait so" says "the same on 2 more ranks: 1, 2" "$SWSIM" verify --no-fix "$dir/plan.yaml"
 dump 3 "[0, 1, 2, 3]" "$(framed 1 completed 40)" "$(framed 2 completed 40)"
 sed -i 's/"desc": ""/"desc": "dp5"/' "$dir"/nccl_trace_rank_?
 imports "$dir"/nccl_trace_rank_? >/dev/null

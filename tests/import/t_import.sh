@@ -647,9 +647,9 @@ other none python | trace 0 >"$dir/other.json"
 check "a process on CPUs alone is proved, except a device" sh -c \
     "'$SWSIM' import '$dir/other.json' 2>/dev/null | '$SWSIM' verify - | grep 'except.*work of a device: the trace has CPU time alone'"
 { range forward 1 1000 500; range nccl:all_reduce 1 1100 50; } | trace 0 >"$dir/other.json"
-check "ranks of NCCL without work of a GPU" refuses "$dir/other.json" "ranks meet over nccl.*ProfilerActivity.CUDA"
+check "ranks of NCCL without work of a GPU" refuses "$dir/other.json" "ranks communicate over nccl.*ProfilerActivity.CUDA"
 { range forward 1 1000 500; range mpi:all_reduce 1 1100 50; } | trace 0 >"$dir/other.json"
-check "ranks of MPI" refuses "$dir/other.json" "ranks meet over mpi, whose operations are not read"
+check "ranks of MPI" refuses "$dir/other.json" "ranks communicate over mpi, whose operations are not read"
 
 # ---- files that are no traces, with the command that helps ------------------------------------------------
 

@@ -187,7 +187,7 @@ late_rank()
 }
 late_rank 0 1000 >"$dir/early.json"
 late_rank 1 1400 >"$dir/late.json"
-check "ranks that begin apart are said to" has 'begin the first one 0\.400 ms apart' "$dir/early.json" "$dir/late.json"
+check "ranks that begin apart are said to" has 'begin their first step 0\.400 ms apart' "$dir/early.json" "$dir/late.json"
 check "... what the early one waits for is no time of its own" takes 600000 20000 "$dir/early.json" "$dir/late.json"
 check "... nor without detail" takes 600000 20000 --detail=100 "$dir/early.json" "$dir/late.json"
 check "... in host programs the time up to a step is none of it" sh -c \

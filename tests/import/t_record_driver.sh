@@ -37,7 +37,7 @@ check "... and one after the other" but_for handle_kept '1 call of cuMemMap of m
 check "a value that no stream waits for" finds value 'race.*axpy.*fill\|race.*fill.*axpy'
 check "a counter that is waited for too early" finds counter 'race.*axpy.*fill\|race.*fill.*axpy'
 check "values of a batch that no stream waits for" finds batch 'race.*axpy.*fill\|race.*fill.*axpy'
-values() { record "$1" fixed && prints 0 "except \(extents of kernels[^,]*, \)\{0,1\}values at $2 in memory: less than streams wait for until a stream writes it  " joined "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+values() { record "$1" fixed && prints 0 "except \(extents of kernels[^,]*, \)\{0,1\}values at $2 in memory: taken to be too small for the streams that wait, until a stream writes it  " joined "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 check "... repaired" values value '1 place'
 check "the counter, repaired" values counter '1 place'
 check "the batch, repaired" values batch '2 places'

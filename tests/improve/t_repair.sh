@@ -110,7 +110,7 @@ threads:
         - {wait: filled, stream: b}
         - {launch: use, stream: b, reads: [buf], writes: [x]}
 PLAN
-loop "the same with an event that is there" "launch fill waits for event used, which is there" <<'PLAN'
+loop "the same with an event that is there" "launch fill waits for event used, which is recorded already" <<'PLAN'
 swplan: 1
 threads:
   r0.w:

@@ -51,7 +51,7 @@ check "and a caret" grep -q '^                             ^$' "$dir/err"
 sed 's/bach/batch/; s/writes: .batch.//; /^schedule/i inputs: [batch]' "$dir/reads.yaml" >"$dir/input.yaml"
 sed 's/bach/pictures/' "$dir/reads.yaml" >"$dir/outside.yaml"
 check "one that is near no other one" warns outside.yaml 4:28 \
-    'buffer "pictures" is read and never written; one that holds values from outside the plan, as a batch does, stands under "inputs"'
+    'buffer "pictures" is read and never written; list it under "inputs" if its values come from outside the plan, as those of a batch do'
 check "an input needs no write" quiet verify "$dir/input.yaml"
 
 plan weights.yaml <<'PLAN'
@@ -212,9 +212,9 @@ plan part.yaml <<'PLAN'
 schedule: {H2D: {stage: 0, stream: m, writes: [b]}, F: {stage: 1, reads: [b]}, G: {stage: 1, stream: g}}
 intra_iter_deps: [[F, H2D]]
 PLAN
-check "nothing declared" prints 0 'proved for any number of iterations and ranks, except race: 0 of [0-9]* tasks declare accesses' "$SWSIM" verify "$dir/none.yaml"
+check "nothing declared" prints 0 'proved for any number of iterations and ranks, except race: no task declares what it reads or writes' "$SWSIM" verify "$dir/none.yaml"
 check "is no race that was asked for" prints 0 '  proved     for any' "$SWSIM" verify --property=deadlock "$dir/none.yaml"
-check "in JSON" prints 0 '"verdict":"proved","but_for":\["race: 0 of 2 tasks declare accesses"\]' "$SWSIM" verify --json "$dir/none.yaml"
+check "in JSON" prints 0 '"verdict":"proved","but_for":\["race: no task declares what it reads or writes"\]' "$SWSIM" verify --json "$dir/none.yaml"
 check "the coverage in JSON" said '"coverage":{"unit":"tasks","all":2,"with_accesses":0,"buffers":0,"not_asked":\['
 check "partly declared" prints 0 'proved for any number of iterations and ranks, except race: 2 of 3 tasks declare accesses' "$SWSIM" verify "$dir/part.yaml"
 check "in yellow" prints 0 '33mproved for .*, except race: 2 of 3 tasks' "$SWSIM" verify --color=always "$dir/part.yaml"

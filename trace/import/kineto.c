@@ -891,8 +891,8 @@ static enum status kineto_read_file(struct kineto *kineto)
     if (status == STATUS_OK && json_next(reader) != JSON_DONE)
         status = reader->status;
     if (status == STATUS_OK && !kineto->has_events)
-        status = diag_error(kineto->diag, STATUS_INPUT, "%s: not a trace: it has no \"traceEvents\"",
-                            kineto->rank->file);
+        status = diag_error(kineto->diag, STATUS_INPUT,
+                            "%s: not a trace: it has no \"traceEvents\"", kineto->rank->file);
     return status;
 }
 
@@ -934,7 +934,7 @@ static enum status check_readable(const struct kineto *kineto, const struct job_
     if (!kineto->backend || !host_work_is_all(rank))
         return STATUS_OK;
     const bool gpu = strcmp(kineto->backend, "nccl") == 0 || strcmp(kineto->backend, "rccl") == 0;
-    return diag_error(kineto->diag, STATUS_INPUT, "%s: its ranks meet over %s%s", rank->file,
+    return diag_error(kineto->diag, STATUS_INPUT, "%s: its ranks communicate over %s%s", rank->file,
                       kineto->backend,
                       gpu ? ", and no work of a GPU is recorded in it: profile with "
                             "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"

@@ -29,8 +29,8 @@ static const char *with_beginnings(const char *kept, const struct job *job,
     if (!kept || apart_ns <= sections->period_ns / SECTION_LONG)
         return kept;
     return arena_printf(arena,
-                        "%s; the ranks begin the first one %.3f ms apart, and its mean has the "
-                        "waiting for the last of them",
+                        "%s; the ranks begin their first step %.3f ms apart, so the mean includes "
+                        "waiting for the last rank",
                         kept, (double)apart_ns / 1e6);
 }
 

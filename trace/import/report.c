@@ -141,7 +141,7 @@ static void report_dumps_json(const struct flight_job *job, struct json *json)
     X(records_unknown, "waits for events name a record that no call made")                         \
     X(still_running, "kernels still ran when a wait for their stream had ended")                   \
     X(groups_missing, "collectives do not name their process group")                               \
-    X(duplicated, "calls and operations stand in the trace once more, and are left out")
+    X(duplicated, "calls and operations are in the trace more than once, and count once")
 
 static void report_print_line(const char *name, const struct ledger *ledger, FILE *out)
 {

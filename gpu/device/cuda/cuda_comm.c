@@ -110,7 +110,7 @@ static ncclResult_t cuda_comm_ask(struct cuda_comm *comm)
     return state;
 }
 
-/* While a communicator is made no thread watches the others: has one of its members died, or failed? */
+/* While a communicator is made no thread watches the others: find out whether one of its members has died, or failed. */
 static enum status members_ended(struct cuda_comm *comm, struct diag *diag)
 {
     struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
@@ -806,7 +806,8 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Has the communicator an error of its own? One with a call under way is asked later: NCCL wants one caller at a time. */
+/* Find out whether the communicator has an error of its own. One with a call under way is asked later: NCCL wants one
+   caller at a time. */
 static bool has_error(struct cuda_comm *comm, ncclResult_t *error)
 {
     if (atomic_load(&comm->aborted) || pthread_mutex_trylock(&comm->lock) != 0)

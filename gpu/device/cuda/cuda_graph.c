@@ -446,7 +446,7 @@ static void fail_streams(struct cuda_graph *graph, enum status status, const cha
     refuse_records(graph);
 }
 
-/* Is one of its operations to fail? Then none of them is done, as if the device had failed it. */
+/* True if one of its operations is to fail. Then none of them is done, as if the device had failed it. */
 static bool cuda_graph_inject(struct cuda_graph *graph)
 {
     struct cuda_world *world = graph->device->world;

@@ -164,8 +164,8 @@ struct cuda_buffer {
 
 /* ---- device_cuda.c --------------------------------------------------------------------------- */
 
-/* May work be left that no abort ends, as a kernel of the user's that hangs? Then memory that CUDA frees only behind all
-   work stays until the process ends. */
+/* True if work may be left that no abort ends, as a kernel of the user's that hangs. Then memory that CUDA frees only
+   behind all work stays until the process ends. */
 bool cuda_never_ends(const struct cuda_device *device);
 /* Advice that follows the words of an error: "" where the process can go on. */
 const char *cuda_way_out(cudaError_t error);
@@ -268,8 +268,8 @@ void cuda_relax(const struct cuda_world *world);
 void cuda_note_caller(const struct device_world *world, struct device_caller *out);
 void cuda_restore_caller(const struct device_caller *caller);
 
-/* Is all done? The calling thread's last error stays as it was, unless the answer is an error other than
-   cudaErrorNotReady. */
+/* Find out whether all is done. The calling thread's last error stays as it was, unless the answer is an error other
+   than cudaErrorNotReady. */
 cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event);
 cudaError_t cuda_ask_stream(const struct cuda_world *world, cudaStream_t stream);
 
@@ -316,7 +316,7 @@ bool cuda_comm_settle(struct cuda_device *device);
 /* Look for NCCL, and name it ("NCCL 2.28.9", or why there is none) at the end of a description. */
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size);
 void cuda_nccl_close(struct cuda_device *device);
-/* Can graphs hold what is pushed to the device's communicators? STATUS_SYSTEM: NCCL is too old. */
+/* Check that graphs can hold what is pushed to the device's communicators. STATUS_SYSTEM: NCCL is too old. */
 enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag);
 void cuda_comm_forget(struct cuda_world *world); /* at the end of the world */
 

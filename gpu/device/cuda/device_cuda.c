@@ -217,7 +217,7 @@ static enum status choose_gpu(struct cuda_world *world, int gpus, struct diag *d
                                           world->gpu, gpus - 1);
 }
 
-/* Have two ranks the same GPU? All processes find the same. */
+/* Find out whether two ranks have the same GPU. All processes find the same. */
 static enum status find_shared(struct cuda_world *world, bool *shared, struct diag *diag)
 {
     struct rendezvous *rendezvous = world->base.config.rendezvous;

@@ -286,7 +286,7 @@ bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
 
 /* The entries of its FIFO are to be done now. */
 void stream_kick(struct host_stream *stream);
-/* Is it a wait, for another stream of the device, that has nothing to do yet? */
+/* True if it is a wait, for another stream of the device, that has nothing to do yet. */
 bool entry_waits(const struct entry *entry);
 /* One thread more for the streams of a device. */
 enum status host_server_start(struct host_device *device, struct diag *diag);
@@ -320,18 +320,18 @@ enum status comm_issue(struct entry *entry, struct diag *diag);
 /* Do the work of a collective or group that has its turn; returns when it has finished or failed.
  */
 void comm_perform_collective(struct entry *entry);
-/* Has another member come to the collective at the head of a stream? Look now. */
+/* Look whether another member has come to the collective at the head of a stream. */
 void comm_hear(const struct entry *entry);
-/* Can the head of a stream, a small collective, meet without a thread of its own? */
+/* True if the head of a stream, a small collective, can meet without a thread of its own. */
 bool comm_meets_at_once(const struct entry *entry);
 /* It arrives. Of one whose members are all there the data moves, and stream_settle has something to do. */
 void comm_meet(struct entry *entry);
 /* It leaves: its data is there, or its stream has failed. */
 void comm_part(struct entry *entry);
 void comm_perform_group(struct entry *entry);
-/* Is it so large that each member takes what it gets, if it can, as soon as it has heard that all are there? */
+/* True if it is so large that each member takes what it gets, if it can, as soon as it has heard that all are there. */
 bool comm_may_take(const struct host_comm_channel *channel, const struct device_collective *what);
-/* Does the member move its block for itself, so that the others leave it alone? */
+/* True if the member moves its block for itself, so that the others leave it alone. */
 bool comm_keeps_block(const struct device_collective *what);
 /* An operation has left its FIFO. Finished: the next one of this rank has its turn; else none ever.
  */
@@ -417,7 +417,7 @@ struct desk *link_open_desk(struct host_link *link, const struct host_comm_chann
 void link_close_desk(struct host_link *link, struct desk *desk, int64_t offset);
 /* A word that other processes wait for in link_wait has changed. */
 void link_rouse(struct host_link *link, const struct host_comm_channel *channel);
-/* Is the rank one of this process? */
+/* True if the rank is one of this process. */
 bool link_is_here(const struct host_link *link, int rank);
 /* True if its buffers have so many bytes to send, and room for so many to receive: it is another process that says where
    they are. */

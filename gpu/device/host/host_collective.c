@@ -123,16 +123,16 @@ bool comm_may_take(const struct host_comm_channel *channel, const struct device_
     return channel->near && what->bytes >= LEAST_BYTES;
 }
 
-/* Does each member add a share of the sums that all get? Known as soon as it arrives. */
+/* True if each member adds a share of the sums that all get. Known as soon as it arrives. */
 static bool adds_share(const struct host_comm_channel *channel,
                        const struct device_collective *what)
 {
     return what->kind == COLLECTIVE_ALL_REDUCE && comm_may_take(channel, what);
 }
 
-/* Does each member take what it gets, in its own process, and of common sums its share? What it takes is read from memory
-   that no member writes to, so each has memory of its user's own besides the common one. All members come to the same
-   answer. None has left. */
+/* True if each member takes what it gets, in its own process, and of common sums its share. What it takes is read from
+   memory that no member writes to, so each has memory of its user's own besides the common one. All members come to the
+   same answer. None has left. */
 static bool each_takes(const struct host_comm_channel *channel, const struct meeting *meeting)
 {
     const struct device_collective *what = &meeting->arrived[0]->op->collective;
@@ -316,7 +316,7 @@ static void host_collective_complete(struct host_comm_channel *channel, struct m
     stream_settle(world);
 }
 
-/* Are all here, and their data where it was? */
+/* True if all are here, and their data where it was. */
 static bool can_move(const struct host_comm_channel *channel, const struct meeting *meeting)
 {
     return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&

@@ -41,7 +41,7 @@ struct piecework {
     int helpers; /* with the world's lock */
 };
 size_t delivery_pieces(const struct delivery *all);
-/* Are there pieces that no thread moves yet? Then move them, one after the other. */
+/* True if there are pieces that no thread moves yet. Then move them, one after the other. */
 bool delivery_goes_on(const struct piecework *work);
 void delivery_move_pieces(struct piecework *work);
 

@@ -33,7 +33,7 @@ static void wait_for_partner(struct host_comm_channel *channel, struct host_part
     channel->unmatched_end = &part->next;
 }
 
-/* Is one of the two ends in another process? */
+/* True if one of the two ends is in another process. */
 static bool crosses(const struct host_world *world, const struct host_part *part)
 {
     return !device_world_has(&world->base, part->from) || !device_world_has(&world->base, part->to);

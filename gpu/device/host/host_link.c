@@ -287,7 +287,7 @@ static bool host_link_bring(const struct host_link *link, struct far_ref from,
     return buffer->address;
 }
 
-/* Does the buffer have so many bytes there? Offset and size are what another process says. */
+/* True if the buffer has so many bytes there. Offset and size are what another process says. */
 static bool host_link_has_bytes(struct device_ref ref, size_t bytes)
 {
     return bytes == 0 || (ref.buffer && ref.offset <= ref.buffer->bytes &&
@@ -395,7 +395,7 @@ static void senseless(struct host_link *link, int from)
     link_fail(link, text);
 }
 
-/* Is it about members of the channel, and of a process' own? */
+/* True if it is about members of the channel, and of a process' own. */
 static bool is_sound(const struct host_link *link, const struct host_comm_channel *channel,
                      int from, const struct link_message *message)
 {

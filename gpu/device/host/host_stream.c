@@ -621,15 +621,15 @@ enum status entry_push(struct entry *entry, struct diag *diag)
 
 /* ---- at once --------------------------------------------------------------------------------- */
 
-/* Is the place that a wait is for reached? */
+/* True if the place that a wait is for is reached. */
 static bool is_reached(const struct device_op *wait)
 {
     const struct place *place = &((const struct host_event *)wait->event)->last;
     return !place->stream || place->stream->finished >= place->count;
 }
 
-/* Does it change nothing in the stream? Without a stamp a record is a name for the place behind what was pushed, and a wait
-   for a place that is reached, or lies in the same stream, waits for nothing. */
+/* True if it changes nothing in the stream. Without a stamp a record is a name for the place behind what was pushed,
+   and a wait for a place that is reached, or lies in the same stream, waits for nothing. */
 static bool needs_no_entry(const struct host_stream *stream, const struct device_op *op,
                            const struct stamp *stamp)
 {

@@ -88,9 +88,10 @@ static bool recorded_comms_write_comm(struct recorded_job *job, size_t index)
     const size_t doubled = from->known - comm->member_count;
     sort_int(comm->members, comm->member_count);
     if (!comm->members || !comm->name ||
-        (doubled > 0 && !plan_add_unrecorded(
-                            plan, arena_printf(job->arena, "%zu ranks of %s", doubled, comm->name),
-                            "they are on a device of another one, which a plan has once")))
+        (doubled > 0 &&
+         !plan_add_unrecorded(
+             plan, arena_printf(job->arena, "%zu ranks of %s", doubled, comm->name),
+             "they share a device with another rank, and a plan has each device once")))
         return false;
     return from->known == (size_t)from->size ||
            plan_add_unrecorded(plan,
@@ -261,7 +262,8 @@ bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process
 {
     const struct recorded_comm_handle *comm = recorded_comm_find(process, item->word[0]);
     if (!comm)
-        return plan_add_unrecorded(job->plan, "a communicator", "nobody was seen to make it");
+        return plan_add_unrecorded(job->plan, "a communicator",
+                                   "no call that makes it was recorded");
     out->op.comm = (int)comm->comm;
     return item->kind == RECORDING_COLLECTIVE ? collective_op(job, process, item, comm, out)
                                               : message_op(job, process, item, out);

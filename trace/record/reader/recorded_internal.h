@@ -389,8 +389,8 @@ size_t recorded_times_find(const struct recorded_process *process, uint64_t push
 
 /* ---- recorded_clock.c: the walk follows the devices, and the plan's threads the host ---------- */
 
-/* Does the work of a stream so far end before later work of another one of its device begins: by the order of the default
-   stream, or because they are one? */
+/* True if the work of a stream so far ends before later work of another one of its device begins: by the order of the
+   default stream, or because they are one. */
 bool recorded_comes_before(const struct recorded_stream *other,
                            const struct recorded_stream *stream);
 

@@ -199,6 +199,6 @@ bool recorded_locks_say(struct recorded_job *job)
            plan_add_unrecorded(
                job->plan,
                arena_printf(job->arena, "who waits for %zu lock%s", count, count == 1 ? "" : "s"),
-               "a thread waits while it has one, and others that take it without "
-               "a call are not seen");
+               "a thread waits while it holds one, and threads that take it without "
+               "a call are not recorded");
 }

@@ -170,8 +170,9 @@ bool recorded_values_say(struct recorded_job *job)
 {
     const size_t count = job->awaited_values;
     return count == 0 ||
-           plan_add_unrecorded(job->plan,
-                               arena_printf(job->arena, "values at %zu place%s in memory", count,
-                                            count == 1 ? "" : "s"),
-                               "less than streams wait for until a stream writes it");
+           plan_add_unrecorded(
+               job->plan,
+               arena_printf(job->arena, "values at %zu place%s in memory", count,
+                            count == 1 ? "" : "s"),
+               "taken to be too small for the streams that wait, until a stream writes it");
 }
