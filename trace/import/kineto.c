@@ -7,17 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "host_work.h"
 #include "json_reader.h"
 #include "processes.h"
 
+#include "plan/operator_times.h"
 #include "plan/schedules/actions.h"
 #include "trace/job/call_names.h"
 #include "trace/job/job.h"
 #include "base/array.h"
 
-enum { TEXT = 512 };
+enum { TEXT = 512, SHAPES_TEXT = 4096 };
 
 /* Categories, in the spelling of each generation. */
 #define CATEGORY_LIST(X)                                                                           \
@@ -80,6 +82,9 @@ struct kineto {
     struct text worked_tid; /* of the operator that was kept last, and its end */
     int64_t worked_end_ns;
     int worked_thread;
+    /* Of the event that is read, where shapes are wanted: "[2,3];[];" and "float;Scalar;". */
+    bool has_dims;
+    char dims[SHAPES_TEXT], types[SHAPES_TEXT];
 };
 
 /* So many may be open at once, of all threads. */
@@ -233,7 +238,8 @@ static bool has_useful_args(const struct kineto *kineto, const struct kineto_eve
 {
     const enum category category = event->category;
     return kineto_is_distributed(event) || names_process(event) ||
-           (category == CATEGORY_OPERATOR && kineto->job->wants_operators) ||
+           (category == CATEGORY_OPERATOR &&
+            (kineto->job->wants_operators || kineto->job->wants_shapes)) ||
            (category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
             category != CATEGORY_MARK && category != CATEGORY_OPERATOR &&
             category != CATEGORY_PYTHON);
@@ -282,6 +288,39 @@ static bool kineto_read_ranks(struct kineto *kineto, struct text *out)
     return token == JSON_ARRAY_END || json_skip_rest(reader, token);
 }
 
+/* The value as a text without blanks: lists in brackets, whose items end with ';' on the first level and have ',' between them
+   below it. */
+static bool kineto_read_lists(struct kineto *kineto, char *out, size_t room)
+{
+    struct json_reader *reader = &kineto->reader;
+    size_t used = 0;
+    int depth = 0;
+    bool first = true;
+    enum json_token token;
+    do {
+        token = json_next(reader);
+        const bool ends = token == JSON_ARRAY_END;
+        if (token == JSON_FAILED || token == JSON_DONE || token == JSON_OBJECT)
+            return token == JSON_OBJECT && json_skip_rest(reader, token);
+        if (!ends && depth > 1 && !first && used + 1 < room)
+            out[used++] = ',';
+        depth += (token == JSON_ARRAY) - ends;
+        first = token == JSON_ARRAY;
+        if (used + reader->length + 3 > room)
+            continue;
+        if ((token == JSON_ARRAY && depth > 1) || (ends && depth > 0))
+            out[used++] = ends ? ']' : '[';
+        else if (token == JSON_STRING || token == JSON_NUMBER) {
+            memcpy(out + used, reader->text, reader->length);
+            used += reader->length;
+        }
+        if (depth == 1 && token != JSON_ARRAY)
+            out[used++] = ';';
+    } while (depth > 0);
+    out[used] = 0;
+    return true;
+}
+
 static bool read_args(struct kineto *kineto, struct kineto_event *event)
 {
     const struct {
@@ -309,6 +348,11 @@ static bool read_args(struct kineto *kineto, struct kineto_event *event)
             i++;
         if (i < sizeof numbers / sizeof *numbers)
             kineto_read_number(kineto, 0, numbers[i].value, &found);
+        else if (kineto->job->wants_shapes &&
+                 (json_text_is(reader, "Input Dims") || json_text_is(reader, "Input dims")))
+            kineto->has_dims = kineto_read_lists(kineto, kineto->dims, sizeof kineto->dims);
+        else if (kineto->job->wants_shapes && json_text_is(reader, "Input type"))
+            kineto_read_lists(kineto, kineto->types, sizeof kineto->types);
         else if (json_text_is(reader, "Concrete Inputs") && kineto_is_distributed(event))
             read_inputs(kineto, event);
         else if (json_text_is(reader, "name") && names_process(event))
@@ -385,6 +429,8 @@ static enum status kineto_read_event(struct kineto *kineto, struct kineto_event 
     struct json_reader *reader = &kineto->reader;
     enum json_token token;
     begin_event(out);
+    kineto->has_dims = false;
+    kineto->types[0] = 0;
     for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
         if (!read_member(kineto, out))
             break;
@@ -580,13 +626,60 @@ static bool keep_act(struct kineto *kineto, const struct kineto_event *event)
     return act.name >= 0 && act.thread >= 0 && job_add_act(kineto->rank, &act);
 }
 
+/* The shapes as operator_times.h has them. */
+static void kineto_shapes(const struct kineto *kineto, char out[SHAPES_TEXT])
+{
+    static const struct {
+        const char *profiler, *own;
+    } kinds[] = {
+        {"float", "f32"},      {"c10::BFloat16", "bf16"}, {"c10::Half", "f16"}, {"double", "f64"},
+        {"long int", "i64"},   {"long", "i64"},           {"int", "i32"},       {"short", "i16"},
+        {"signed char", "i8"}, {"unsigned char", "u8"},   {"bool", "b8"},
+    };
+    const char *dims = kineto->dims, *types = kineto->types;
+    size_t used = 0;
+    out[0] = 0;
+    while (*dims) {
+        const size_t length = strcspn(dims, ";"), type_length = strcspn(types, ";");
+        const char *kind = "?";
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (type_length == strlen(kinds[i].profiler) &&
+                memcmp(types, kinds[i].profiler, type_length) == 0)
+                kind = kinds[i].own;
+        /* "[2,3]", or "[[2,3],[4]]" of a list, whose types are not told */
+        const bool is_list = length > 1 && dims[1] == '[';
+        for (size_t at = is_list; at + is_list < length && used + 16 < SHAPES_TEXT;) {
+            const size_t end = at + strcspn(dims + at, "]") + 1;
+            if (end - at > 2) {
+                used += (size_t)snprintf(out + used, SHAPES_TEXT - used, "%s%s", used ? " " : "",
+                                         is_list ? "" : kind);
+                for (; at < end && used + 1 < SHAPES_TEXT; at++)
+                    out[used++] = dims[at] == ',' ? 'x' : dims[at];
+                out[used] = 0;
+            }
+            at = end + (dims[end] == ',');
+        }
+        dims += length + (dims[length] == ';');
+        types += type_length + (types[type_length] == ';');
+    }
+    if (used > OPERATOR_SHAPES)
+        snprintf(out, SHAPES_TEXT, "#%08lx", crc32(0, (const unsigned char *)out, (unsigned)used));
+}
+
 static bool keep_accessing(struct kineto *kineto, const struct kineto_event *event)
 {
+    char shapes[SHAPES_TEXT];
     struct job_operator operator= {.number = event->number,
                                    .start_ns = event->start_ns,
                                    .end_ns = event->start_ns + event->duration_ns};
-    if (!kineto->job->wants_operators || event->number <= 0)
+    if (kineto->job->wants_shapes ? !kineto->has_dims
+                                  : !kineto->job->wants_operators || event->number <= 0)
         return true;
+    if (kineto->has_dims) {
+        kineto_shapes(kineto, shapes);
+        if (!(operator.shapes = arena_strdup(&kineto->job->arena, shapes)))
+            return false;
+    }
     operator.name = kineto_intern(kineto, event->name.bytes);
     operator.thread = kineto_intern_thread(kineto, event, &kineto->act_threads);
     return operator.name >= 0 && operator.thread >= 0 && job_add_operator(kineto->rank, &operator);

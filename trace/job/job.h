@@ -95,10 +95,11 @@ struct job_act {
     int64_t start_ns, end_ns;
 };
 
-/* An operator of PyTorch, kept where an execution trace tells what operators access (execution.h). */
+/* An operator of PyTorch, kept where an execution trace tells what operators access (execution.h), or for its shapes. */
 struct job_operator {
     int thread, name;
-    int64_t number; /* of the record function, by which both files name it */
+    int64_t number;     /* of the record function, by which both files name it */
+    const char *shapes; /* of its inputs, as operator_times.h has them; NULL: not wanted */
     int64_t start_ns, end_ns;
 };
 
@@ -215,6 +216,7 @@ struct job {
     struct arena arena;
     struct names names;
     bool wants_operators;   /* readers keep them: an execution trace will tell what they access */
+    bool wants_shapes;      /* ... those that have shapes, with them */
     struct job_rank *ranks; /* of profiles */
     size_t rank_count, rank_cap;
     struct plan
