@@ -77,7 +77,7 @@ pipe pipe_no_wait no_wait
 check "... and a race is found in it" violates pipe_no_wait "race, always: .* which unannotated.2(0) of stream s20 writes"
 pipe pipe_no_sync no_sync
 check "... and what the host reads without a wait is no part of the proof" verdict pipe_no_sync \
-    "except 4 accesses of the host: no wait orders them behind those of the device"
+    "except 4 accesses of the host: no wait orders them (aten::_local_scalar_dense) behind those of the device"
 job swapped swapped
 check "works of two steps that begin in turns have their places" \
     "$SWSIM" import --form=pipeline --detail=1 -o "$dir/swapped.yaml" "$dir/swapped"
@@ -96,6 +96,11 @@ check "buffers that every third batch uses are one with three instances" found "
 check "... which is proved" verdict rings "proved     for any number of iterations"
 pipe no_event pipeline no_event
 check "a copy that nobody waits for is a race, whatever its stage" violates no_event "race, .*copy_batch_to_gpu"
+pipe own pipeline own_names
+check "memory tells the stages where names do not" sh -c "grep -A1 '^  \(upload\|embed\|net\|grads\|update\):' '$dir/own.yaml' | grep -o '[0-9]' | tr -d '\n' | grep -x 02221"
+check "... of a pipeline that is proved" verdicts own '"race":"proved"' '"value":"proved","serial":"proved"'
+pipe own_early pipeline own_names early
+check "... or not" violates own_early "race, always: update(0) .*update.state"
 pipe triton pipeline triton
 check "kernels without a schema are named in the verdict" verdict triton \
     "except accesses of 8 operations: no schema tells those of triton_poi_fused_add_0 (8)"

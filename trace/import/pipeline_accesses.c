@@ -2,7 +2,8 @@
 /*
  * pipeline_accesses.c - what the tasks of a pipeline read and write, by the execution trace of a rank.
  *
- * The stage of a task says of which iteration its work is in a step. Memory that one iteration alone uses is a buffer of scope
+ * The stage of a task says of which iteration its work is in a step, and memory says the stage: what one section writes and another
+ * uses two steps later is of a batch that moves two stages on. Memory that one iteration alone uses is a buffer of scope
  * iteration, one for all that the same tasks use alike; memory that the same tasks use in iteration after iteration is a
  * shared buffer, with k instances where only each k-th iteration does. Other memory, such as what one iteration hands to
  * the next, has no form in a plan, and is unrecorded.
@@ -230,13 +231,19 @@ static bool find_patterns(struct access_search *search)
     return true;
 }
 
-/* Those that half of the steps have; the first and the last steps have parts of others. */
-static void keep_patterns(struct access_search *search)
+static int steps_of_rank(const struct access_search *search)
 {
     const struct sections *sections = search->writer->sections;
     int steps = 0;
     for (size_t s = 0; s < sections->step_count; s++)
         steps += sections->steps[s].rank == search->number;
+    return steps;
+}
+
+/* Those that half of the steps have; the first and the last steps have parts of others. */
+static void keep_patterns(struct access_search *search)
+{
+    const int steps = steps_of_rank(search);
     struct pattern *patterns = search->patterns;
     for (size_t i = 0; i < search->pattern_count; i++)
         patterns[i].kept |= !patterns[i].shared && 2 * patterns[i].times >= steps;
@@ -449,8 +456,8 @@ static bool add_private(struct access_search *search)
     return count == 0 || pipeline_add_buffer(plan, &buffer, uses, count);
 }
 
-/* CPU work that no wait orders behind an access of the device, and that was launched before it. */
-static size_t count_host_races(const struct access_search *search)
+/* CPU work that no wait orders behind an access of the device that was launched before it; the name of the first. */
+static size_t count_host_races(const struct access_search *search, const char **name)
 {
     const struct job_rank *rank = search->rank;
     const size_t streams = rank->stream_count;
@@ -471,7 +478,8 @@ static size_t count_host_races(const struct access_search *search)
                            search->known.passed[t * streams + (size_t)rank->works[work].stream];
             }
         }
-        count += open;
+        if (open && count++ == 0)
+            *name = search->writer->job->names.items[touch->name];
     }
     return count;
 }
@@ -480,7 +488,8 @@ static bool note_gaps(const struct access_search *search)
 {
     struct plan *plan = search->writer->plan;
     struct arena *arena = &plan->arena;
-    const size_t host = count_host_races(search);
+    const char *touch = "";
+    const size_t host = count_host_races(search, &touch);
     size_t all;
     const char *names = execution_untold(search->writer->job, search->rank, &all, search->arena);
     return names &&
@@ -493,22 +502,115 @@ static bool note_gaps(const struct access_search *search)
                 plan, arena_printf(arena, "%zu tensors", search->moving),
                 "iterations share them in a way that no buffer of a pipeline has")) &&
            (host == 0 ||
-            plan_add_unrecorded(plan, arena_printf(arena, "%zu accesses of the host", host),
-                                "no wait orders them behind those of the device"));
+            plan_add_unrecorded(
+                plan, arena_printf(arena, "%zu accesses of the host", host),
+                arena_printf(arena, "no wait orders them (%.80s) behind those of the device",
+                             touch)));
+}
+
+/* The accesses of the first rank that has an execution trace; false: none has. */
+static bool begin_accesses(struct access_search *search, struct pipeline_form_writer *writer,
+                           struct arena *arena)
+{
+    *search = (struct access_search){.writer = writer, .arena = arena};
+    while (search->number < (int)writer->job->rank_count &&
+           !writer->job->ranks[search->number].execution)
+        search->number++;
+    if (search->number == (int)writer->job->rank_count)
+        return false;
+    search->rank = &writer->job->ranks[search->number];
+    search->turn = &writer->turns->ranks[search->number];
+    return true;
+}
+
+/* ---- stages ------------------------------------------------------------------------------------ */
+
+enum { FARTHEST_STAGE = 8 };
+
+static int *stage_votes(int *votes, size_t sections, int from, int to)
+{
+    return &votes[((size_t)from * sections + (size_t)to) * FARTHEST_STAGE];
+}
+
+static int section_of(const struct access_search *search, size_t at)
+{
+    return search->writer->pieces->items[search->found[at].task].section;
+}
+
+/* True if a section writes there what it has not read in this step: its old value is of no use. */
+static bool overwrites(const struct access_search *search, size_t at)
+{
+    const struct found_access *found = &search->found[at];
+    for (size_t i = at; found->write && i-- > 0 && search->found[i].memory == found->memory &&
+                        search->found[i].iteration == found->iteration;)
+        if (section_of(search, i) == section_of(search, at))
+            return search->found[i].write;
+    return found->write;
+}
+
+/* What one section overwrites, others use so many steps later, until it is overwritten again: so many stages they are apart. */
+static void vote_for_stages(const struct access_search *search, int *votes)
+{
+    const size_t sections = search->writer->sections->count;
+    size_t maker = 0;
+    for (size_t i = 0; i < search->found_count; i++) {
+        const struct found_access *found = &search->found[i];
+        if (i == 0 || found->memory != search->found[maker].memory || overwrites(search, i))
+            maker = i;
+        const int later = found->iteration - search->found[maker].iteration;
+        const int from = section_of(search, maker), to = section_of(search, i);
+        if (search->found[maker].write && to != from && later < FARTHEST_STAGE)
+            stage_votes(votes, sections, from, to)[later]++;
+    }
+}
+
+/* Moves the stages of two sections so far apart as most memory says; false: they are. */
+static bool move_stages(const int *votes, int steps, int *from, int *to)
+{
+    int best = 0;
+    for (int d = 1; d < FARTHEST_STAGE; d++)
+        best = votes[d] > votes[best] ? d : best;
+    if (2 * votes[best] < steps || *to == *from + best)
+        return false;
+    *(*to < *from + best ? to : from) = *to < *from + best ? *from + best : *to - best;
+    return true;
+}
+
+bool pipeline_access_stages(struct pipeline_form_writer *writer, struct arena *arena, bool *out)
+{
+    struct access_search search;
+    const size_t count = writer->sections->count;
+    int *votes = ARENA_ARRAY(arena, count * count * FARTHEST_STAGE, int);
+    *out = false;
+    if (!begin_accesses(&search, writer, arena))
+        return true;
+    if (!votes || !find_task_accesses(&search))
+        return false;
+    const int steps = steps_of_rank(&search);
+    vote_for_stages(&search, votes);
+    bool moved = true;
+    for (size_t round = 0; moved && round <= count * FARTHEST_STAGE; round++) {
+        moved = false;
+        for (size_t from = 0; from < count; from++)
+            for (size_t to = 0; to < count; to++)
+                moved |= move_stages(stage_votes(votes, count, (int)from, (int)to), steps,
+                                     &writer->stage[from], &writer->stage[to]);
+        *out |= moved;
+    }
+    /* They contradict each other. */
+    for (size_t i = 0; moved && i < count; i++)
+        writer->stage[i] = 0;
+    *out &= !moved;
+    return true;
 }
 
 bool pipeline_accesses(struct pipeline_form_writer *writer, struct orders *orders,
                        struct arena *arena, bool *out)
 {
-    struct access_search search = {.writer = writer, .orders = orders, .arena = arena};
-    while (search.number < (int)writer->job->rank_count &&
-           !writer->job->ranks[search.number].execution)
-        search.number++;
-    *out = search.number < (int)writer->job->rank_count;
-    if (!*out)
+    struct access_search search;
+    if (!(*out = begin_accesses(&search, writer, arena)))
         return true;
-    search.rank = &writer->job->ranks[search.number];
-    search.turn = &writer->turns->ranks[search.number];
+    search.orders = orders;
     if (!known_order_find(search.rank, &writer->evidence[search.number], arena, &search.known) ||
         !find_task_accesses(&search) || !find_patterns(&search))
         return false;

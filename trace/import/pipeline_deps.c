@@ -99,14 +99,19 @@ static void drop_contradicted_stages(struct pipeline_form_writer *writer)
         writer->stage[i] = 0;
 }
 
-void pipeline_stages(struct pipeline_form_writer *writer)
+bool pipeline_stages(struct pipeline_form_writer *writer, struct arena *arena)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
-    find_stages(writer);
+    bool told;
+    if (!pipeline_access_stages(writer, arena, &told))
+        return false;
+    if (!told)
+        find_stages(writer);
     drop_contradicted_stages(writer);
     for (size_t i = 0; i < writer->sections->count; i++)
         pipeline->depth =
             writer->stage[i] >= pipeline->depth ? writer->stage[i] + 1 : pipeline->depth;
+    return true;
 }
 
 /* ---- dependences ----------------------------------------------------------------------------- */

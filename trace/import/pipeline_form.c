@@ -80,7 +80,8 @@ static enum status pipeline_form_write_plan(struct pipeline_form_writer *writer,
     if (!plan->name || !plan->about || !writer->stage)
         return diag_no_memory(diag);
     writer->busiest = busiest_stream(writer->turns);
-    pipeline_stages(writer);
+    if (!pipeline_stages(writer, arena))
+        return diag_no_memory(diag);
     const enum status status = pipeline_tasks(writer, diag);
     if (status != STATUS_OK)
         return status;

@@ -47,13 +47,16 @@ bool orders_come_after(struct orders *orders, int to, int from);
 /* Each is a part of the plan. pipeline_tasks: STATUS_INPUT for ranks that are not alike; the others: false without
    memory. */
 enum status pipeline_tasks(struct pipeline_form_writer *writer, struct diag *diag);
-void pipeline_stages(struct pipeline_form_writer *writer);
+bool pipeline_stages(struct pipeline_form_writer *writer, struct arena *arena);
 bool pipeline_deps(struct pipeline_form_writer *writer);
 /* Behind the dependences; `arena` is for its own use. */
 bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena);
 /* The same from an execution trace; *out: false where no rank has one. */
 bool pipeline_accesses(struct pipeline_form_writer *writer, struct orders *orders,
                        struct arena *arena, bool *out);
+
+/* The stages that an execution trace tells; *out: false where it tells none. */
+bool pipeline_access_stages(struct pipeline_form_writer *writer, struct arena *arena, bool *out);
 
 /* `task` begins after `on` of the iteration `distance` earlier has ended. */
 bool pipeline_add_dep(struct pipeline_form_writer *writer, int task, int on, int distance);
