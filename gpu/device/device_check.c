@@ -200,6 +200,22 @@ static enum status check_side(const struct check *check, const char *name, struc
     return check_ref(check, name, ref, false, bytes, 1);
 }
 
+/* Apart, or in place as with NCCL. */
+static bool may_overlap(const struct device_collective *what, bool sends)
+{
+    const int count = what->comm->count;
+    const size_t own = (size_t)(what->bytes / count) * (size_t)what->comm->me;
+    if (!sends || !device_check_overlap(
+                      what->send, device_collective_send_bytes(what->kind, what->bytes, count),
+                      what->recv, device_collective_recv_bytes(what->kind, what->bytes, count)))
+        return true;
+    if (what->kind == COLLECTIVE_ALL_GATHER)
+        return what->send.offset == what->recv.offset + own;
+    if (what->kind == COLLECTIVE_REDUCE_SCATTER)
+        return what->recv.offset == what->send.offset + own;
+    return what->kind != COLLECTIVE_ALL_TO_ALL && what->send.offset == what->recv.offset;
+}
+
 static enum status device_check_collective(const struct check *check,
                                            const struct device_collective *collective)
 {
@@ -225,9 +241,8 @@ static enum status device_check_collective(const struct check *check,
             return device_check_refuse(check, "the root is no member of the communicator");
         sends = collective->root == check->device->rank;
     }
-    if (kind == COLLECTIVE_ALL_TO_ALL &&
-        device_check_overlap(collective->send, bytes, collective->recv, bytes))
-        return device_check_refuse(check, "all_to_all cannot work in place");
+    if (!may_overlap(collective, sends))
+        return device_check_refuse(check, "its buffers overlap, and it is not in place");
     enum status status = STATUS_OK;
     if (sends)
         status = check_side(check, "the send buffer", collective->send,

@@ -884,6 +884,20 @@ static void test_block(struct bench *bench, int count, int block)
     int errors = run_collective(bench, &members, COLLECTIVE_ALL_REDUCE, members.send);
     errors += wrong_numbers(bench, &members, COLLECTIVE_ALL_REDUCE, members.send);
     tap_is_int(errors, 0, "all_reduce of %zu bytes in place among %d", members.bytes, count);
+    struct device_op over = {.kind = DEVICE_OP_COLLECTIVE,
+                             .collective = {.kind = COLLECTIVE_REDUCE_SCATTER,
+                                            .tag = "t",
+                                            .bytes = (int64_t)members.bytes}};
+    int refused = 0, wanted = 0;
+    for (int rank = 1; rank < count; rank++) {
+        if (!here(bench, rank) || block == 0)
+            continue;
+        over.collective.comm = members.comms[rank];
+        over.collective.send = over.collective.recv = (struct device_ref){members.send[rank], 0};
+        refused += push(bench, bench->streams[rank][1], over) == STATUS_INPUT;
+        wanted++;
+    }
+    tap_is_int(refused, wanted, "the sum of another rank's block in place of the first is refused");
 }
 
 static void test_collectives(struct bench *bench, int count)
