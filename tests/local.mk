@@ -186,6 +186,7 @@ tests_cuda_emulation_libcuda_a_SOURCES = \
     tests/cuda_emulation/emulation.h \
     tests/cuda_emulation/fault.c \
     tests/cuda_emulation/graph.c \
+    tests/cuda_emulation/handles.c \
     tests/cuda_emulation/kernels.c \
     tests/cuda_emulation/memory.c \
     tests/cuda_emulation/pool.c \

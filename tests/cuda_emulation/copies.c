@@ -85,14 +85,18 @@ static struct copy copy_of(void *to, const void *from, size_t bytes)
     return copy;
 }
 
-/* The ends are where the caller says. */
+/* There are two ends, and they are where the caller says. */
 static bool has_direction(const struct copy *copy, enum cudaMemcpyKind kind)
 {
-    return kind == cudaMemcpyDefault ||
-           ((copy->to.gpu >= 0) ==
-                (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) &&
-            (copy->from.gpu >= 0) ==
-                (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice));
+    return copy->to.address && copy->from.address &&
+           (kind == cudaMemcpyDefault || kind == cudaMemcpyHostToHost ||
+            kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToHost ||
+            kind == cudaMemcpyDeviceToDevice) &&
+           (kind == cudaMemcpyDefault ||
+            ((copy->to.gpu >= 0) ==
+                 (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) &&
+             (copy->from.gpu >= 0) ==
+                 (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice)));
 }
 
 static cudaError_t push_copy(struct CUstream_st *stream, const struct copy *copy)

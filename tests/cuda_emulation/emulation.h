@@ -21,7 +21,8 @@
  *     for each captured one;
  *   - a query of unfinished work leaves cudaErrorNotReady as the thread's last error; the driver's queries do not, and
  *     want a context that a call of the runtime has made current on the thread;
- *   - an invalid or closed handle ends the program with a message;
+ *   - an invalid or closed handle ends the program with a message; what else each function asks of its caller is in
+ *     contracts.txt;
  *   - a process forked from one that has used CUDA gets cudaErrorInitializationError.
  *
  * Environment:
@@ -30,7 +31,7 @@
  *   SWSIM_EMULATED_DRIVER=N   the CUDA version of the driver, as 12040 for 12.4 (that of the headers); 0: no driver
  *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
  *   SWSIM_EMULATION_CONTEXTS=N  a process that makes a context on more GPUs ends with a message (no limit)
- *   SWSIM_EMULATION_LEAKS=1   a process that exits with a stream or an event ends with a message
+ *   SWSIM_EMULATION_LEAKS=1   a process that exits with a handle that has not been destroyed ends with a message
  *   SWSIM_EMULATION_DRIFT=PPM the GPUs' clocks are faster than the host's by so much (0)
  *   SWSIM_EMULATED_CUPTI_ROOM=N  CUPTI has room for so many records, others are lost (no limit)
  *   SWSIM_EMULATION_FAULT=... failures, see fault.c
@@ -228,6 +229,23 @@ cudaError_t graph_forbids_all(void);                   /* that waits for a devic
 
 /* Misuse if it has been destroyed. With the lock held. */
 struct CUevent_st *event_of(cudaEvent_t handle, const char *caller);
+
+/* ---- handles.c: with the lock held --------------------------------------------------------------- */
+
+enum handle_kind {
+    HANDLE_GRAPH,
+    HANDLE_EXEC,
+    HANDLE_POOL,
+    HANDLE_ARRAY,
+    HANDLE_VIEW,
+    HANDLE_KINDS
+};
+void handle_born(enum handle_kind kind, const void *handle);
+/* Both: misuse if it is not alive. */
+void handle_use(enum handle_kind kind, const void *handle, const char *caller);
+void handle_dies(enum handle_kind kind, const void *handle, const char *caller);
+/* At the end of the process: misuse if one is alive. */
+void handle_tell_left(void);
 
 /* ---- memory.c: each takes a lock of its own ----------------------------------------------------- */
 

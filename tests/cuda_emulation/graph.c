@@ -157,6 +157,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
+    if (*mode < cudaStreamCaptureModeGlobal || *mode > cudaStreamCaptureModeRelaxed)
+        return call_end(cudaErrorInvalidValue);
     const enum cudaStreamCaptureMode before = mode_of_thread;
     mode_of_thread = *mode;
     *mode = before;
@@ -218,6 +220,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
     error = check_capture(stream);
+    if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed)
+        error = cudaErrorInvalidValue;
     struct CUgraph_st *graph = error == cudaSuccess ? new_graph(false) : NULL;
     if (error == cudaSuccess)
         error = graph ? begin_capture(stream, graph, mode) : cudaErrorMemoryAllocation;
@@ -232,6 +236,8 @@ cudaError_t cudaGraphCreate(cudaGraph_t *out, unsigned flags)
     if (flags != 0)
         return call_end(cudaErrorInvalidValue);
     *out = new_graph(true);
+    if (*out)
+        handle_born(HANDLE_GRAPH, *out);
     return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
@@ -245,6 +251,7 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGraph_t graph
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_use(HANDLE_GRAPH, graph, __func__);
     struct CUstream_st *stream = any_stream(handle, __func__);
     error = check_capture(stream);
     if (error == cudaSuccess && (nodes || edges || count > 0 || graph->head))
@@ -319,6 +326,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out)
             : joined < 0   ? cudaErrorMemoryAllocation
                            : cudaSuccess;
     *out = error == cudaSuccess ? graph : NULL;
+    if (error == cudaSuccess && !graph->is_given)
+        handle_born(HANDLE_GRAPH, graph);
     if (error != cudaSuccess && !graph->is_given) {
         free_list(graph->head);
         free(graph);
@@ -331,6 +340,10 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_dies(HANDLE_GRAPH, graph, __func__);
+    for (const struct CUstream_st *at = emulation.streams; at; at = at->next)
+        if (at->graph == graph)
+            emulation_misuse("cudaGraphDestroy: a stream is being captured to the graph");
     free_list(graph->head);
     free(graph);
     return call_end(cudaSuccess);
@@ -364,6 +377,7 @@ static cudaError_t instantiate(cudaGraphExec_t *out, const struct CUgraph_st *gr
     cudaError_t error = call_begin(function);
     if (error != cudaSuccess)
         return error;
+    handle_use(HANDLE_GRAPH, graph, function);
     if (flags & ~(unsigned long long)(cudaGraphInstantiateFlagAutoFreeOnLaunch |
                                       cudaGraphInstantiateFlagUpload |
                                       cudaGraphInstantiateFlagUseNodePriority))
@@ -377,11 +391,10 @@ static cudaError_t instantiate(cudaGraphExec_t *out, const struct CUgraph_st *gr
     bool good = true;
     for (size_t i = 0; i < lanes && good; i++)
         good = (exec->streams[i] = stream_new(exec->gpu, false)) != NULL;
-    if (good && copy_nodes(graph, &exec->head))
-        *out = exec;
+    good = good && copy_nodes(graph, &exec->head);
+    if (good)
+        handle_born(HANDLE_EXEC, *out = exec);
     else
-        good = false;
-    if (!good)
         free_exec(exec);
     return call_end(good ? cudaSuccess : cudaErrorMemoryAllocation);
 }
@@ -416,6 +429,8 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_use(HANDLE_EXEC, exec, __func__);
+    handle_use(HANDLE_GRAPH, graph, __func__);
     *info = (cudaGraphExecUpdateResultInfo){.result = cudaGraphExecUpdateSuccess};
     if (exec->lanes != graph->lanes || exec->points != graph->points) {
         info->result = cudaGraphExecUpdateErrorTopologyChanged;
@@ -436,6 +451,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_use(HANDLE_EXEC, exec, __func__);
     struct CUstream_st *stream = stream_of(handle, __func__);
     return call_end(stream->graph              ? graph_forbids(stream)
                     : stream->gpu == exec->gpu ? cudaSuccess
@@ -444,13 +460,13 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
-    cudaError_t error = call_begin(__func__);
-    if (error != cudaSuccess && error != gpu_error(exec->gpu))
+    cudaError_t error = call_begin_anyhow(__func__);
+    if (error != cudaSuccess)
         return error;
-    if (error != cudaSuccess) /* the context has ended; the host's part is freed in any case */
-        emulation_lock();
-    free_exec(exec);
-    return call_end(error);
+    handle_dies(HANDLE_EXEC, exec, __func__);
+    const int gpu = exec->gpu;
+    free_exec(exec); /* the host's part, also where the context has ended */
+    return call_end(emulation.gpus[gpu].error);
 }
 
 /* All lanes behind one point of a stream. */
@@ -521,6 +537,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_use(HANDLE_EXEC, exec, __func__);
     struct CUstream_st *stream = any_stream(handle, __func__);
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);

@@ -11,7 +11,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_ARGUMENTS = 8, MAX_KERNELS = 64, MAX_THREADS = 1024, MAX_GRID_YZ = 65535 };
+enum {
+    MAX_ARGUMENTS = 8,
+    MAX_KERNELS = 64,
+    MAX_THREADS = 1024,
+    MAX_GRID_YZ = 65535,
+    MAX_BLOCK_Z = 64,
+    MAX_SHARED = 48 << 10
+};
 
 #include "gpu/device/dense.h"
 
@@ -321,7 +328,7 @@ static bool fits(dim3 grid, dim3 block)
 {
     return grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.x <= INT32_MAX && grid.y <= MAX_GRID_YZ &&
            grid.z <= MAX_GRID_YZ && block.x > 0 && block.y > 0 && block.z > 0 &&
-           (uint64_t)block.x * block.y * block.z <= MAX_THREADS;
+           block.z <= MAX_BLOCK_Z && (uint64_t)block.x * block.y * block.z <= MAX_THREADS;
 }
 
 /* The launch of a program's own kernel. */
@@ -369,6 +376,8 @@ cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *
     int i = find(function);
     if (!fits(config->gridDim, config->blockDim))
         return cudaErrorInvalidConfiguration;
+    if (config->dynamicSmemBytes > MAX_SHARED || (config->numAttrs > 0 && !config->attrs))
+        return cudaErrorInvalidValue;
     struct operation *operation = registered[i].kernel
                                       ? new_operation(stream->gpu, registered[i].kernel, args)
                                       : own_operation(stream->gpu, config, registered[i].own, args);

@@ -97,10 +97,28 @@ ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, n
     return message(false, data, count, type, peer, comm, stream);
 }
 
+/* Apart, or in place as nccl.h says. */
+static bool may_overlap(const struct call *call)
+{
+    const struct ncclComm *comm = call->comm;
+    const size_t all = call->bytes * (size_t)comm->ranks, own = call->bytes * (size_t)comm->rank;
+    const size_t sent = call->kind == REDUCE_SCATTER ? all : call->bytes;
+    const size_t got = call->kind == ALL_GATHER ? all : call->bytes;
+    const uintptr_t send = (uintptr_t)call->send, recv = (uintptr_t)call->recv;
+    if (send + sent <= recv || recv + got <= send ||
+        (call->kind == BROADCAST && comm->rank != call->root))
+        return true;
+    return call->kind == ALL_GATHER       ? send == recv + own
+           : call->kind == REDUCE_SCATTER ? recv == send + own
+                                          : send == recv;
+}
+
 static ncclResult_t collective(const struct call *call, cudaStream_t stream)
 {
     if (call->comm && (call->root < 0 || call->root >= call->comm->ranks))
         return nccl_refuse(nccl_wrong(ncclInvalidArgument, "the root is nobody"));
+    if (call->comm && !may_overlap(call))
+        emulation_misuse("a collective: its buffers overlap, and it is not in place");
     return nccl_group_add(call->comm, stream, call, NULL);
 }
 
@@ -278,6 +296,18 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
     nccl_enter(comm, __func__);
+    ncclResult_t result = nccl_check_usable(comm);
+    if (result == ncclSuccess && comm->finalized)
+        result = nccl_wrong(ncclInvalidArgument, "the communicator has been finalized");
+    comm->finalized = comm->finalized || result == ncclSuccess;
+    nccl_leave(comm);
+    return result;
+}
+
+static ncclResult_t tell(ncclComm_t comm, int what, int *out, const char *function)
+{
+    nccl_enter(comm, function);
+    *out = what;
     const ncclResult_t result = nccl_check_usable(comm);
     nccl_leave(comm);
     return result;
@@ -285,20 +315,17 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *out)
 {
-    *out = comm->ranks;
-    return nccl_check_usable(comm);
+    return tell(comm, comm->ranks, out, __func__);
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *out)
 {
-    *out = comm->rank;
-    return nccl_check_usable(comm);
+    return tell(comm, comm->rank, out, __func__);
 }
 
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *out)
 {
-    *out = comm->gpu;
-    return nccl_check_usable(comm);
+    return tell(comm, comm->gpu, out, __func__);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)

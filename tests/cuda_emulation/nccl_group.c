@@ -259,6 +259,8 @@ static ncclResult_t add(struct ncclComm *comm, cudaStream_t stream, const struct
     const ncclResult_t result = nccl_check_usable(comm);
     if (result != ncclSuccess)
         return result;
+    if (comm->finalized)
+        emulation_misuse("a collective or message: the communicator has been finalized");
     if (call && call->bytes == 0)
         return ncclSuccess;
     struct batch *batch = batch_of(comm);

@@ -27,6 +27,7 @@ struct ncclComm {
     _Atomic(void *) caller; /* ... all of this thread; NULL: none */
     void *flag;        /* memory that the GPU sees, as NCCL's abort flag; freed behind all work */
     atomic_bool gone;  /* destroyed or aborted: the handle must not be used */
+    bool finalized;    /* it has no work from then on */
     bool free_running; /* it does not block */
     bool is_open;      /* the link */
     bool has_thread;   /* that does a call; its user's thread joins it */

@@ -325,6 +325,12 @@ static ncclResult_t init_config(ncclComm_t *out, int ranks, const ncclUniqueId *
 {
     if (config && config->magic != (unsigned)0xcafebeef)
         return nccl_wrong(ncclInvalidArgument, "a configuration without NCCL_CONFIG_INITIALIZER");
+    if (config && config->blocking != 0 && config->blocking != 1 &&
+        config->blocking != NCCL_CONFIG_UNDEF_INT)
+        return nccl_wrong(ncclInvalidArgument, "a configuration: blocking is 0 or 1");
+    if (config && config->minCTAs != NCCL_CONFIG_UNDEF_INT &&
+        config->maxCTAs != NCCL_CONFIG_UNDEF_INT && config->minCTAs > config->maxCTAs)
+        return nccl_wrong(ncclInvalidArgument, "a configuration: minCTAs above maxCTAs");
     return init(out, ranks, id, rank, !config || config->blocking != 0);
 }
 
@@ -349,6 +355,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t *out, int count, const int *devices)
     int before;
     if (cudaGetDevice(&before) != cudaSuccess)
         return ncclUnhandledCudaError;
+    if (count < 1)
+        return nccl_wrong(ncclInvalidArgument, "ncclCommInitAll: no device");
     ncclResult_t result = ncclGetUniqueId(&id);
     ncclGroupStart();
     for (int i = 0; i < count && result == ncclSuccess; i++)
@@ -369,7 +377,7 @@ static bool blocks(const struct ncclComm *comm, const ncclConfig_t *config)
                                                                : !comm->free_running;
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
+static ncclResult_t divide(ncclComm_t comm, int color, int key, ncclComm_t *out,
                            ncclConfig_t *config)
 {
     const ncclResult_t usable = nccl_check_usable(comm);
@@ -394,9 +402,18 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
     return begin(&making);
 }
 
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
+                           ncclConfig_t *config)
+{
+    nccl_enter(comm, __func__);
+    const ncclResult_t result = divide(comm, color, key, out, config);
+    nccl_leave(comm);
+    return result;
+}
+
 #ifdef NCCL_SHRINK_DEFAULT
-ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *out,
-                            ncclConfig_t *config, int flags)
+static ncclResult_t shrink(ncclComm_t comm, const int *excluded, int count, ncclComm_t *out,
+                           ncclConfig_t *config, int flags)
 {
     const ncclResult_t usable = nccl_check_usable(comm);
     int rank = comm->rank;
@@ -407,6 +424,9 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_
     if (flags != NCCL_SHRINK_DEFAULT || count < 1)
         return nccl_wrong(ncclInvalidArgument, "ncclCommShrink: these flags are not emulated");
     for (int i = 0; i < count; i++) {
+        if (excluded[i] < 0 || excluded[i] >= comm->ranks || list >> excluded[i] & 1)
+            return nccl_wrong(ncclInvalidArgument,
+                              "ncclCommShrink: a rank that there is not, or twice");
         if (excluded[i] == comm->rank)
             return nccl_wrong(ncclInvalidArgument, "ncclCommShrink: the rank is excluded");
         rank -= excluded[i] < comm->rank;
@@ -419,5 +439,14 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_
     comm->shrinks++;
     name_after(comm->id, "shrink", (uint64_t)comm->shrinks << 32 | list, making.comm->id);
     return begin(&making);
+}
+
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *out,
+                            ncclConfig_t *config, int flags)
+{
+    nccl_enter(comm, __func__);
+    const ncclResult_t result = shrink(comm, excluded, count, out, config, flags);
+    nccl_leave(comm);
+    return result;
 }
 #endif

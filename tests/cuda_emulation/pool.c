@@ -53,6 +53,14 @@ static struct CUmemPoolHandle_st *new_pool(int gpu)
     return pool;
 }
 
+static void use_pool(const struct CUmemPoolHandle_st *pool, const char *caller)
+{
+    for (int gpu = 0; gpu < EMULATION_MAX_GPUS; gpu++)
+        if (pool && pool == of_gpu[gpu].own)
+            return;
+    handle_use(HANDLE_POOL, pool, caller);
+}
+
 /* NULL: no memory. */
 static struct CUmemPoolHandle_st *default_pool(int gpu)
 {
@@ -89,6 +97,8 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const struct cudaMemPoolProps 
         props->location.id >= emulation.gpu_count)
         return call_end(cudaErrorInvalidValue);
     *out = new_pool(props->location.id);
+    if (*out)
+        handle_born(HANDLE_POOL, *out);
     return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
@@ -99,8 +109,9 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessD
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    use_pool(pool, __func__);
     for (size_t i = 0; i < count; i++)
-        if (list[i].location.type != cudaMemLocationTypeDevice ||
+        if (list[i].location.type != cudaMemLocationTypeDevice || list[i].location.id < 0 ||
             list[i].location.id == pool->gpu || list[i].location.id >= emulation.gpu_count)
             return call_end(cudaErrorInvalidDevice);
     return call_end(cudaSuccess);
@@ -111,8 +122,10 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
     cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
+    use_pool(pool, __func__);
     if (pool == of_gpu[pool->gpu].own)
         return call_end(cudaErrorInvalidValue);
+    handle_dies(HANDLE_POOL, pool, __func__);
     if (pool == of_gpu[pool->gpu].current)
         of_gpu[pool->gpu].current = NULL;
     return call_end(cudaSuccess);
@@ -145,6 +158,7 @@ cudaError_t cudaDeviceSetMemPool(int gpu, cudaMemPool_t pool)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    use_pool(pool, __func__);
     if (gpu < 0 || gpu >= emulation.gpu_count || pool->gpu != gpu)
         return call_end(cudaErrorInvalidDevice);
     of_gpu[gpu].current = pool;
@@ -156,6 +170,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    use_pool(pool, __func__);
     if (attribute >= cudaMemPoolReuseFollowEventDependencies &&
         attribute <= cudaMemPoolReuseAllowInternalDependencies)
         pool->reuses[attribute] = *(int *)value;
@@ -173,6 +188,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    use_pool(pool, __func__);
     switch (attribute) {
     case cudaMemPoolReuseFollowEventDependencies:
     case cudaMemPoolReuseAllowOpportunistic:
@@ -193,6 +209,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    use_pool(pool, __func__);
     pool->reserved = bytes > pool->used ? bytes : pool->used;
     return call_end(cudaSuccess);
 }
@@ -282,6 +299,8 @@ static cudaError_t alloc(void **out, size_t bytes, struct CUmemPoolHandle_st *po
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, function);
+    if (pool)
+        use_pool(pool, function);
     pool = stream && !pool ? current_pool(stream->gpu) : pool;
     if (!stream || !pool)
         return call_end(cudaErrorMemoryAllocation);
@@ -371,6 +390,7 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *out, cudaGraph_t graph,
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_use(HANDLE_GRAPH, graph, __func__);
     const int gpu = params->poolProps.location.id;
     if ((count > 0 && !nodes) || params->bytesize == 0 || gpu < 0 || gpu >= emulation.gpu_count ||
         params->poolProps.location.type != cudaMemLocationTypeDevice)
@@ -392,6 +412,7 @@ cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *out, cudaGraph_t graph,
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_use(HANDLE_GRAPH, graph, __func__);
     struct piece *piece = find_piece(address, &pool);
     if ((count > 0 && !nodes) || !piece || !piece->of_graph)
         return call_end(cudaErrorInvalidValue);

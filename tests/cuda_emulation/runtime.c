@@ -85,6 +85,7 @@ static void tell_left(void)
         streams += !at->closed && !stream_is_legacy(at);
     for (const struct CUevent_st *at = emulation.events; at; at = at->next)
         events++;
+    handle_tell_left();
     emulation_unlock();
     if (streams + events > 0)
         emulation_misuse("%d streams and %d events have not been destroyed", streams, events);
@@ -419,7 +420,7 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned flags)
     if (!address || bytes == 0 ||
         flags & ~(unsigned)(cudaHostRegisterPortable | cudaHostRegisterMapped))
         return call_end(cudaErrorInvalidValue);
-    if (memory_is_pinned(address, 1))
+    if (memory_is_pinned(address, 1) || memory_is_pinned((char *)address + bytes - 1, 1))
         return call_end(cudaErrorHostMemoryAlreadyRegistered);
     return call_end(memory_register(address, bytes));
 }
@@ -549,6 +550,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
     struct CUstream_st *stream = any_stream(handle, __func__);
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);
+    if (!function)
+        return call_end(cudaErrorInvalidValue);
     struct host_function call = {.function = function, .arg = arg};
     return call_end(stream_push_work(stream, run_host_function, &call, sizeof call, ACTIVITY_NONE));
 }
@@ -615,9 +618,11 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
     return call_end(cudaSuccess);
 }
 
-/* In a captured stream: a node that records the event at every launch. No other form is offered. */
+/* External, in a captured stream: a node that records the event at every launch. */
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flags)
 {
+    if (flags == cudaEventRecordDefault)
+        return cudaEventRecord(handle, stream_handle);
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;

@@ -21,6 +21,8 @@ cudaError_t cudaMallocArray(cudaArray_t *out, const struct cudaChannelFormatDesc
         return call_end(cudaErrorInvalidValue);
     *out = malloc(sizeof **out);
     if (*out)
+        handle_born(HANDLE_ARRAY, *out);
+    if (*out)
         **out = (struct cudaArray){*format, width, height};
     return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
 }
@@ -30,18 +32,32 @@ cudaError_t cudaFreeArray(cudaArray_t array)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    handle_dies(HANDLE_ARRAY, array, __func__);
     free(array);
     return call_end(cudaSuccess);
 }
 
-/* A handle is the address of what it is made of. */
-static uint64_t handle_of(const struct cudaResourceDesc *resource)
+/* A handle is the address of what it is made of; 0: of nothing. */
+static uint64_t view_of(const struct cudaResourceDesc *resource, bool linear, const char *caller)
 {
-    if (resource->resType == cudaResourceTypeArray)
-        return (uint64_t)(uintptr_t)resource->res.array.array;
-    return resource->resType == cudaResourceTypeLinear
-               ? (uint64_t)(uintptr_t)resource->res.linear.devPtr
-               : 0;
+    const void *of = resource->resType == cudaResourceTypeArray ? resource->res.array.array
+                     : linear && resource->resType == cudaResourceTypeLinear
+                         ? resource->res.linear.devPtr
+                         : NULL;
+    if (of && resource->resType == cudaResourceTypeArray)
+        handle_use(HANDLE_ARRAY, of, caller);
+    if (of)
+        handle_born(HANDLE_VIEW, of);
+    return (uint64_t)(uintptr_t)of;
+}
+
+static cudaError_t destroy_view(uint64_t object, const char *caller)
+{
+    cudaError_t error = call_begin(caller);
+    if (error != cudaSuccess)
+        return error;
+    handle_dies(HANDLE_VIEW, (const void *)(uintptr_t)object, caller);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t *out,
@@ -52,14 +68,13 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t *out,
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
-    *out = handle_of(resource);
-    return call_end(*out && texture && !view ? cudaSuccess : cudaErrorInvalidValue);
+    *out = texture && !view ? view_of(resource, true, __func__) : 0;
+    return call_end(*out ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object)
 {
-    cudaError_t error = call_begin(__func__);
-    return error != cudaSuccess ? error : call_end(object ? cudaSuccess : cudaErrorInvalidValue);
+    return destroy_view(object, __func__);
 }
 
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *out,
@@ -68,12 +83,11 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *out,
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
-    *out = resource->resType == cudaResourceTypeArray ? handle_of(resource) : 0;
+    *out = view_of(resource, false, __func__);
     return call_end(*out ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t object)
 {
-    cudaError_t error = call_begin(__func__);
-    return error != cudaSuccess ? error : call_end(object ? cudaSuccess : cudaErrorInvalidValue);
+    return destroy_view(object, __func__);
 }

@@ -20,8 +20,18 @@ for seed in 1 2 3; do
 done
 check "conformance, four GPUs, of which a process has one context" env SWSIM_EMULATED_GPUS=4 SWSIM_EMULATION_CONTEXTS=1 "$suite" cuda
 check "conformance with an NCCL whose aborts go one by one" env SWSIM_EMULATED_NCCL=22105 "$suite" cuda
-check "conformance in one process, which leaves no stream and no event" env SWSIM_EMULATION_LEAKS=1 "$suite" cuda alone
-check "nor does a run with graphs" env SWSIM_EMULATION_LEAKS=1 "$SWRUN" --device cuda --ranks 1 --graph=require -n 20 \
+check "conformance in one process, which leaves nothing behind" env SWSIM_EMULATION_LEAKS=1 "$suite" cuda alone
+# The functions that a library of the emulation exports, and those that its contracts name.
+has_contracts()
+{
+    nm --defined-only "$@" 2>/dev/null | sed -n 's/^[0-9a-f]* T \(cuda[A-Z][A-Za-z0-9]*\|nccl[A-Z][A-Za-z0-9]*\)\(_pt[sd][sz]\)*$/\1/p' |
+        grep -vE '^cudaGetDriverEntryPoint' | sort -u >"$dir/exported"
+    sed -n '/^#/d; s/:.*//p' "$srcdir/tests/cuda_emulation/contracts.txt" | tr ' ' '\n' | grep -vE '^(cudaGetDriverEntryPoint.*|)$' |
+        sort >"$dir/named"
+    diff "$dir/exported" "$dir/named"
+}
+check "each function of the emulation says what it asks of its caller" has_contracts tests/cuda_emulation/libcuda.a tests/cuda_emulation/libnccl.so.2
+check "nor does a run with graphs leave anything" env SWSIM_EMULATION_LEAKS=1 "$SWRUN" --device cuda --ranks 1 --graph=require -n 20 \
     "$srcdir/plans/reference/sparse_dist.yaml"
 # refused PATTERN VARIABLE=VALUE...: swrun does not begin, and says why.
 refused() { pattern=$1; shift; complains 2 "$pattern" env "$@" "$SWRUN" --device cuda --ranks 1 -n 1 "$dir/quick.yaml"; }

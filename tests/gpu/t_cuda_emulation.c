@@ -550,6 +550,10 @@ static int free_twice(void)
     return STILL_THERE;
 }
 
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int thread_limit, uint3 *thread, uint3 *block, dim3 *block_size,
+                            dim3 *grid_size, int *warp_size);
+
 struct asked {
     struct nccl nccl;
     ncclComm_t comm;
@@ -574,6 +578,180 @@ static int make_alone(struct asked *asked, void **device)
     NEED(asked->nccl.GetUniqueId(&id) == ncclSuccess && cudaMalloc(device, 64) == cudaSuccess);
     NEED(asked->nccl.CommInitRank(&asked->comm, 1, id, 0) == ncclSuccess);
     return 0;
+}
+
+/* Of one host function. */
+static cudaGraph_t capture_one(cudaStream_t stream, void *count)
+{
+    cudaGraph_t graph = NULL;
+    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess ||
+        cudaLaunchHostFunc(stream, count_call, count) != cudaSuccess ||
+        cudaStreamEndCapture(stream, &graph) != cudaSuccess)
+        abort();
+    return graph;
+}
+
+static int use_destroyed_graph(void)
+{
+    atomic_int count = 0;
+    cudaGraphExec_t exec;
+    cudaGraph_t graph = capture_one(new_stream(cudaStreamNonBlocking), &count);
+    NEED(cudaGraphDestroy(graph) == cudaSuccess);
+    cudaGraphInstantiate(&exec, graph, 0);
+    return STILL_THERE;
+}
+
+static int launch_destroyed_graph(void)
+{
+    atomic_int count = 0;
+    cudaGraphExec_t exec;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    NEED(cudaGraphInstantiate(&exec, capture_one(stream, &count), 0) == cudaSuccess);
+    NEED(cudaGraphExecDestroy(exec) == cudaSuccess);
+    cudaGraphLaunch(exec, stream);
+    return STILL_THERE;
+}
+
+static int use_destroyed_pool(void)
+{
+    cudaMemPool_t pool;
+    void *memory;
+    const struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+                                           .location = {.type = cudaMemLocationTypeDevice}};
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    NEED(cudaMemPoolCreate(&pool, &props) == cudaSuccess);
+    NEED(cudaMallocFromPoolAsync(&memory, 64, pool, stream) == cudaSuccess);
+    NEED(cudaMemPoolDestroy(pool) == cudaSuccess && cudaFreeAsync(memory, stream) == cudaSuccess);
+    cudaMallocFromPoolAsync(&memory, 64, pool, stream);
+    return STILL_THERE;
+}
+
+static int use_freed_array(void)
+{
+    cudaArray_t array;
+    cudaTextureObject_t texture;
+    const struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+    const struct cudaTextureDesc how = {.readMode = cudaReadModeElementType};
+    struct cudaResourceDesc of = {.resType = cudaResourceTypeArray};
+    NEED(cudaMallocArray(&array, &format, 8, 8, 0) == cudaSuccess);
+    of.res.array.array = array;
+    NEED(cudaCreateTextureObject(&texture, &of, &how, NULL) == cudaSuccess);
+    NEED(cudaDestroyTextureObject(texture) == cudaSuccess && cudaFreeArray(array) == cudaSuccess);
+    cudaCreateTextureObject(&texture, &of, &how, NULL);
+    return STILL_THERE;
+}
+
+static int leave_graph(void)
+{
+    atomic_int count = 0;
+    setenv("SWSIM_EMULATION_LEAKS", "1", 1);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    capture_one(stream, &count);
+    NEED(cudaStreamDestroy(stream) == cudaSuccess);
+    exit(STILL_THERE);
+}
+
+/* The address of a kernel: registered as nvcc's object does. */
+static const void *a_kernel(void)
+{
+    static const char stub[1];
+    __cudaRegisterFunction(NULL, stub, NULL, "4axpyE", -1, NULL, NULL, NULL, NULL, NULL);
+    return stub;
+}
+
+/* Arguments that the documents forbid. */
+static int refusals(void)
+{
+    const void *kernel = a_kernel();
+    void *device, *args[1] = {NULL};
+    char *pinned, host[64];
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    enum cudaStreamCaptureMode mode = (enum cudaStreamCaptureMode)7;
+    cudaLaunchConfig_t config = {.gridDim = {1, 1, 1}, .blockDim = {1, 1, 65}, .stream = stream};
+    NEED(cudaMalloc(&device, 64) == cudaSuccess &&
+         cudaHostAlloc((void **)&pinned, 64, 0) == cudaSuccess && kernels_load() == 0);
+    NEED(cudaMemcpyAsync(device, NULL, 4, cudaMemcpyDefault, stream) == cudaErrorInvalidValue);
+    NEED(cudaMemcpyAsync(host, pinned, 4, (enum cudaMemcpyKind)9, stream) == cudaErrorInvalidValue);
+    NEED(cudaHostRegister(pinned - 32, 64, 0) == cudaErrorHostMemoryAlreadyRegistered);
+    NEED(cudaLaunchHostFunc(stream, NULL, NULL) == cudaErrorInvalidValue);
+    NEED(cudaThreadExchangeStreamCaptureMode(&mode) == cudaErrorInvalidValue);
+    NEED(cudaStreamBeginCapture(stream, mode) == cudaErrorInvalidValue);
+    NEED(cudaLaunchKernelExC(&config, kernel, args) == cudaErrorInvalidConfiguration);
+    config.blockDim.z = 1;
+    config.dynamicSmemBytes = 49153;
+    NEED(cudaLaunchKernelExC(&config, kernel, args) == cudaErrorInvalidValue);
+    cudaEvent_t event = new_event(cudaEventDefault);
+    NEED(cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault) == cudaSuccess);
+    NEED(cudaStreamSynchronize(stream) == cudaSuccess && cudaEventQuery(event) == cudaSuccess);
+    return 0;
+}
+
+/* The calls of NCCL that are refused; the buffers of collectives are apart or in place. */
+static int nccl_refusals(void)
+{
+    struct asked asked;
+    ncclComm_t other;
+    ncclUniqueId id;
+    void *device;
+    int twice[] = {1, 1};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    NEED(make_alone(&asked, &device) == 0 && asked.nccl.GetUniqueId(&id) == ncclSuccess);
+    __typeof__(&ncclCommInitRankConfig) make;
+    __typeof__(&ncclCommInitAll) make_all;
+    __typeof__(&ncclCommFinalize) finalize;
+    *(void **)&make = dlsym(asked.nccl.library, "ncclCommInitRankConfig");
+    *(void **)&make_all = dlsym(asked.nccl.library, "ncclCommInitAll");
+    *(void **)&finalize = dlsym(asked.nccl.library, "ncclCommFinalize");
+    config.blocking = 2;
+    NEED(make(&other, 1, id, 0, &config) == ncclInvalidArgument);
+    config.blocking = 1;
+    config.minCTAs = 4, config.maxCTAs = 2;
+    NEED(make(&other, 1, id, 0, &config) == ncclInvalidArgument);
+    NEED(make_all(&other, 0, NULL) == ncclInvalidArgument);
+#ifdef NCCL_SHRINK_DEFAULT
+    __typeof__(&ncclCommShrink) shrink;
+    *(void **)&shrink = dlsym(asked.nccl.library, "ncclCommShrink");
+    NEED(shrink(asked.comm, twice, 2, &other, NULL, NCCL_SHRINK_DEFAULT) == ncclInvalidArgument);
+#endif
+    (void)twice;
+    NEED(asked.nccl.AllReduce(device, device, 16, ncclFloat, ncclSum, asked.comm, NULL) == 0);
+    NEED(cudaStreamSynchronize(NULL) == cudaSuccess && finalize(asked.comm) == ncclSuccess);
+    NEED(finalize(asked.comm) == ncclInvalidArgument);
+    NEED(asked.nccl.CommDestroy(asked.comm) == ncclSuccess);
+    return 0;
+}
+
+static int overlap_buffers(void)
+{
+    struct asked asked;
+    void *device;
+    NEED(make_alone(&asked, &device) == 0);
+    asked.nccl.AllReduce(device, (char *)device + 4, 2, ncclFloat, ncclSum, asked.comm, NULL);
+    return STILL_THERE;
+}
+
+static int use_finalized_comm(void)
+{
+    struct asked asked;
+    void *device;
+    __typeof__(&ncclCommFinalize) finalize;
+    NEED(make_alone(&asked, &device) == 0);
+    *(void **)&finalize = dlsym(asked.nccl.library, "ncclCommFinalize");
+    NEED(finalize(asked.comm) == ncclSuccess);
+    asked.nccl.AllReduce(device, device, 1, ncclFloat, ncclSum, asked.comm, NULL);
+    return STILL_THERE;
+}
+
+static int ask_destroyed_comm(void)
+{
+    struct asked asked;
+    void *device;
+    int count;
+    __typeof__(&ncclCommCount) tell;
+    NEED(make_alone(&asked, &device) == 0 && asked.nccl.CommDestroy(asked.comm) == ncclSuccess);
+    *(void **)&tell = dlsym(asked.nccl.library, "ncclCommCount");
+    tell(asked.comm, &count);
+    return STILL_THERE;
 }
 
 static int ask_beside_a_call(void)
@@ -651,6 +829,16 @@ int main(void)
     tap_ok(run(free_twice) != STILL_THERE, "nor frees twice");
     tap_ok(run(use_destroyed_comm) == -SIGABRT && run(abort_destroyed_comm) == -SIGABRT,
            "nor uses a destroyed communicator");
+    tap_ok(run(use_destroyed_graph) == -SIGABRT && run(launch_destroyed_graph) == -SIGABRT,
+           "nor a destroyed graph, executable or not");
+    tap_ok(run(use_destroyed_pool) == -SIGABRT && run(use_freed_array) == -SIGABRT,
+           "nor a destroyed pool or array");
+    tap_ok(run(leave_graph) == -SIGABRT, "nor leaves a graph where that is asked");
+    tap_is_int(run(refusals), 0, "arguments that the documents of CUDA forbid are refused");
+    tap_is_int(run(nccl_refusals), 0, "and of NCCL");
+    tap_ok(run(overlap_buffers) == -SIGABRT, "buffers that overlap are in place");
+    tap_ok(run(use_finalized_comm) == -SIGABRT && run(ask_destroyed_comm) == -SIGABRT,
+           "nobody uses a finalized communicator, nor asks a destroyed one");
     tap_ok(run(ask_beside_a_call) == -SIGABRT, "nor asks for errors beside a call of NCCL");
     return tap_done();
 }
