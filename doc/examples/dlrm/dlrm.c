@@ -8,6 +8,7 @@
  *     ./dlrm semi_sync.yaml --ranks 4                       rows miss the last update: the losses of plain --stale
  *     ./dlrm sparse_dist.yaml --ranks 2 --rank 0 --address 127.0.0.1:29500 &
  *     ./dlrm sparse_dist.yaml --ranks 2 --rank 1 --address 127.0.0.1:29500      two processes
+ *     mpirun -n 2 ./dlrm_mpi sparse_dist.yaml                                   two that MPI starts (-DDLRM_MPI)
  *
  * README.md says how it is built, for a GPU too. It prints the loss of every iteration, in hexadecimal to be compared
  * bit for bit, and the time of an iteration.
@@ -19,6 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#ifdef DLRM_MPI
+#include <swpipe_mpi.h>
+#endif
 
 /* ---- batches and losses ---------------------------------------------------------------------- */
 
@@ -122,13 +127,23 @@ static int run(struct app *app, struct swpipe_group *group)
     return status == SWPIPE_OK ? 0 : 1;
 }
 
-static int run_in_group(struct app *app)
+static enum swpipe_status join(const struct app *app, struct swpipe_group **out)
 {
+#ifdef DLRM_MPI
+    (void)app;
+    return swpipe_join_mpi(MPI_COMM_WORLD, out);
+#else
     const struct swpipe_join join = {
         .rank = app->rank, .size = app->ranks, .address = app->address};
+    return swpipe_join(&join, out);
+#endif
+}
+
+static int run_in_group(struct app *app)
+{
     struct swpipe_group *group;
     int failed = 1;
-    if (swpipe_join(&join, &group) == SWPIPE_OK)
+    if (join(app, &group) == SWPIPE_OK)
         failed = run(app, group);
     else
         fprintf(stderr, "dlrm: %s\n", swpipe_group_error(group));
@@ -317,9 +332,14 @@ static const char *why_not(const struct app *app)
     return NULL;
 }
 
-int main(int argc, char **argv)
+static int run_main(int argc, char **argv)
 {
     static struct app app = {.ranks = 1, .rank = -1, .iterations = 40};
+#ifdef DLRM_MPI
+    MPI_Comm_rank(MPI_COMM_WORLD, &app.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &app.ranks);
+    app.address = "MPI";
+#endif
     if (argc < 2 || strncmp(argv[1], "--", 2) == 0)
         return usage();
     if (strcmp(argv[1], "plain") != 0)
@@ -333,4 +353,16 @@ int main(int argc, char **argv)
         return train_on_data(&app);
     fprintf(stderr, "dlrm: %s\n", why);
     return usage();
+}
+
+int main(int argc, char **argv)
+{
+#ifdef DLRM_MPI
+    MPI_Init(&argc, &argv);
+    int failed = run_main(argc, argv);
+    MPI_Finalize();
+    return failed;
+#else
+    return run_main(argc, argv);
+#endif
 }
