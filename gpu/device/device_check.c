@@ -201,7 +201,7 @@ static enum status check_side(const struct check *check, const char *name, struc
 }
 
 /* Apart, or in place as with NCCL. */
-static bool may_overlap(const struct device_collective *what, bool sends)
+static bool device_check_may_overlap(const struct device_collective *what, bool sends)
 {
     const int count = what->comm->count;
     const size_t own = (size_t)(what->bytes / count) * (size_t)what->comm->me;
@@ -241,7 +241,7 @@ static enum status device_check_collective(const struct check *check,
             return device_check_refuse(check, "the root is no member of the communicator");
         sends = collective->root == check->device->rank;
     }
-    if (!may_overlap(collective, sends))
+    if (!device_check_may_overlap(collective, sends))
         return device_check_refuse(check, "its buffers overlap, and it is not in place");
     enum status status = STATUS_OK;
     if (sends)

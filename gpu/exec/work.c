@@ -284,7 +284,7 @@ static enum status work_push_copy(struct work_job *job, struct device_op op, str
 }
 
 /* It reads and writes one buffer of the plan: a rank's block of it where a collective is in place with that. */
-static void put_in_place(struct work_job *job, int count, struct device_collective *what)
+static void work_put_in_place(struct work_job *job, int count, struct device_collective *what)
 {
     const size_t own = (size_t)(what->bytes / count) * (size_t)job->op->member;
     if (what->kind == COLLECTIVE_ALL_TO_ALL)
@@ -310,7 +310,7 @@ static enum status work_push_collective(struct work_job *job, struct device_op o
         .send = operand(job, false, 0),
         .recv = operand(job, true, 0)};
     if (work_same_place(op.collective.send, op.collective.recv))
-        put_in_place(job, comm->count, &op.collective);
+        work_put_in_place(job, comm->count, &op.collective);
     bool gathers = layers_gather(job->run, job->op, &op.collective);
     enum status status = work_own_push(job, op, stamp);
     if (!gathers || status)
