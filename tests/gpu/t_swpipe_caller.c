@@ -624,6 +624,15 @@ static void complain(struct bench *bench, enum driver driver, const char *what, 
     tap_note("%s", bench->text);
 }
 
+/* Does the host device do all that the plan says of the machine? Without a rule a run may hang that has a proof. */
+static bool is_imitated(const struct plan *plan)
+{
+    bool eager = false;
+    for (size_t c = 0; c < plan->comm_count; c++)
+        eager |= plan->comms[c].eager_messages > 0 || plan->comms[c].eager_bytes > 0;
+    return !eager && plan->machine.hw_queues == 0 && !plan->machine.launch_order_implicit;
+}
+
 /* 1: no interleaving hangs or fails; 0: some may; -1: not known. */
 static int always_ends(const struct plan *plan, enum driver driver)
 {
@@ -633,6 +642,8 @@ static int always_ends(const struct plan *plan, enum driver driver)
         .program = {.driver = driver, .iterations = -1}, .quick = true, .limits.states = STATES};
     struct verify_report report;
     struct diag diag;
+    if (!is_imitated(plan))
+        return -1;
     diag_init(&diag);
     int answer = 1;
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
