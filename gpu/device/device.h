@@ -381,6 +381,9 @@ struct device_group {
 struct device_callback {
     void (*run)(void *arg);
     void *arg;
+    /* Host only; NULL: none. When it took effect, which `run` says: the operation's start in its stamp. 0: it did not, and the
+       stamp says nothing. */
+    const int64_t *acted_ns;
 };
 
 /* Host device only: the operation is a step, or part of one, of a run that is forced into an order

@@ -203,7 +203,7 @@ bool push_step(struct run_thread *self, const struct op *op, int64_t iteration,
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
                                                    .label = op_key(op->kind),
                                                    .turn = push_turn(run, op),
-                                                   .callback = {step, given}});
+                                                   .callback = {step, given, &given->acted_ns}});
     return push_op_end(&push, done);
 }
 

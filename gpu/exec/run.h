@@ -170,6 +170,7 @@ struct run_op {
     bool is_call; /* if its task has a function: that is called here, in place of all its work */
     struct run_thread *thread; /* CALLBACK: executes its body; WRITE, WAIT_FLAG: has pushed it */
     int body;                  /* CALLBACK; WRITE, WAIT_FLAG: the iteration */
+    int64_t acted_ns; /* WRITE, WAIT_FLAG: when it set the flag, or found it set; 0: not yet */
 };
 
 /* Tasks that are functions of the user: called by the task's worker in place of the plan's own work,

@@ -152,11 +152,26 @@ static bool worker_signal_flag(struct run_thread *self, const struct op *op, int
 /* The stream comes to a write: the flag is set. */
 static void worker_write(void *arg)
 {
-    const struct run_op *step = arg;
+    struct run_op *step = arg;
     struct run *run = step->thread->run;
     pthread_mutex_lock(&run->lock);
+    step->acted_ns = run_now(run);
     worker_change_flag(run, &run->program->ops[step - run->ops], step->body);
     run_unlock(run);
+}
+
+/* Is the flag set, and when? */
+static bool finds_flag_set(struct run_op *step)
+{
+    struct run *run = step->thread->run;
+    const struct op *op = &run->program->ops[step - run->ops];
+    if (!worker_flag_suffices(run, op, step->body))
+        return false;
+    pthread_mutex_lock(&run->lock);
+    if (worker_flag_suffices(run, op, step->body))
+        step->acted_ns = run_now(run);
+    run_unlock(run);
+    return step->acted_ns != 0;
 }
 
 enum { FIRST_LOOK_NS = 1000, LAST_LOOK_NS = 500000 };
@@ -165,17 +180,14 @@ enum { FIRST_LOOK_NS = 1000, LAST_LOOK_NS = 500000 };
    again and again, at times that grow. */
 static void worker_wait_flag(void *arg)
 {
-    const struct run_op *step = arg;
+    struct run_op *step = arg;
     struct run *run = step->thread->run;
-    const struct op *op = &run->program->ops[step - run->ops];
     const int64_t deadline_ns = wait_deadline(run);
-    for (int64_t pause_ns = FIRST_LOOK_NS;
-         !worker_flag_suffices(run, op, step->body) && !run_stopped(run);) {
+    for (int64_t pause_ns = FIRST_LOOK_NS; !finds_flag_set(step) && !run_stopped(run);) {
         nanosleep(&(struct timespec){0, (long)pause_ns}, NULL);
         pause_ns = pause_ns < LAST_LOOK_NS ? 2 * pause_ns : LAST_LOOK_NS;
-        if (run->config.wait_ns && run_now(run) > deadline_ns &&
-            !worker_flag_suffices(run, op, step->body)) {
-            waited_too_long(step->thread, op, step->body);
+        if (run->config.wait_ns && run_now(run) > deadline_ns && !finds_flag_set(step)) {
+            waited_too_long(step->thread, &run->program->ops[step - run->ops], step->body);
             return;
         }
     }

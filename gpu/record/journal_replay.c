@@ -87,6 +87,8 @@ static struct replay_step journal_replay_start_of(const struct journal *journal,
                                                   const struct log_entry *entry)
 {
     const struct program *p = journal->config.program;
+    const bool acts = op_role(p->ops[entry->op].kind) == ROLE_STEP &&
+                      journal->config.options->device == DEVICE_KIND_HOST;
     return (struct replay_step){
         .kind = REPLAY_START,
         .agent = program_stream_agent(p, p->ops[entry->op].stream),
@@ -94,7 +96,7 @@ static struct replay_step journal_replay_start_of(const struct journal *journal,
         .task = -1,
         .iteration = entry->iteration,
         .lo_ns = log_started_ns(entry),
-        .hi_ns = INT64_MAX,
+        .hi_ns = acts ? log_started_ns(entry) : INT64_MAX,
         .key_ns = log_started_ns(entry),
         .number = entry->stamp.number,
         .optional =
@@ -118,18 +120,19 @@ void journal_replay_start(struct journal *journal, struct open_entry *open)
 }
 
 /* The start of an operation may be taken later than it was, as long as it runs: no other agent can see the
-   difference. */
+   difference, but for a step, of which the host device knows when it took effect. */
 void journal_replay_device(struct journal *journal, const struct open_entry *open)
 {
     struct replay_step step = journal_replay_start_of(journal, open->entry);
     assert(log_is_over(open->entry));
     if (!is_stream_step(journal, open->entry))
         return;
-    step.hi_ns = open->entry->stamp.end_ns;
+    step.hi_ns = step.hi_ns < open->entry->stamp.end_ns ? step.hi_ns : open->entry->stamp.end_ns;
     if (!open->start_added)
         journal_replay_add_step(journal, &step);
     step.kind = REPLAY_FINISH;
     step.optional = false;
+    step.hi_ns = open->entry->stamp.end_ns;
     step.key_ns = step.hi_ns;
     if (!journal_replay_is_within(journal, open->entry))
         step.lo_ns = step.hi_ns;

@@ -414,13 +414,15 @@ static void try_random(struct tally *tally, uint64_t seed, enum random_form form
     free(text);
 }
 
-/* Plans whose runs were not legal: where a look at the device took time, and where a slot was used again. */
+/* Plans whose runs were not legal: where a look at the device took time, where a slot was used again, and where a stream set a
+   flag later than its step began. */
 static void test_old_seeds(void)
 {
     struct tally tally = {0};
     for (int i = 0; i < REPETITIONS; i++) {
         try_random(&tally, 29, RANDOM_THREADS, DRIVER_NONE);
         try_random(&tally, 892922231, RANDOM_THREADS, DRIVER_NONE);
+        try_random(&tally, 2304505462, RANDOM_THREADS, DRIVER_NONE);
         try_random(&tally, 1603300065, RANDOM_PIPELINE, DRIVER_DATAFLOW);
     }
     tap_is_int(tally.complaints, 0, "random plans that have failed");

@@ -203,7 +203,9 @@ static void host_stream_run(struct entry *entry)
     int64_t start_ns = entry->begun_ns;
     if (start_ns == 0 && (entry->stamp || entry->op.time_ns > 0))
         start_ns = device_now(&stream->world->base);
-    if (entry->stamp) {
+    const int64_t *acted_ns =
+        entry->op.kind == DEVICE_OP_CALLBACK ? entry->op.callback.acted_ns : NULL;
+    if (entry->stamp && !acted_ns) {
         entry->stamp->start_ns = start_ns;
         entry->stamp->started = true;
     }
@@ -216,7 +218,11 @@ static void host_stream_run(struct entry *entry)
     stream->device->slots->free += entry->op.sm;
     if (entry->op.sm > 0)
         pthread_cond_broadcast(&stream->device->slots->released);
-    if (entry->stamp && !stream_failed(stream)) {
+    if (entry->stamp && !stream_failed(stream) && !(acted_ns && *acted_ns == 0)) {
+        if (acted_ns) {
+            entry->stamp->start_ns = *acted_ns;
+            entry->stamp->started = true;
+        }
         entry->stamp->end_ns = device_now(&stream->world->base);
         entry->stamp->valid = true;
     }
