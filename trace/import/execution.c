@@ -173,13 +173,6 @@ struct execution_reader {
     bool has_nodes, no_memory;
 };
 
-static void execution_copy(const struct json_reader *json, char *out, size_t cap)
-{
-    const size_t length = json->length < cap - 1 ? json->length : cap - 1;
-    memcpy(out, json->text, length);
-    out[length] = 0;
-}
-
 /* A tensor is [id, storage, offset, elements, bytes of one, device]; a list of tensors has these in it. False where the
    reader failed. */
 static bool execution_read_list(struct execution_reader *reader, int argument,
@@ -254,24 +247,6 @@ static bool execution_read_tensors(struct execution_reader *reader, struct node_
     return token == JSON_OBJECT_END;
 }
 
-static bool execution_read_number(struct execution_reader *reader, int64_t *out)
-{
-    struct json_reader *json = &reader->json;
-    const enum json_token token = json_next(json);
-    if (token == JSON_NUMBER)
-        decimal_scaled(json->text, json->length, 0, out);
-    return json_skip_rest(json, token);
-}
-
-static bool execution_read_text(struct execution_reader *reader, char *out, size_t cap)
-{
-    struct json_reader *json = &reader->json;
-    const enum json_token token = json_next(json);
-    if (token == JSON_STRING)
-        execution_copy(json, out, cap);
-    return json_skip_rest(json, token);
-}
-
 /* An attribute: {"name": "rf_id", "type": "uint64", "value": 7} */
 static bool execution_read_attribute(struct execution_reader *reader)
 {
@@ -280,11 +255,11 @@ static bool execution_read_attribute(struct execution_reader *reader)
     enum json_token token;
     while ((token = json_next(json)) == JSON_KEY)
         if (json_text_is(json, "name"))
-            execution_read_text(reader, name, sizeof name);
+            json_take_text(json, name, sizeof name);
         else if (json_text_is(json, "value") && strcmp(name, "rf_id") == 0)
-            execution_read_number(reader, &reader->number);
+            json_take_number(json, 0, &reader->number);
         else if (json_text_is(json, "value") && strcmp(name, "op_schema") == 0)
-            execution_read_text(reader, reader->schema, sizeof reader->schema);
+            json_take_text(json, reader->schema, sizeof reader->schema);
         else
             json_skip(json);
     return token == JSON_OBJECT_END;
@@ -306,7 +281,7 @@ static bool execution_read_member(struct execution_reader *reader)
 {
     struct json_reader *json = &reader->json;
     if (json_text_is(json, "name"))
-        return execution_read_text(reader, reader->name, sizeof reader->name);
+        return json_take_text(json, reader->name, sizeof reader->name);
     if (json_text_is(json, "inputs"))
         return execution_read_tensors(reader, &reader->inputs);
     if (json_text_is(json, "outputs"))
@@ -314,9 +289,9 @@ static bool execution_read_member(struct execution_reader *reader)
     if (json_text_is(json, "attrs"))
         return execution_read_attributes(reader);
     if (json_text_is(json, "rf_id"))
-        return execution_read_number(reader, &reader->number);
+        return json_take_number(json, 0, &reader->number);
     if (json_text_is(json, "op_schema"))
-        return execution_read_text(reader, reader->schema, sizeof reader->schema);
+        return json_take_text(json, reader->schema, sizeof reader->schema);
     return json_skip(json);
 }
 
@@ -422,7 +397,7 @@ enum status execution_read(struct bytes *bytes, struct arena *arena, struct exec
         if (json_text_is(json, "nodes"))
             status = execution_read_nodes(reader, diag);
         else if (json_text_is(json, "pid"))
-            execution_read_number(reader, &out->pid);
+            json_take_number(json, 0, &out->pid);
         else
             json_skip(json);
     if (status == STATUS_OK)

@@ -626,3 +626,26 @@ bool decimal_scaled(const char *text, size_t length, int places, int64_t *out)
     *out = d.negative ? -(int64_t)value : (int64_t)value;
     return true;
 }
+
+void json_copy_text(const struct json_reader *reader, char *out, size_t cap)
+{
+    const size_t length = reader->length < cap - 1 ? reader->length : cap - 1;
+    memcpy(out, reader->text, length);
+    out[length] = 0;
+}
+
+bool json_take_text(struct json_reader *reader, char *out, size_t cap)
+{
+    const enum json_token token = json_next(reader);
+    if (token == JSON_STRING || token == JSON_NUMBER)
+        json_copy_text(reader, out, cap);
+    return json_skip_rest(reader, token);
+}
+
+bool json_take_number(struct json_reader *reader, int places, int64_t *out)
+{
+    const enum json_token token = json_next(reader);
+    if (token == JSON_STRING || token == JSON_NUMBER)
+        decimal_scaled(reader->text, reader->length, places, out);
+    return json_skip_rest(reader, token);
+}

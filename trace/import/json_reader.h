@@ -81,6 +81,13 @@ bool json_skip(struct json_reader *reader);
 /* Passes over the rest of the object or array whose beginning was the last token. */
 bool json_skip_rest(struct json_reader *reader, enum json_token begun);
 
+/* The next value, where it is a text or a number: as a text, cut off where `cap` is too small; as a number times 10^places,
+   maybe one in quotes. Of anything else nothing is taken. False after a failure. */
+bool json_take_text(struct json_reader *reader, char *out, size_t cap);
+bool json_take_number(struct json_reader *reader, int places, int64_t *out);
+/* The text of the last token. */
+void json_copy_text(const struct json_reader *reader, char *out, size_t cap);
+
 /* Describe the text as not what the caller expects; returns STATUS_INPUT. Later tokens are JSON_FAILED. */
 enum status json_refuse(struct json_reader *reader, const char *expected);
 

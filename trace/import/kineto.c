@@ -44,6 +44,8 @@ enum category {
     CATEGORY_UNKNOWN /* not read yet */
 };
 
+#define NO_TIME INT64_MIN /* of an event without one */
+
 /* Of the events that last some time: "X", "B", "E". */
 enum phase { PHASE_OTHER, PHASE_COMPLETE, PHASE_BEGIN, PHASE_END };
 
@@ -55,7 +57,6 @@ struct text {
 struct kineto_event {
     enum category category;
     enum phase phase;
-    bool has_start;
     struct text name, pid, tid, group;
     struct text collective; /* "Collective name" */
     struct text ranks;      /* "Process Group Ranks": "[0, 2, ...]" */
@@ -134,9 +135,9 @@ static bool open_events_end(struct open_events *open, const struct kineto_event 
     memmove(&open->items[at - 1], &open->items[at], (open->count - at) * sizeof *open->items);
     open->count--;
     out->phase = PHASE_COMPLETE;
-    out->has_start &= end->has_start;
-    if (__builtin_sub_overflow(end->start_ns, out->start_ns, &out->duration_ns))
-        out->has_start = false;
+    if (end->start_ns == NO_TIME ||
+        __builtin_sub_overflow(end->start_ns, out->start_ns, &out->duration_ns))
+        out->start_ns = NO_TIME;
     return true;
 }
 
@@ -152,32 +153,6 @@ static const char *const category_words[][2] = {
 };
 
 /* ---- members --------------------------------------------------------------------------------- */
-
-static void kineto_copy_text(const struct json_reader *reader, struct text *out)
-{
-    const size_t length = reader->length < TEXT - 1 ? reader->length : TEXT - 1;
-    memcpy(out->bytes, reader->text, length);
-    out->bytes[length] = 0;
-}
-
-/* A text, or a number as its text; false where the reader failed. */
-static bool kineto_read_text(struct kineto *kineto, struct text *out)
-{
-    enum json_token token = json_next(&kineto->reader);
-    if (token == JSON_STRING || token == JSON_NUMBER)
-        kineto_copy_text(&kineto->reader, out);
-    return json_skip_rest(&kineto->reader, token);
-}
-
-/* A number, maybe in quotes, times 10^places. *found says whether it was one. */
-static bool kineto_read_number(struct kineto *kineto, int places, int64_t *out, bool *found)
-{
-    struct json_reader *reader = &kineto->reader;
-    enum json_token token = json_next(reader);
-    *found = (token == JSON_STRING || token == JSON_NUMBER) &&
-             decimal_scaled(reader->text, reader->length, places, out);
-    return json_skip_rest(reader, token);
-}
 
 static enum category category_of(const struct json_reader *reader)
 {
@@ -274,7 +249,7 @@ static bool kineto_read_ranks(struct kineto *kineto, struct text *out)
     enum json_token token = json_next(reader);
     if (token != JSON_ARRAY) {
         if (token == JSON_STRING)
-            kineto_copy_text(reader, out);
+            json_copy_text(reader, out->bytes, TEXT);
         return json_skip_rest(reader, token);
     }
     size_t length = 0;
@@ -343,11 +318,10 @@ static bool read_args(struct kineto *kineto, struct kineto_event *event)
         return json_skip_rest(reader, token);
     for (token = json_next(reader); token == JSON_KEY; token = json_next(reader)) {
         size_t i = 0;
-        bool found;
         while (i < sizeof numbers / sizeof *numbers && !json_text_is(reader, numbers[i].key))
             i++;
         if (i < sizeof numbers / sizeof *numbers)
-            kineto_read_number(kineto, 0, numbers[i].value, &found);
+            json_take_number(reader, 0, numbers[i].value);
         else if (kineto->job->wants_shapes &&
                  (json_text_is(reader, "Input Dims") || json_text_is(reader, "Input dims")))
             kineto->has_dims = kineto_read_lists(kineto, kineto->dims, sizeof kineto->dims);
@@ -356,13 +330,13 @@ static bool read_args(struct kineto *kineto, struct kineto_event *event)
         else if (json_text_is(reader, "Concrete Inputs") && kineto_is_distributed(event))
             read_inputs(kineto, event);
         else if (json_text_is(reader, "name") && names_process(event))
-            kineto_read_text(kineto, &event->group);
+            json_take_text(reader, event->group.bytes, TEXT);
         else if (json_text_is(reader, "Process Group Name"))
-            kineto_read_text(kineto, &event->group);
+            json_take_text(reader, event->group.bytes, TEXT);
         else if (json_text_is(reader, "Process Group Ranks"))
             kineto_read_ranks(kineto, &event->ranks);
         else if (json_text_is(reader, "Collective name"))
-            kineto_read_text(kineto, &event->collective);
+            json_take_text(reader, event->collective.bytes, TEXT);
         else
             json_skip(reader);
     }
@@ -380,17 +354,16 @@ static enum phase phase_of(const struct json_reader *reader)
 static bool read_member(struct kineto *kineto, struct kineto_event *event)
 {
     struct json_reader *reader = &kineto->reader;
-    bool found;
     if (json_text_is(reader, "ts"))
-        return kineto_read_number(kineto, 3, &event->start_ns, &event->has_start);
+        return json_take_number(reader, 3, &event->start_ns);
     if (json_text_is(reader, "dur"))
-        return kineto_read_number(kineto, 3, &event->duration_ns, &found);
+        return json_take_number(reader, 3, &event->duration_ns);
     if (json_text_is(reader, "name"))
-        return kineto_read_text(kineto, &event->name);
+        return json_take_text(reader, event->name.bytes, TEXT);
     if (json_text_is(reader, "pid"))
-        return kineto_read_text(kineto, &event->pid);
+        return json_take_text(reader, event->pid.bytes, TEXT);
     if (json_text_is(reader, "tid"))
-        return kineto_read_text(kineto, &event->tid);
+        return json_take_text(reader, event->tid.bytes, TEXT);
     if (json_text_is(reader, "args") && has_useful_args(kineto, event))
         return read_args(kineto, event);
     const bool cat = json_text_is(reader, "cat");
@@ -401,7 +374,7 @@ static bool read_member(struct kineto *kineto, struct kineto_event *event)
         struct text word;
         event->category = category_of(reader);
         if (event->category == CATEGORY_OTHER) {
-            kineto_copy_text(reader, &word);
+            json_copy_text(reader, word.bytes, TEXT);
             kineto_note_device(kineto, word.bytes);
         }
     }
@@ -414,10 +387,10 @@ static void begin_event(struct kineto_event *event)
 {
     event->category = CATEGORY_UNKNOWN;
     event->phase = PHASE_OTHER;
-    event->has_start = false;
     event->name.bytes[0] = event->pid.bytes[0] = event->tid.bytes[0] = event->group.bytes[0] = 0;
     event->collective.bytes[0] = event->ranks.bytes[0] = 0;
-    event->start_ns = event->duration_ns = 0;
+    event->start_ns = NO_TIME;
+    event->duration_ns = 0;
     event->correlation = event->stream = event->device = event->bytes = -1;
     event->source_stream = event->record = event->peer = event->number = -1;
     event->waits = false;
@@ -791,7 +764,7 @@ static enum status kineto_take_event(struct kineto *kineto, const struct kineto_
         return STATUS_OK;
     int64_t end_ns;
     kineto->place++;
-    if (event->duration_ns < 0 || !event->has_start) {
+    if (event->duration_ns < 0 || event->start_ns == NO_TIME) {
         job_leave_out(&kineto->reversed, event->name.bytes);
         return STATUS_OK;
     }
@@ -900,13 +873,13 @@ static enum status read_group(struct kineto *kineto)
     struct text name = {{0}};
     struct job_members members = {0};
     int64_t size = 0;
-    bool found, ok = true;
+    bool ok = true;
     enum json_token token;
     for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
         if (json_text_is(reader, "pg_name"))
-            kineto_read_text(kineto, &name);
+            json_take_text(reader, name.bytes, TEXT);
         else if (json_text_is(reader, "pg_size"))
-            kineto_read_number(kineto, 0, &size, &found);
+            json_take_number(reader, 0, &size);
         else if (json_text_is(reader, "ranks"))
             ok = read_members(kineto, &members) && ok;
         else
@@ -934,16 +907,15 @@ static enum status read_distributed(struct kineto *kineto)
 {
     struct json_reader *reader = &kineto->reader;
     enum json_token token = json_next(reader);
-    bool found;
     if (token != JSON_OBJECT)
         return json_skip_rest(reader, token) ? STATUS_OK : reader->status;
     enum status status = STATUS_OK;
     for (token = json_next(reader); status == STATUS_OK && token == JSON_KEY;
          token = json_next(reader))
         if (json_text_is(reader, "rank"))
-            kineto_read_number(kineto, 0, &kineto->rank->number, &found);
+            json_take_number(reader, 0, &kineto->rank->number);
         else if (json_text_is(reader, "world_size"))
-            kineto_read_number(kineto, 0, &kineto->rank->world, &found);
+            json_take_number(reader, 0, &kineto->rank->world);
         else if (json_text_is(reader, "pg_config"))
             status = read_groups(kineto);
         else
@@ -956,14 +928,13 @@ static enum status read_top(struct kineto *kineto)
     struct json_reader *reader = &kineto->reader;
     enum json_token token;
     for (token = json_next(reader); token == JSON_KEY; token = json_next(reader)) {
-        bool found;
         enum status status = STATUS_OK;
         if (json_text_is(reader, "traceEvents"))
             status = json_next(reader) == JSON_ARRAY
                          ? read_events(kineto)
                          : json_refuse(reader, "a list of events behind \"traceEvents\"");
         else if (json_text_is(reader, "baseTimeNanoseconds"))
-            kineto_read_number(kineto, 0, &kineto->base_ns, &found);
+            json_take_number(reader, 0, &kineto->base_ns);
         else if (json_text_is(reader, "distributedInfo"))
             status = read_distributed(kineto);
         else

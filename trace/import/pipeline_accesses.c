@@ -527,9 +527,9 @@ static bool begin_accesses(struct access_search *search, struct pipeline_form_wr
 
 enum { FARTHEST_STAGE = 8 };
 
-static int *stage_votes(int *votes, size_t sections, int from, int to)
+static int *stage_votes(int *votes, size_t sections, size_t from, size_t to)
 {
-    return &votes[((size_t)from * sections + (size_t)to) * FARTHEST_STAGE];
+    return &votes[(from * sections + to) * FARTHEST_STAGE];
 }
 
 static int section_of(const struct access_search *search, size_t at)
@@ -560,7 +560,7 @@ static void vote_for_stages(const struct access_search *search, int *votes)
         const int later = found->iteration - search->found[maker].iteration;
         const int from = section_of(search, maker), to = section_of(search, i);
         if (search->found[maker].write && to != from && later < FARTHEST_STAGE)
-            stage_votes(votes, sections, from, to)[later]++;
+            stage_votes(votes, sections, (size_t)from, (size_t)to)[later]++;
     }
 }
 
@@ -574,6 +574,25 @@ static bool move_stages(const int *votes, int steps, int *from, int *to)
         return false;
     *(*to < *from + best ? to : from) = *to < *from + best ? *from + best : *to - best;
     return true;
+}
+
+/* Sections of which memory tells nothing work on the last batch. */
+static void put_last(struct pipeline_form_writer *writer, int *votes, int steps)
+{
+    const size_t count = writer->sections->count;
+    int deepest = 0;
+    for (size_t i = 0; i < count; i++)
+        deepest = writer->stage[i] > deepest ? writer->stage[i] : deepest;
+    for (size_t i = 0; i < count; i++) {
+        int most = 0;
+        for (size_t k = 0; k < count * FARTHEST_STAGE; k++) {
+            const int to = votes[i * count * FARTHEST_STAGE + k],
+                      from = stage_votes(votes, count, k / FARTHEST_STAGE, i)[k % FARTHEST_STAGE];
+            most = to > most ? to : from > most ? from : most;
+        }
+        if (2 * most < steps)
+            writer->stage[i] = deepest;
+    }
 }
 
 bool pipeline_access_stages(struct pipeline_form_writer *writer, struct arena *arena, bool *out)
@@ -593,7 +612,7 @@ bool pipeline_access_stages(struct pipeline_form_writer *writer, struct arena *a
         moved = false;
         for (size_t from = 0; from < count; from++)
             for (size_t to = 0; to < count; to++)
-                moved |= move_stages(stage_votes(votes, count, (int)from, (int)to), steps,
+                moved |= move_stages(stage_votes(votes, count, from, to), steps,
                                      &writer->stage[from], &writer->stage[to]);
         *out |= moved;
     }
@@ -601,6 +620,8 @@ bool pipeline_access_stages(struct pipeline_form_writer *writer, struct arena *a
     for (size_t i = 0; moved && i < count; i++)
         writer->stage[i] = 0;
     *out &= !moved;
+    if (*out)
+        put_last(writer, votes, steps);
     return true;
 }
 
