@@ -114,6 +114,16 @@ enum status finding_repair(struct finding *finding, const struct repair_options 
     return status;
 }
 
+/* True if the two violate the same properties in the same words. */
+static bool finding_same_words(const struct verify_report *a, const struct verify_report *b)
+{
+    bool same = true;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        same &= (a->outcome[p] != OUTCOME_SOME && a->outcome[p] != OUTCOME_ALWAYS) ||
+                strcmp(a->stories[p].sentence, b->stories[p].sentence) == 0;
+    return same;
+}
+
 struct verdict_view finding_view(const struct finding *finding, int number)
 {
     bool told = false, alike = false;
@@ -124,7 +134,8 @@ struct verdict_view finding_view(const struct finding *finding, int number)
         told |= before->verdict == VERDICT_VIOLATED;
         alike |= report->verdict == VERDICT_VIOLATED && before->verdict == VERDICT_VIOLATED &&
                  before->first == report->first &&
-                 memcmp(before->outcome, report->outcome, sizeof report->outcome) == 0;
+                 memcmp(before->outcome, report->outcome, sizeof report->outcome) == 0 &&
+                 finding_same_words(before, report);
     }
     return (struct verdict_view){.report = report,
                                  .repair = finding->repair_sought ? &finding->repair : NULL,

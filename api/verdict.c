@@ -516,9 +516,14 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     const struct verify_report *report = view->report;
     verdict_print_line(view, style->color, out);
     for (int p = 0; p < PROPERTY_COUNT; p++)
-        if (verdict_is_violated(report->outcome[p]))
+        if (verdict_is_violated(report->outcome[p]) && (style->quiet || !view->alike))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     verdict_quantifier(report, (enum property)p), report->stories[p].sentence);
+    if (view->alike && !style->quiet) {
+        fprintf(out, "  as under the driver above; --driver=%s shows its steps\n",
+                driver_key(report->driver));
+        return STATUS_OK;
+    }
     if (report->verdict == VERDICT_VIOLATED && !style->quiet)
         print_places(report->first, &report->stories[report->first], out);
     if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0) {
@@ -532,11 +537,6 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     }
     if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
-    if (view->alike) {
-        fprintf(out, "  as under the driver above; --driver=%s tells its steps\n",
-                driver_key(report->driver));
-        return STATUS_OK;
-    }
     enum status status = print_story(style, &report->stories[report->first], out);
     verdict_print_repair(style, view, out);
     return status;

@@ -16,7 +16,7 @@
 #include "base/nearest.h"
 #include "base/units.h"
 
-enum { FIRST = 256, COMMON = 6, HELP_COLUMN = 30, HELP_WIDTH = 100 };
+enum { FIRST = 256, COMMON = 6, HELP_COLUMN = 30, HELP_WIDTH = 80 };
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0.1.0"

@@ -29,7 +29,7 @@ static const struct verb {
     {"why", "TRACE", "name the largest stalls of a job", cmd_why, true},
     {"tune", "PLAN", "search for a faster plan", cmd_tune, true},
     {"runs", "DB", "list the runs in a trace store", cmd_runs, true},
-    {"watch", "DB", "follow a run while it goes on", cmd_watch, false},
+    {"watch", "DB", "follow a run while it is running", cmd_watch, false},
     {"explain", "WORD", "say what a word of the reports means", cmd_explain, true},
     {"schema", "NAME", "print the keys of JSON output and of plans", cmd_schema, false},
     {"mcp", "", "serve an agent", cmd_mcp, false},
@@ -41,14 +41,15 @@ static enum status swsim_print_help(struct app *app)
 {
     printf(
         "Usage: swsim [OPTION]... VERB [ARGUMENT]...\n\n"
-        "Prove, predict and draw software pipelines, pipeline-parallel schedules and other\n"
-        "programs of streams, events and collectives. A plan is a YAML or JSON file or a PyTorch\n"
-        "schedule CSV; `-` is standard input.\n\nVerbs:\n");
+        "Prove, predict and draw software pipelines, pipeline-parallel schedules and\n"
+        "other programs of streams, events and collectives. A plan is a YAML or JSON\n"
+        "file or a PyTorch schedule CSV; `-` is standard input.\n\nVerbs:\n");
     for (size_t i = 0; i < VERBS; i++)
         printf("  %-9s %-8s  %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
     enum status status = options_print_common(app);
     options_print_exit_codes();
-    printf("\n'swsim help VERB' or 'swsim VERB --help' prints the options of a verb; 'man swsim-VERB' is its page.\n"
+    printf("\n'swsim help VERB' or 'swsim VERB --help' prints the options of a verb;\n"
+           "'man swsim-VERB' is its page. "
            "'swsim explain WORD' says what a word of a report means.\n");
     return status;
 }

@@ -112,7 +112,10 @@ function find(lane, time) {
 // Steps of a counterexample are counted; where a schedule has no times, what an F lasts is the unit.
 function time(ns) {
   const run = data.runs[0];
-  if (run.form === 'story') return 'step ' + (Math.round(ns) + 1);
+  if (run.form === 'story') {
+    const at = Math.round(ns), last = run.story.steps.length;
+    return at < last ? 'step ' + (at + 1) : at === last ? 'the end' : '';
+  }
   if (run.unit) return parseFloat((ns / run.unit).toPrecision(5)) + ' F';
   const size = Math.abs(ns);
   const [unit, by] = size >= 1e9 ? ['s', 1e9] : size >= 1e6 ? ['ms', 1e6] : size >= 1e3 ? ['us', 1e3] : ['ns', 1];
@@ -586,7 +589,10 @@ function groupOf(run, lane, place) {
 function placeLanes(run, scale, y) {
   const order = (l) => l.agent.rank * 8 + ['rank', 'stream', 'thread', 'driver', 'schedule'].indexOf(l.agent.kind);
   let before = '';
-  [...run.lanes].sort((a, b) => order(a) - order(b)).forEach((lane, i) => {
+  // The ranks of a counterexample have their streams in one order; a thread without CPU work has nothing to show.
+  const name = (a, b) => (run.form === 'story' ? a.agent.name.localeCompare(b.agent.name) : 0);
+  const shown = run.lanes.filter((l) => run.form === 'story' || l.agent.kind !== 'thread' || l.last > l.first);
+  shown.sort((a, b) => order(a) - order(b) || name(a, b)).forEach((lane, i) => {
     const group = groupOf(run, lane, i), folded = view.folded.has(group.key);
     if (group.text !== before) { rows.push({ ...group, y }); y += HEADING; }
     before = group.text;

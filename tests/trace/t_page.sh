@@ -161,4 +161,6 @@ check "many ranks have a scrollbar, and a legend" driven 'false "forwardbackward
 check "a schedule has no empty views" driven 'true true' "$dir/large.html" 'eval byId("steps").hidden' 'eval byId("path").hidden'
 check "a counterexample goes step by step" driven '"the end" "step 6 of 6" .*step=6' "$dir/w.html" \
     'eval byId("at").textContent' 'key ArrowLeft' 'eval byId("at").textContent' 'wait 0.5' 'eval location.hash'
+check "... to its end, and all ranks have their streams in one order" driven '"step 6 the end" "dp_comm tp_comm train dp_comm tp_comm train"' "$dir/w.html" \
+    'eval time(5) + " " + time(6) + time(7)' 'eval lanes.map((l) => l.agent.name).join(" ")'
 done_testing
