@@ -317,29 +317,14 @@ static int host_calls_buffer(struct calls_writer *writer, int memory)
     return buffer;
 }
 
-static bool host_calls_list(struct calls_writer *writer, struct index_list *list, int buffer)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == buffer)
-            return true;
-    int *items = ARENA_ARRAY(&writer->job->plan.arena, list->count + 1, int);
-    if (!items)
-        return false;
-    if (list->count > 0)
-        memcpy(items, list->items, list->count * sizeof *items);
-    items[list->count++] = buffer;
-    list->items = items;
-    return true;
-}
-
 static void host_calls_list_all(struct calls_writer *writer, const struct job_accesses *accesses,
                                 struct index_list *reads, struct index_list *writes)
 {
     for (int i = 0; i < accesses->count && !writer->failed; i++) {
         const struct job_access *access = &writer->rank->accesses[accesses->first + i];
         const int buffer = host_calls_buffer(writer, access->memory);
-        writer->failed |=
-            buffer < 0 || !host_calls_list(writer, access->write ? writes : reads, buffer);
+        writer->failed |= buffer < 0 || !job_list_index(&writer->job->plan.arena,
+                                                        access->write ? writes : reads, buffer);
     }
 }
 

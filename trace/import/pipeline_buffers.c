@@ -199,18 +199,6 @@ static bool note_unordered(struct plan *plan, const char *buffer, int a, int b)
         arena_printf(&plan->arena, "no order of %s and %s is shown", tasks[a].name, tasks[b].name));
 }
 
-static bool add_index(struct arena *arena, struct index_list *list, int index)
-{
-    int *items = ARENA_ARRAY(arena, list->count + 1, int);
-    for (size_t i = 0; items && i < list->count; i++)
-        items[i] = list->items[i];
-    if (!items)
-        return false;
-    items[list->count] = index;
-    *list = (struct index_list){.items = items, .count = list->count + 1};
-    return true;
-}
-
 bool pipeline_add_buffer(struct plan *plan, const struct buffer *buffer,
                          const struct buffer_use *uses, size_t count)
 {
@@ -218,8 +206,8 @@ bool pipeline_add_buffer(struct plan *plan, const struct buffer *buffer,
     plan->buffers[plan->buffer_count++] = *buffer;
     for (size_t i = 0; i < count; i++) {
         struct task *task = &plan->pipeline.tasks[uses[i].task];
-        if ((uses[i].writes && !add_index(&plan->arena, &task->writes, index)) ||
-            (uses[i].reads && !add_index(&plan->arena, &task->reads, index)))
+        if ((uses[i].writes && !job_list_index(&plan->arena, &task->writes, index)) ||
+            (uses[i].reads && !job_list_index(&plan->arena, &task->reads, index)))
             return false;
     }
     return true;

@@ -670,6 +670,21 @@ int job_buffer(struct job *job, const char *name)
     return buffer;
 }
 
+bool job_list_index(struct arena *arena, struct index_list *list, int index)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == index)
+            return true;
+    int *items = ARENA_ARRAY(arena, list->count + 1, int);
+    if (!items)
+        return false;
+    if (list->count > 0)
+        memcpy(items, list->items, list->count * sizeof *items);
+    items[list->count++] = index;
+    list->items = items;
+    return true;
+}
+
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind)
 {
     struct host_thread *host = &thread->host;

@@ -289,6 +289,8 @@ enum status job_finish(struct job *job, struct diag *diag);
 struct job_thread *job_add_thread(struct job *job, int rank, const char *name);
 /* The plan's buffer of this name, maybe a new one, shared and without a value; -1 without memory. */
 int job_buffer(struct job *job, const char *name);
+/* Adds to a list, once. False without memory. */
+bool job_list_index(struct arena *arena, struct index_list *list, int index);
 /* A new operation that names nothing yet; those before it may move. NULL without memory. */
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind);
 /* The thread's clock goes on to `until_ns`, where that is later; returns the time that passes. */
