@@ -335,11 +335,6 @@ void *device_host_pointer(const struct device_buffer *buffer)
     return buffer->memory == MEMORY_DEVICE ? NULL : buffer->address;
 }
 
-size_t device_buffer_bytes(const struct device_buffer *buffer)
-{
-    return buffer->bytes;
-}
-
 void *device_address(const struct device_buffer *buffer)
 {
     return buffer->address;
@@ -355,11 +350,6 @@ void device_stream_close(struct device_stream *stream)
 {
     if (stream)
         stream->device->ops->stream_close(stream);
-}
-
-const char *device_stream_name(const struct device_stream *stream)
-{
-    return stream->name;
 }
 
 void *device_stream_handle(struct device_stream *stream)

@@ -199,7 +199,6 @@ void device_free(struct device_buffer *buffer);
 /* The bytes of host memory, for the caller to read and write while no operation uses them; NULL for
    MEMORY_DEVICE. */
 void *device_host_pointer(const struct device_buffer *buffer);
-size_t device_buffer_bytes(const struct device_buffer *buffer);
 /* Where it lies, for operations that are not ours: an address of the device, on the host device of this
    process. NULL when it has no bytes. */
 void *device_address(const struct device_buffer *buffer);
@@ -223,7 +222,6 @@ enum status device_stream_open(struct device *device, const char *name, struct d
                                struct diag *diag);
 /* Waits for the work pushed so far: sync before, or abort where it may never finish. */
 void device_stream_close(struct device_stream *stream);
-const char *device_stream_name(const struct device_stream *stream);
 /* The driver's own handle: a cudaStream_t; NULL on the host device, which has none. To be asked for each time
    before something is given to it directly: what is pushed then comes after launches of graphs. */
 void *device_stream_handle(struct device_stream *stream);

@@ -331,14 +331,6 @@ struct drive_step drive_next(struct run_thread *self)
     return step;
 }
 
-int64_t drive_admitted(struct run_thread *self)
-{
-    pthread_mutex_lock(&self->run->lock);
-    int64_t admitted = policy_admitted(self->run->policy, self->rank);
-    run_unlock(self->run);
-    return admitted;
-}
-
 bool drive_is_over(struct run_thread *self, int64_t iteration)
 {
     struct run *run = self->run;
@@ -350,20 +342,31 @@ bool drive_is_over(struct run_thread *self, int64_t iteration)
     return over && tasks_are_over(self, iteration, 0, run->program->tasks - 1);
 }
 
-/* A period that is to be a graph waits for the workers. */
-static enum drive_wait await_quiet(struct run_thread *self, int64_t admitted, int64_t deadline_ns)
+/* Until all instances that were handed out are submitted; false: some are not. */
+static bool drive_await_workers(struct run_thread *self, int64_t deadline_ns)
 {
     struct run *run = self->run;
     const int64_t *handed_out = &run->ranks[self->rank].handed_out;
     bool in_time = true;
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && in_time && *handed_out > 0)
+        in_time = run_block_until(self, handed_out, deadline_ns);
+    assert(*handed_out >= 0);
+    bool none = *handed_out == 0;
+    run_unlock(run);
+    return none;
+}
+
+/* A period that is to be a graph waits for the workers. */
+static enum drive_wait await_quiet(struct run_thread *self, int64_t admitted, int64_t deadline_ns)
+{
+    struct run *run = self->run;
     if (!run->ranks[self->rank].graphs)
         return DRIVE_READY;
     pthread_mutex_lock(&run->lock);
     bool waits = graph_takes(run, self->rank, admitted);
-    while (waits && !run_stopped(run) && in_time && *handed_out > 0)
-        in_time = run_block_until(self, handed_out, deadline_ns);
-    bool quiet = !waits || *handed_out == 0;
     run_unlock(run);
+    bool quiet = !waits || drive_await_workers(self, deadline_ns);
     return run_stopped(run) ? DRIVE_STOPPED : quiet ? DRIVE_READY : DRIVE_HELD_BY_HOST;
 }
 
@@ -405,17 +408,10 @@ void drive_late(struct run_thread *self, const struct drive_step *step)
 static bool await_submitted(struct run_thread *self, int64_t deadline_ns)
 {
     struct run *run = self->run;
-    const int64_t *handed_out = &run->ranks[self->rank].handed_out;
-    bool in_time = true;
     if (run_is_on_caller(run))
         return pump_through(self, deadline_ns);
-    if (retire_goal(run) != GOAL_LAST_TASK)
-        return !run_stopped(run);
-    pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && in_time && *handed_out > 0)
-        in_time = run_block_until(self, handed_out, deadline_ns);
-    run_unlock(run);
-    return in_time && !run_stopped(run);
+    return (retire_goal(run) != GOAL_LAST_TASK || drive_await_workers(self, deadline_ns)) &&
+           !run_stopped(run);
 }
 
 bool drive_sync(struct run_thread *self, int64_t deadline_ns)

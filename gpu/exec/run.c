@@ -53,20 +53,27 @@ static void run_wake_thread(struct run_thread *thread)
 }
 
 /* With --enable-checks, under the lock: who is blocked awaits something, who is called is in the list once, and a worker's
-   queue is a ring. */
+   queue is a ring, of instances that are not submitted. */
 static void run_check_threads(const struct run *run)
 {
 #ifdef SWSIM_CHECKS
+    int64_t queued = 0, handed_out = 0;
     int blocked = 0, called = 0;
     for (int t = 0; t < run->program->thread_count; t++) {
         const struct run_thread *thread = &run->threads[t];
         blocked += thread->awaits != NULL;
         called += thread->is_called;
+        queued += thread->queue_count;
         assert(!thread->is_called || thread->awaits);
         assert(thread->queue_count >= 0 && thread->queue_count <= thread->queue_cap);
         assert(thread->queue_first >= 0 && thread->queue_first <= thread->queue_cap);
     }
     assert(blocked == run->blocked);
+    for (int rank = 0; rank < run->program->ranks; rank++) {
+        assert(run->ranks[rank].handed_out >= 0 && run->ranks[rank].choice.running >= 0);
+        handed_out += run->ranks[rank].handed_out;
+    }
+    assert(queued <= handed_out); /* what is queued is not submitted yet */
     for (const struct run_thread *at = run->called; at; at = at->next_called) {
         assert(at->is_called && at->run == run);
         called--;

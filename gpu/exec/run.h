@@ -484,8 +484,6 @@ struct drive_step {
     int64_t admitted;  /* the iteration this rank admits next */
 };
 struct drive_step drive_next(struct run_thread *self);
-/* The iteration this rank admits next. */
-int64_t drive_admitted(struct run_thread *self);
 /* Wait until the step can be taken: the iteration to be retired is over, or the one whose memory the next
    one takes is. Not after the deadline: then some of it has not been submitted yet, or the device is at it. Where the
    caller takes the workers' steps and none can ever go on, the run fails, unless `self->yields`. */

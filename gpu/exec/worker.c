@@ -31,14 +31,6 @@ static bool worker_note_op(struct run_thread *self, const struct op *op, int64_t
     return run_note(self, LOG_OP, index_of(self->run, op), iteration, begin_ns, at_ns);
 }
 
-/* An operation with branches. */
-static bool note_answer(struct run_thread *self, const struct op *op, int64_t iteration,
-                        int64_t begin_ns, bool yes)
-{
-    return run_note(self, yes ? LOG_OP : LOG_NO, index_of(self->run, op), iteration, begin_ns,
-                    run_step_ns(self));
-}
-
 /* ---- limits of waiting ----------------------------------------------------------------------- */
 
 static int64_t wait_deadline(const struct run *run)
@@ -139,14 +131,6 @@ static bool set_flag(struct run_thread *self, const struct op *op, int64_t itera
     int64_t now_ns = run_step_ns(self);
     worker_change_flag(run, op, iteration);
     return worker_note_op(self, op, iteration, now_ns, now_ns);
-}
-
-static bool worker_signal_flag(struct run_thread *self, const struct op *op, int64_t iteration)
-{
-    pthread_mutex_lock(&self->run->lock);
-    bool done = set_flag(self, op, iteration);
-    run_unlock(self->run);
-    return done;
 }
 
 /* The stream comes to a write: the flag is set. */
@@ -396,7 +380,8 @@ static bool worker_ask(struct run_thread *self, const struct op *op, int64_t ite
     bool done = !run_stopped(run);
     if (done && op->kind != OP_QUERY && op->kind != OP_CHOOSE)
         *yes = try_host(self, op, iteration);
-    done = done && note_answer(self, op, iteration, begin_ns, *yes);
+    done = done && run_note(self, *yes ? LOG_OP : LOG_NO, index_of(run, op), iteration, begin_ns,
+                            run_step_ns(self));
     run_unlock(run);
     return done;
 }
@@ -431,19 +416,22 @@ static bool count_complete(struct run_thread *self, const struct op *op, int64_t
     return worker_note_op(self, op, iteration, now_ns, now_ns);
 }
 
-static bool worker_complete(struct run_thread *self, const struct op *op, int64_t iteration)
-{
-    pthread_mutex_lock(&self->run->lock);
-    bool done = count_complete(self, op, iteration);
-    run_unlock(self->run);
-    return done;
-}
-
 /* Memory itself is there for the whole run; what counts is the order, which the log keeps. */
 static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     int64_t now_ns = run_step_ns(self);
     return worker_note_op(self, op, iteration, now_ns, now_ns);
+}
+
+typedef bool worker_step(struct run_thread *self, const struct op *op, int64_t iteration);
+
+static bool worker_locked(struct run_thread *self, const struct op *op, int64_t iteration,
+                          worker_step *step)
+{
+    pthread_mutex_lock(&self->run->lock);
+    bool done = step(self, op, iteration);
+    run_unlock(self->run);
+    return done;
 }
 
 /* With the lock held. True if the operation has no effect, as there is nothing to wait for. A lock that was taken for a wait is
@@ -496,7 +484,7 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_FREE:
     case OP_RECORD_STREAM: return mark_buffer(self, op, iteration);
     case OP_SYNC: return sync_host(self, op, iteration);
-    case OP_SIGNAL: return worker_signal_flag(self, op, iteration);
+    case OP_SIGNAL: return worker_locked(self, op, iteration, set_flag);
     case OP_AWAIT:
     case OP_ACQUIRE: return worker_await_flag(self, op, iteration);
     case OP_LOCK:
@@ -505,7 +493,7 @@ static bool worker_execute(struct run_thread *self, const struct op *op, int64_t
     case OP_GET:
     case OP_TICKET:
     case OP_SERVE: return worker_take_turn(self, op, iteration);
-    case OP_COMPLETE: return worker_complete(self, op, iteration);
+    case OP_COMPLETE: return worker_locked(self, op, iteration, count_complete);
     case OP_QUERY:
     case OP_QUERY_FLAG:
     case OP_QUERY_QUEUE:

@@ -207,10 +207,6 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
 /* Stop what runs, join, close, complete the trace. *usable: the device may be used on, which is not so
    after an abort. STATUS_SYSTEM: the trace could not be written. */
 enum status engine_close(struct engine *engine, bool *usable, struct diag *diag);
-static inline bool engine_is_open(const struct engine *engine)
-{
-    return engine->program;
-}
 
 /* The ranks of this process: [first, end). */
 int engine_first_rank(const struct engine *engine);

@@ -614,9 +614,10 @@ int broker_failure(struct broker *broker)
     return failure;
 }
 
-enum { MISSING_SPANS = 8 };
+enum { MISSING_SPANS = 8, MISSING_BYTES = 200 };
 
-int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES])
+/* Of the members that have not come their number and their ranks, such as "1, 4-7"; of many the first ones. */
+static int broker_missing(struct broker *broker, char names[MISSING_BYTES])
 {
     int missing = 0, named = 0, spans = 0;
     size_t used = 0;
@@ -628,20 +629,20 @@ int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES])
         missing += end - rank;
         if (end == rank || spans == MISSING_SPANS)
             continue;
-        used += (size_t)snprintf(names + used, BROKER_MISSING_BYTES - used,
+        used += (size_t)snprintf(names + used, MISSING_BYTES - used,
                                  end - rank > 1 ? "%s%d-%d" : "%s%d", spans++ > 0 ? ", " : "", rank,
                                  end - 1);
         named += end - rank;
     }
     pthread_mutex_unlock(&broker->lock);
     if (missing > named)
-        snprintf(names + used, BROKER_MISSING_BYTES - used, " and %d more", missing - named);
+        snprintf(names + used, MISSING_BYTES - used, " and %d more", missing - named);
     return missing;
 }
 
 bool broker_tell_missing(struct broker *broker, enum status status, struct diag *diag)
 {
-    char names[BROKER_MISSING_BYTES];
+    char names[MISSING_BYTES];
     int missing = broker_missing(broker, names);
     if (missing > 0)
         diag_error(diag, status, "the ranks did not come together in time: rank%s %s %s missing",

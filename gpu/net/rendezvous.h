@@ -154,10 +154,7 @@ int broker_ended(struct broker *broker);
 bool broker_is_gone(struct broker *broker, int rank);
 /* Its thread has ended before its time, so that nothing is heard of the members any more: errno; 0: it has not. */
 int broker_failure(struct broker *broker);
-/* Of the members that have not come their number and their ranks, such as "1, 4-7"; of many the first ones. */
-enum { BROKER_MISSING_BYTES = 200 };
-int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES]);
-/* Tells them, if there are any, as an error of that status. */
+/* Tells the ranks of the members that have not come, if there are any, as an error of that status. */
 bool broker_tell_missing(struct broker *broker, enum status status, struct diag *diag);
 
 struct report {

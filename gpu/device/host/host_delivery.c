@@ -180,7 +180,8 @@ struct host_delivery_interval delivery_share(size_t bytes, int members, int plac
     return (struct host_delivery_interval){begin, begin + share < bytes ? begin + share : bytes};
 }
 
-void delivery_add_share(const struct delivery *all, int place)
+/* Of sums that all get, one member's share, for all of them: no other one reads or writes these bytes. */
+static void delivery_add_share(const struct delivery *all, int place)
 {
     const struct host_delivery_interval share = delivery_share(all->bytes, all->count, place);
     if (share.begin < share.end)

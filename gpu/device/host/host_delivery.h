@@ -52,8 +52,6 @@ struct host_delivery_interval {
 };
 /* The share that the member at `place` adds of sums of so many bytes. */
 struct host_delivery_interval delivery_share(size_t bytes, int members, int place);
-/* Of sums that all get, one member's share, for all of them: no other one reads or writes these bytes. */
-void delivery_add_share(const struct delivery *all, int place);
 /* Move to the member at place `to` what it gets; of common sums add its share. */
 void delivery_take(const struct delivery *all, int to);
 
