@@ -9,7 +9,7 @@
 #include "plan/blocks.h"
 
 /* More choices of blocks are not tried; parts of a plan with fewer operations neither, unless they are asked for. */
-enum { MOST_SYSTEMS = 5000, LEAST_OPS = 1000 };
+enum { MOST_SYSTEMS = 5000, LEAST_OPS = 1000, NO_PARTS = -1 };
 
 /* Blocks of a plan, the same one several times maybe, as a plan. */
 struct excerpt {
@@ -123,6 +123,64 @@ static bool excerpt_comms(const struct excerpt *s)
 static struct host_op *excerpt_ops(const struct excerpt *s, const struct host_op *ops, size_t count,
                                    int entry);
 
+static bool excerpt_add(struct arena *arena, struct index_list *to, const struct index_list *more)
+{
+    int *items = ARENA_ARRAY(arena, to->count + more->count + 1, int);
+    if (!items)
+        return false;
+    if (to->count > 0)
+        memcpy(items, to->items, to->count * sizeof *items);
+    if (more->count > 0)
+        memcpy(items + to->count, more->items, more->count * sizeof *items);
+    to->items = items;
+    to->count += more->count;
+    return true;
+}
+
+/* An exchange has a part for each entry, what it has for that block: with a copy of itself what it has with itself. What
+   it accesses for others it accesses still. */
+static bool excerpt_parts(const struct excerpt *s, struct host_op *op, int entry)
+{
+    const struct plan *plan = s->plan;
+    const struct p2p_part *parts = op->parts;
+    const size_t count = op->part_count;
+    const bool exchange = blocks_exchange(s->blocks, plan, op);
+    struct index_list reads = {0}, writes = {0}; /* for whom is not here */
+    struct p2p_part *own = ARENA_ARRAY(&s->out->arena, count * (size_t)s->count, struct p2p_part);
+    if (!own)
+        return false;
+    op->parts = own;
+    op->part_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct p2p_part part = parts[i];
+        const struct comm *met = &plan->comms[part.comm >= 0 ? part.comm : op->comm];
+        if (part.is_collective)
+            part.root = excerpt_root(s, met, entry, part.root);
+        if (part.device > 0)
+            part.device = 1 + excerpt_rank(s, entry, part.device - 1);
+        if (part.comm >= 0 && !blocks_share(s->blocks, met))
+            part.comm += excerpt_copy(s, entry) * (int)plan->comm_count;
+        part.reads.ranks = part.writes.ranks = NULL; /* all are its own */
+        bool kept = false;
+        for (int other = 0; other < s->count; other++) {
+            if (exchange ? s->chosen[other] != blocks_of(s->blocks, parts[i].peer) : other != entry)
+                continue;
+            own[op->part_count] = part;
+            if (!part.is_collective)
+                own[op->part_count].peer = excerpt_rank(s, other, parts[i].peer);
+            if (kept)
+                own[op->part_count].reads = own[op->part_count].writes = (struct index_list){0};
+            kept = true;
+            op->part_count++;
+        }
+        if (!kept && (!excerpt_add(&s->out->arena, &reads, &part.reads) ||
+                      !excerpt_add(&s->out->arena, &writes, &part.writes)))
+            return false;
+    }
+    return op->part_count == 0 || (excerpt_add(&s->out->arena, &own[0].reads, &reads) &&
+                                   excerpt_add(&s->out->arena, &own[0].writes, &writes));
+}
+
 static bool excerpt_op(const struct excerpt *s, struct host_op *op, int entry)
 {
     const struct plan *plan = s->plan;
@@ -134,33 +192,24 @@ static bool excerpt_op(const struct excerpt *s, struct host_op *op, int entry)
                                    : operand == OPERAND_QUEUE   ? plan->queue_count
                                    : operand == OPERAND_BARRIER ? plan->barriers.count
                                                                 : 0);
+    if (op->accesses && (op->accesses->reads.ranks || op->accesses->writes.ranks)) {
+        struct host_accesses *own = ARENA_NEW(&s->out->arena, struct host_accesses);
+        if (!own)
+            return false;
+        *own = *op->accesses;
+        own->reads.ranks = own->writes.ranks = NULL; /* all are its own */
+        op->accesses = own;
+    }
     if (op->device > 0)
         op->device = 1 + excerpt_rank(s, entry, op->device - 1);
     if (op->object_rank > 0)
         op->object_rank = 1 + excerpt_rank(s, entry, op->object_rank - 1);
     if (op->kind == OP_COLLECTIVE)
         op->root = excerpt_root(s, comm, entry, op->root);
+    if (host_op_part_count(op) > 0 && !excerpt_parts(s, op, entry))
+        return false;
     if (comm && !blocks_share(s->blocks, comm))
         op->comm += copy * (int)plan->comm_count;
-    if (host_op_part_count(op) > 0) {
-        const struct p2p_part *parts = op->parts;
-        struct p2p_part *own = ARENA_ARRAY(&s->out->arena, op->part_count, struct p2p_part);
-        op->parts = own;
-        for (size_t i = 0; own && i < op->part_count; i++) {
-            struct p2p_part *part = &own[i];
-            *part = parts[i];
-            const struct comm *met = part->comm >= 0 ? &plan->comms[part->comm] : comm;
-            if (part->is_collective)
-                part->root = excerpt_root(s, met, entry, part->root);
-            else
-                part->peer = excerpt_rank(s, entry, part->peer);
-            if (part->device > 0)
-                part->device = 1 + excerpt_rank(s, entry, part->device - 1);
-            if (part->comm >= 0 && !blocks_share(s->blocks, met))
-                part->comm += copy * (int)plan->comm_count;
-        }
-        return own != NULL;
-    }
     if (host_op_body_count(op) > 0)
         op->body = excerpt_ops(s, op->body, op->body_count, entry);
     return host_op_body_count(op) == 0 || op->body;
@@ -262,7 +311,7 @@ static enum status crowd_ask(struct crowd *crowd, const int *chosen, int count)
     struct verify_options options = *crowd->options;
     struct verify_report found;
     const unsigned asked = crowd->report->asked;
-    options.many_ranks = 0;
+    options.many_ranks = NO_PARTS;
     options.found = NULL;
     options.quick = true;
     options.properties = count == 1 ? asked : asked & ~of_one;
@@ -376,16 +425,21 @@ static enum status crowd_tell(struct crowd *crowd, int together)
             report->outcome[p] = crowd->open ? OUTCOME_UNDECIDED : OUTCOME_PROVED;
     if (crowd->open)
         report->hidden = arena_printf(&report->arena, "for %d ranks: %s", ranks, crowd->open);
-    else
-        report->scaled = arena_printf(
-            &report->arena,
-            ranks == recorded
-                ? "%d of %d ranks meet in communicators only%s: %d parts of 1 and %d %s are "
-                  "proved, which proves the whole"
-                : "%d ranks, each of which does what one of the %d of the plan does%s: %d parts of "
-                  "1 and %d %s are proved, which proves all",
-            ranks, recorded, groups, crowd->systems, together,
-            crowd->blocks.size == 1 ? "ranks" : "groups");
+    else {
+        const char *unit = crowd->blocks.size == 1 ? "ranks" : "groups";
+        report->scaled =
+            ranks > recorded
+                ? arena_printf(
+                      &report->arena,
+                      "%d ranks, each of which does what one of the %d of the plan does%s: "
+                      "%d parts of 1 and %d %s are proved, which proves all",
+                      ranks, recorded, groups, crowd->systems, together, unit)
+                : arena_printf(
+                      &report->arena,
+                      "its ranks meet in communicators only%s: %d parts of 1 and %d %s are "
+                      "proved, which proves the whole",
+                      groups, crowd->systems, together, unit);
+    }
     return report->hidden || report->scaled ? STATUS_OK : diag_no_memory(crowd->diag);
 }
 
@@ -403,9 +457,9 @@ bool many_ranks_may_do(const struct plan *plan, const struct verify_options *opt
     size_t ops = 0;
     for (size_t t = 0; t < plan->thread_count; t++)
         ops += plan->threads[t].op_count;
-    return plan->form == FORM_THREADS &&
+    return plan->form == FORM_THREADS && options->many_ranks != NO_PARTS &&
            (options->many_ranks > 0 ||
-            (plan->ranks > 2 && ops >= LEAST_OPS && !options->faults && !options->no_reduction &&
+            (plan->ranks > 1 && ops >= LEAST_OPS && !options->faults && !options->no_reduction &&
              !options->bitstate_bytes && !limits->states && !limits->steps));
 }
 
@@ -451,7 +505,7 @@ enum status many_ranks_judge(const struct plan *plan, const struct verify_option
              (options->many_ranks || report->verdict != VERDICT_PROVED))
         status = crowd_begin(&crowd, &together);
     if (status == STATUS_OK && together > 0 &&
-        (options->many_ranks || together < crowd.blocks.count)) {
+        (options->many_ranks || together <= crowd.blocks.count)) {
         chosen = calloc((size_t)together, sizeof *chosen);
         status = chosen ? crowd_ask_all(&crowd, chosen, 1) : diag_no_memory(crowd.diag);
         if (status == STATUS_OK && !crowd.open)

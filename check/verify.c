@@ -1010,6 +1010,11 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
     if (out->verdict == VERDICT_PROVED ||
         (options->many_ranks && out->verdict == VERDICT_UNDECIDED))
         return STATUS_OK;
+    if (out->verdict == VERDICT_UNDECIDED && options->limits.until_ns &&
+        stopwatch_now_ns() >= options->limits.until_ns) {
+        out->limit = "time";
+        return STATUS_OK;
+    }
     verify_fini(out);
     return verify_ranks(plan, options, out, diag);
 }

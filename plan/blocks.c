@@ -35,6 +35,33 @@ bool blocks_share(const struct blocks *blocks, const struct comm *comm)
     return !comm->members || !within || blocks->count == 1;
 }
 
+static bool blocks_meets(const struct host_op *op, int peer, bool send)
+{
+    for (size_t i = 0; i < op->part_count; i++) {
+        const struct p2p_part *part = &op->parts[i];
+        if (!part->is_collective && part->peer == peer && part->send == send)
+            return true;
+    }
+    return false;
+}
+
+bool blocks_exchange(const struct blocks *blocks, const struct plan *plan, const struct host_op *op)
+{
+    if (op->kind != OP_GROUP || op->comm < 0 || !blocks_share(blocks, &plan->comms[op->comm]))
+        return false;
+    const struct comm *comm = &plan->comms[op->comm];
+    const size_t count = comm->members ? comm->member_count : (size_t)plan->ranks;
+    bool all = true;
+    for (size_t i = 0; i < op->part_count; i++)
+        all &=
+            !op->parts[i].is_collective && (op->parts[i].comm < 0 || op->parts[i].comm == op->comm);
+    for (size_t m = 0; all && m < count; m++) {
+        const int peer = comm->members ? comm->members[m] : (int)m;
+        all = blocks_meets(op, peer, true) && blocks_meets(op, peer, false);
+    }
+    return all;
+}
+
 /* Its members are as many as blocks with the places that it has in one, so all blocks have these. */
 static bool blocks_take_comm(struct block_search *search, const struct comm *comm)
 {
@@ -63,6 +90,18 @@ static bool blocks_take_rank(struct block_search *search, const struct host_op *
                          op->at ? op->at : "");
 }
 
+/* Whose memory it accesses. */
+static bool blocks_take_list(struct block_search *search, const struct host_op *op, int rank,
+                             const struct index_list *list)
+{
+    bool own = true;
+    for (size_t i = 0; own && list->ranks && i < list->count; i++)
+        own = list->ranks[i] == 0 || list->ranks[i] == 1 + rank ||
+              blocks_refuse(search, "rank %d accesses memory of rank %d%s%s", max_int(rank, 0),
+                            list->ranks[i] - 1, op->at ? " at " : "", op->at ? op->at : "");
+    return own;
+}
+
 /* The number of its object among those that ranks can share, or -1. */
 static int blocks_shared_object(const struct plan *plan, const struct host_op *op)
 {
@@ -85,6 +124,9 @@ static bool blocks_take_op(struct block_search *search, const struct host_op *op
                                      !blocks_share(&search->blocks, &plan->comms[op->comm]))))
         return blocks_refuse(search,
                              "a graph has a flag, or a communicator of a part of the ranks");
+    if (!blocks_take_list(search, op, rank, host_op_reads(op)) ||
+        !blocks_take_list(search, op, rank, host_op_writes(op)))
+        return false;
     if (rank < 0)
         return true;
     if (shared >= 0 && search->owner[shared] && search->owner[shared] != 1 + block)
@@ -98,12 +140,16 @@ static bool blocks_take_op(struct block_search *search, const struct host_op *op
          !blocks_take_rank(search, op, rank, op->object_rank - 1, "uses an event of")))
         return false;
     int met = -1;
+    const bool exchange = blocks_exchange(&search->blocks, plan, op);
     for (size_t i = 0; i < host_op_part_count(op); i++) {
         const struct p2p_part *part = &op->parts[i];
         const int comm = part->comm >= 0 ? part->comm : op->comm;
+        if (!blocks_take_list(search, op, rank, &part->reads) ||
+            !blocks_take_list(search, op, rank, &part->writes))
+            return false;
         if (!part->is_collective) {
-            if (!blocks_take_rank(search, op, rank, part->peer,
-                                  part->send ? "sends to" : "receives from"))
+            if (!exchange && !blocks_take_rank(search, op, rank, part->peer,
+                                               part->send ? "sends to" : "receives from"))
                 return false;
         } else if (blocks_share(&search->blocks, &plan->comms[comm])) {
             if (met >= 0 && met != comm)

@@ -31,6 +31,9 @@ static inline int blocks_rank(const struct blocks *blocks, int block, int place)
 
 /* Has a communicator the same places of all blocks? Else it is within one. */
 bool blocks_share(const struct blocks *blocks, const struct comm *comm);
+/* Is it a group of messages with every member of a communicator that blocks share, itself included: an all-to-all? */
+bool blocks_exchange(const struct blocks *blocks, const struct plan *plan,
+                     const struct host_op *op);
 /* STATUS_INPUT, and why, where the ranks of a host program cannot stand for `ranks`; STATUS_USAGE for fewer than it has. */
 enum status blocks_find(const struct plan *plan, int ranks, struct blocks *out, struct diag *diag);
 

@@ -298,6 +298,14 @@ static double timing_message_ns(struct timing_plan *timing, int rank, int peer, 
 static void timing_op_group(struct timing_plan *timing, struct host_op *op, int rank)
 {
     double sent = 0, received = 0, collectives = 0;
+    if (timing->out->ranks != timing->plan->ranks &&
+        blocks_exchange(&timing->blocks, timing->plan, op)) {
+        for (size_t i = 0; i < op->part_count; i++)
+            sent += op->parts[i].send ? (double)op->parts[i].bytes : 0;
+        const struct timing_group group = timing_group_of(timing, op->comm);
+        timing_put(timing, op, timing_all_to_all_ns(timing, &group, sent), TIME_NCCL);
+        return;
+    }
     for (size_t i = 0; i < op->part_count; i++) {
         const struct p2p_part *part = &op->parts[i];
         const int comm = part->comm >= 0 ? part->comm : op->comm;

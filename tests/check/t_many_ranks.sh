@@ -63,6 +63,13 @@ two='{collective: a, comm: all, stream: s}, {collective: b, comm: other, stream:
 turned='{collective: b, comm: other, stream: s}, {collective: a, comm: all, stream: s}'
 plan 'all: [0, 1], other: [0, 1]' "r0.main: [$two], r1.main: [$turned]"
 check "a rank with streams of its own makes up for another's order" says 0 'any number' 8
+exchange='{group: [{send: x, peer: 0, bytes: %dB}, {recv: x, peer: 0, bytes: %dB}, {send: x, peer: 1, bytes: %dB}, {recv: x, peer: 1, bytes: %dB}], comm: all, stream: s}'
+# shellcheck disable=SC2059
+plan 'all: [0, 1]' "r0.main: [$(printf "$exchange" 8 8 4 6)], r1.main: [$(printf "$exchange" 6 4 2 2)]"
+check "all send to all, to their own kind what they send to themselves" says 0 '5 parts' 16
+# shellcheck disable=SC2059
+plan 'all: [0, 1]' "r0.main: [$(printf "$exchange" 8 8 4 6)], r1.main: [$(printf "$exchange" 6 4 2 2), $sync, $sum]"
+check "... and no rank may come to less" says 1 'deadlock' 16
 # Two ranks may be of one kind where the plan has one of each: thread side calls the collectives of `all` in either order with main.
 plan 'all: [0, 1]' "r0.main: [{collective: a, comm: all, stream: s, bytes: 8B}], r0.side: [{collective: b, comm: all, stream: t, bytes: 4B}], r1.main: [{collective: a, comm: all, stream: s, bytes: 8B}, {collective: b, comm: all, stream: t, bytes: 4B}]"
 check "calls without an order are a mismatch" says 1 'mismatch' 8
