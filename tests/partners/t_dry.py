@@ -41,10 +41,16 @@ def record(case, ranks=0, options=(), imports=()):
     return swsim("verify", "--no-fix", plan)
 
 
-def right(case, *arguments, **options):
-    verdict = record(case, *arguments, **options)
-    if verdict:
-        check(f"{case}: is proved", verdict.returncode == 0, verdict.stdout[:3000])
+def right(case, ranks=0, alone="", **options):
+    """It is proved, and its ranks stand for many, unless they are alone for a reason that has these words."""
+    verdict = record(case, ranks, **options)
+    if not verdict:
+        return
+    check(f"{case}: is proved", verdict.returncode == 0, verdict.stdout[:3000])
+    if ranks:
+        many = swsim("verify", "--no-fix", f"--ranks={64 * ranks}", folder / f"{case}.yaml")
+        told = re.search(alone or "and any number of ranks", many.stderr if alone else many.stdout)
+        check(f"{case}: for {64 * ranks} ranks", many.returncode == (3 if alone else 0) and told, many.stdout[:3000] + many.stderr)
 
 
 def wrong(case, words, *places, ranks=0, **options):
@@ -143,10 +149,10 @@ right("fsdp1", 2)
 right("fsdp1_offload", 2)
 right("fsdp_offload", 2)
 right("hybrid", 4)
-right("tensor", 2)
+right("tensor", 2, alone="rank 0 sends to rank 1")
 right("reduce", 2)
 wrong("reduce_unwaited", "race", "reduce: use", ranks=2)
-right("ring", 2)
+right("ring", 2, alone="rank 0 sends to rank 1")
 wrong("ring_unbatched", "deadlock", ranks=2)
 in_turn = ["--sm-slots=1", "--launch-order"]
 right("groups", 2, imports=in_turn)
