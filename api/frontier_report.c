@@ -57,7 +57,8 @@ void frontier_warn(const struct frontier *f, struct diag *diag)
         diag_warn(diag, "%s: interrupted: %zu candidates were not tried", f->plan->name,
                   f->fates[FATE_UNTRIED]);
     if (!f->has_times)
-        diag_warn(diag, "%s gives no times: F, I and W are taken to last 1 ms each", f->plan->name);
+        diag_warn(diag, "%s gives no times: F, I and W are assumed to take 1 ms each",
+                  f->plan->name);
     warn_of_values(f, diag);
     coverage_warn(f->plan, diag);
 }

@@ -530,7 +530,7 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
         /* The job may have had an order that the plan lacks, so that the violation is none of the job. */
         struct verdict_listing listing = {out, ""};
         char text[COVERAGE_TEXT];
-        fputs("  the plan does not have: ", out);
+        fputs("  not in the plan: ", out);
         for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
             print_reason(&listing, coverage_unrecorded(&view->coverage->unrecorded[i], text));
         fputc('\n', out);

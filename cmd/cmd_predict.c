@@ -441,8 +441,8 @@ static enum status warn_of_hang(struct app *app, const struct plan *plan)
         return status;
     if (report.verdict == VERDICT_VIOLATED)
         diag_warn(&app->diag,
-                  "%s: the predicted run comes to its end, but in another order of its steps the "
-                  "plan has a %s: swsim verify tells how",
+                  "%s: the predicted run finishes, but another order of its steps has a %s; "
+                  "'swsim verify' shows it",
                   plan->file, property_key(report.first));
     verify_fini(&report);
     return STATUS_OK;
@@ -589,7 +589,7 @@ static enum status predict_hardware_report(struct app *app, const struct predict
     const int64_t step_ns = hardware_steps_median(&on->steps);
     if (status == STATUS_OK && line->max_step_ns > 0 && step_ns < 0)
         return diag_error(&app->diag, STATUS_INPUT,
-                          "%s: found --max-step, but the recording has less than two steps of an "
+                          "%s: found --max-step, but the recording has fewer than two steps of an "
                           "optimizer",
                           plan->file);
     if (status == STATUS_OK && line->max_step_ns > 0 && step_ns > line->max_step_ns) {

@@ -23,7 +23,7 @@ struct why_stall {
     const struct account_stream *stream;
     const struct account_part *part;
     double
-        gain_ns; /* by how much the run is shorter without what is waited for; NAN: nothing is named that could be taken away */
+        gain_ns; /* by how much the run is shorter without what is waited for; NAN: the cause is no work that could be removed */
 };
 
 static int why_longest_first(const void *left, const void *right)
@@ -178,7 +178,7 @@ static void why_print(const struct run_account *account, const char *name,
         putchar('\n');
     }
     puts("\nGain: how much shorter the run would be if what is waited for took no time; -: "
-         "nothing is named that could be taken away");
+         "the cause is no work that could be removed");
 }
 
 static enum status why_print_json(struct app *app, const struct run_account *account,

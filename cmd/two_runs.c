@@ -533,7 +533,7 @@ enum status two_runs_plan_without(struct app *app, const char *spec, const char 
     bool is_trace;
     enum status status = two_runs_is_trace(app, spec, &is_trace);
     if (status == STATUS_OK && !is_trace)
-        status = diag_error(&app->diag, STATUS_INPUT, "%s: it is no trace of a job", spec);
+        status = diag_error(&app->diag, STATUS_INPUT, "%s: not a trace of a job", spec);
     if (status == STATUS_OK)
         status = read_trace_of_job(app, spec, without, &imported);
     if (status != STATUS_OK)

@@ -111,7 +111,7 @@ struct frontier {
     int ranks, chunks, microbatches, size; /* of the given plan */
     int stages;                            /* of one copy of its model */
     bool trains;                           /* it has passes backward */
-    bool has_times;                        /* else F, I and W are taken to last 1 ms each */
+    bool has_times;                        /* else F, I and W are assumed to take 1 ms each */
     bool has_bytes;               /* else `bytes` are FRONTIER_ACTIVATION for an activation */
     struct candidate given;       /* the choice that the given plan made */
     struct candidate *candidates; /* the first is the given plan */

@@ -569,7 +569,7 @@ static enum status repair_begin(struct repair_search *search, const struct plan 
     allow_efforts(search, before - search->steps_left);
     *root = (struct partial){.text = search->original, .suspects = judgement.suspects};
     if (status == STATUS_OK && !judgement.failed && (in_time || !is_spent(search)))
-        search->out->why_not = "its budget of states does not reach the violation";
+        search->out->why_not = "the limit of states for repairs is too low to reach the violation";
     return status;
 }
 

@@ -64,7 +64,7 @@ static enum status tell_busy(const struct store *store, const char *what, struct
         holder = store_lock_holder(store->path, "", 0x40000000, 512);
     if (holder <= 0)
         return diag_error(diag, STATUS_SYSTEM,
-                          "cannot %s trace store %s: another process has it; try again", what,
+                          "cannot %s trace store %s: another process uses it; try again", what,
                           store->path);
     return diag_error(diag, STATUS_SYSTEM, "cannot %s trace store %s: process %ld has it%s", what,
                       store->path, (long)holder,

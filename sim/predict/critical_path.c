@@ -491,7 +491,7 @@ void critical_path_print(const struct program *program, const struct critical_pa
     units_show_time((double)(path->end_ns - path->start_ns), takes);
     units_show_time((double)path->start_ns, start);
     if (!path->parts)
-        fputs("\n  no critical path: it was never over\n", out);
+        fputs("\n  no critical path: the iteration never finished\n", out);
     else if (path->iteration < 0)
         fprintf(out, "\n  critical path, %s\n", takes);
     else

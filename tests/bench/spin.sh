@@ -148,7 +148,7 @@ best()
 {
     echo "SPIN's best mode (partial-order reduction, -O2 -DSAFETY) and swsim verify: deadlock and mismatch"
     echo "over N iterations; 'any N': swsim for any number of iterations; 'all': all properties, any number;"
-    echo "'!': one of them is violated (with retire: submit the bound), found and told with the shortest story"
+    echo "'!': one of them is violated (with retire: submit the bound), shown with a shortest counterexample"
     printf '%-30s %-9s %-6s %2s %1s %11s %9s %8s %-8s %6s %8s %8s %9s %9s\n' plan driver retire N R \
         'SPIN states' 'SPIN s' 'M/s' mode states 'ms' 'any N ms' 'all ms' ratio
     best_row "SparseDist" sparse_dist 1 device clock 8 1 18

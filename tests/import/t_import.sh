@@ -667,7 +667,7 @@ check "an execution trace" refuses "$dir/et.json" "import the trace of torch.pro
 # Events that a file has twice count once.
 { two_streams; two_streams; } | trace 0 >"$dir/twice.json"
 check "what stands in a file twice counts once" takes 1000000 0 "$dir/twice.json"
-check "... as a warning says" found "that stand in it more than once count once: 10 are left out" "$dir/err"
+check "... as a warning says" found "that it has more than once count once: 10 are left out" "$dir/err"
 check "... and the report" reports duplicated 10 "$dir/twice.json"
 imports --name=two "$dir/twice.json" && mv "$dir/plan.yaml" "$dir/twice.yaml" && imports --name=two "$dir/two.json"
 check "... the plan is that of the others" cmp "$dir/twice.yaml" "$dir/plan.yaml"

@@ -34,7 +34,7 @@ proves()
 # A race, and in the same breath that unseen means may order the threads; the order of time has none.
 tells()
 {
-    record "$1" fixed && prints 1 'the plan does not have: what orders threads in 2 places: .*--order=seen' "$SWSIM" verify --no-fix "$dir/run.yaml" &&
+    record "$1" fixed && prints 1 'not in the plan: what orders threads in 2 places: .*--order=seen' "$SWSIM" verify --no-fix "$dir/run.yaml" &&
         prints 1 '"but_for":."what orders threads' "$SWSIM" verify --no-fix --json "$dir/run.yaml" &&
         "$SWSIM" import --order=seen -o "$dir/run.yaml" "$dir/run.swr" && prints 0 'proved  ' "$SWSIM" verify "$dir/run.yaml"
 }

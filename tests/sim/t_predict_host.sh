@@ -29,7 +29,7 @@ threads:
   r0.a: [{lock: x}, {host: 1us}, {lock: y}, {unlock: y}, {unlock: x}]
   r0.b: [{host: 1ms}, {lock: y}, {lock: x}, {unlock: x}, {unlock: y}]
 PLAN
-check "a run that ends of a plan that may hang" complains 0 'in another order of its steps the plan has a deadlock' "$SWSIM" predict "$dir/locks.yaml"
+check "a run that ends of a plan that may hang" complains 0 'another order of its steps has a deadlock' "$SWSIM" predict "$dir/locks.yaml"
 sed 's/{lock: y}, {lock: x}, {unlock: x}, {unlock: y}/{lock: x}, {unlock: x}/' "$dir/locks.yaml" >"$dir/well.yaml"
 check "of one that does not" sh -c "'$SWSIM' predict '$dir/well.yaml' 2>&1 | grep -c deadlock | grep -qx 0"
 done_testing

@@ -375,8 +375,8 @@ static void leave_out_duplicates(struct job_rank *rank, struct diag *diag)
     rank->duplicated = before - rank->call_count - rank->work_count;
     if (rank->duplicated > 0)
         diag_warn(diag,
-                  "%s: calls and operations of the device that stand in it more than once count "
-                  "once: %zu are left out",
+                  "%s: calls and operations of the device that it has more than once count once: "
+                  "%zu are left out",
                   rank->file, rank->duplicated);
 }
 

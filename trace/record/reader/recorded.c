@@ -52,9 +52,9 @@ static enum status recorded_refuse(const char *path, const struct diag *why, str
 {
     for (size_t i = 0; i < why->count; i++)
         if (why->messages[i].severity == SEVERITY_ERROR)
-            return diag_error(diag, STATUS_INPUT, "%s: no plan can say what was recorded: %s (%s)",
-                              path, why->messages[i].text,
-                              why->messages[i].source ? why->messages[i].source : "");
+            return diag_error(
+                diag, STATUS_INPUT, "%s: a plan cannot express what was recorded: %s (%s)", path,
+                why->messages[i].text, why->messages[i].source ? why->messages[i].source : "");
     return diag_no_memory(diag);
 }
 

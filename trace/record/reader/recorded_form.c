@@ -721,7 +721,7 @@ static bool say_room(struct recorded_job *job)
 {
     return !job->shares_room || job->options->sm_slots > 0 ||
            plan_add_unrecorded(job->plan, "the room that several communicators need at once",
-                               "any number of their operations is taken to run; import with "
+                               "any number of their operations is assumed to run; import with "
                                "--sm-slots=1 has one at a time");
 }
 
