@@ -144,8 +144,8 @@ static struct pattern *like_pattern(struct access_search *search, const struct p
 {
     for (size_t i = 0; i < search->pattern_count; i++) {
         struct pattern *own = &search->patterns[i];
-        if (own->shared == like->shared && own->instances == like->instances &&
-            uses_within(own, like) && uses_within(like, own))
+        if (own->count == like->count && own->shared == like->shared &&
+            own->instances == like->instances && uses_within(own, like) && uses_within(like, own))
             return own;
     }
     if (!ARENA_GROW(search->arena, search->patterns, search->pattern_count, search->pattern_cap))
@@ -324,7 +324,9 @@ static bool order_uses(struct access_search *search, int pattern, int a, int b, 
     if (!pieces_follow(search, a, b, distance) ||
         (distance == 0 && orders_come_after(orders, a, b)))
         return false;
-    search->no_memory |= !pipeline_add_dep(search->writer, b, a, distance);
+    search->no_memory |=
+        !pipeline_add_dep(search->writer, b, a, distance) ||
+        !orders_add(orders, search->arena, &(struct dep){.task = b, .on = a, .distance = distance});
     return true;
 }
 

@@ -8,7 +8,10 @@
  */
 #include <string.h>
 
+#include "pieces_internal.h"
 #include "pipeline_internal.h"
+
+#include "base/array.h"
 
 /* The work of a section: the first reads; the last of all, or of the first one's stream, writes. */
 enum used { FIRST, LAST, LAST_OF_STREAM };
@@ -87,14 +90,29 @@ static int pipeline_buffers_next_on_stream(const struct orders *orders, int node
     return best;
 }
 
+bool orders_add(struct orders *orders, struct arena *arena, const struct dep *dep)
+{
+    if (!ARENA_GROW(arena, orders->deps, orders->dep_count, orders->dep_cap))
+        return false;
+    orders->deps[orders->dep_count] =
+        (struct order_dep){dep->task, dep->distance, orders->first_dep[dep->on]};
+    orders->first_dep[dep->on] = (int)orders->dep_count++;
+    return true;
+}
+
 static bool pipeline_buffers_prepare(struct orders *orders, struct arena *arena)
 {
+    const struct pipeline *pipeline = &orders->writer->plan->pipeline;
     const size_t nodes = 2 * (size_t)orders->tasks;
     orders->next = ARENA_ARRAY(arena, nodes + 1, int);
     orders->reached = ARENA_ARRAY(arena, nodes + 1, bool);
     orders->open = ARENA_ARRAY(arena, nodes + 1, int);
-    if (!orders->next || !orders->reached || !orders->open)
+    orders->first_dep = pieces_filled(arena, (size_t)orders->tasks, -1);
+    if (!orders->next || !orders->reached || !orders->open || !orders->first_dep)
         return false;
+    for (size_t i = 0; i < pipeline->dep_count; i++)
+        if (!orders_add(orders, arena, &pipeline->deps[i]))
+            return false;
     for (int node = 0; node < (int)nodes; node++)
         orders->next[node] = pipeline_buffers_next_on_stream(orders, node);
     return true;
@@ -110,7 +128,6 @@ static void pipeline_buffers_reach(struct orders *orders, int node, size_t *open
 
 bool orders_come_after(struct orders *orders, int to, int from)
 {
-    const struct pipeline *pipeline = &orders->writer->plan->pipeline;
     const bool within = to < orders->tasks;
     size_t open = 0;
     memset(orders->reached, 0, 2 * (size_t)orders->tasks * sizeof *orders->reached);
@@ -120,11 +137,10 @@ bool orders_come_after(struct orders *orders, int to, int from)
         const int task = node % orders->tasks, iteration = node / orders->tasks;
         if (!within)
             pipeline_buffers_reach(orders, orders->next[node], &open);
-        for (size_t i = 0; i < pipeline->dep_count; i++) {
-            const struct dep *dep = &pipeline->deps[i];
-            const int at = iteration + dep->distance;
-            if (dep->on == task && at < 2 - within)
-                pipeline_buffers_reach(orders, at * orders->tasks + dep->task, &open);
+        for (int i = orders->first_dep[task]; i >= 0; i = orders->deps[i].next) {
+            const int at = iteration + orders->deps[i].distance;
+            if (at < 2 - within)
+                pipeline_buffers_reach(orders, at * orders->tasks + orders->deps[i].task, &open);
         }
     }
     return orders->reached[to];

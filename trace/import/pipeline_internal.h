@@ -38,8 +38,15 @@ struct orders {
     int *next; /* per node: the next one on its stream; -1 */
     bool *reached;
     int *open;
+    struct order_dep {
+        int task, distance, next; /* deps of the same `on`; -1 */
+    } * deps;
+    size_t dep_count, dep_cap;
+    int *first_dep; /* per task that others depend on: deps; -1 */
 };
 
+/* A dependence that the plan has. False without memory. */
+bool orders_add(struct orders *orders, struct arena *arena, const struct dep *dep);
 /* True if `to` begins after `from`, of the first iteration, has ended. Within the iteration only the plan's dependences tell, as
    for a serial run. */
 bool orders_come_after(struct orders *orders, int to, int from);
