@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # base: what every program needs: memory, messages, JSON, files, units.
 libplan_a_SOURCES += \
-    base/arena.c base/arena.h \
+    base/arena.c base/arena.h base/assert_index.h \
     base/array.h \
     base/c_locale.h \
     base/columns.c base/columns.h \

@@ -81,6 +81,7 @@ void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration
 
 void driver_admit(struct work_state *w, int rank, int64_t iteration)
 {
+    ASSERT_INDEX(rank, w->p->ranks);
     const struct program *p = w->p;
     int32_t *window = window_cells(p, w->c, rank, iteration);
     window[WINDOW_SUBMIT_LEFT] = window[WINDOW_DEVICE_LEFT] = p->tasks;
@@ -109,6 +110,8 @@ static int hand_out_row(const struct program *p, int rank, int64_t iteration)
 
 void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration, int64_t ticket)
 {
+    ASSERT_INDEX(rank, w->p->ranks);
+    ASSERT_INDEX(task, w->p->tasks);
     const struct program *p = w->p;
     int worker = p->worker[rank * p->tasks + task];
     int32_t *thread = thread_cells(p, w->c, worker);
@@ -152,6 +155,7 @@ bool driver_asks_for_data(const struct program *p, int32_t *c, int rank)
 
 bool driver_can_step(const struct program *p, int32_t *c, int rank)
 {
+    ASSERT_INDEX(rank, p->ranks);
     const int32_t *state = rank_cells(p, c, rank);
     switch (thread_cells(p, c, p->driver_thread[rank])[THREAD_PC]) {
     case PHASE_ADMIT:
@@ -180,6 +184,7 @@ static void driver_retire(struct work_state *w, int rank)
 
 void driver_step(struct work_state *w, int rank)
 {
+    ASSERT_INDEX(rank, w->p->ranks);
     if (thread_cells(w->p, w->c, w->p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
         driver_retire(w, rank);
     else if (is_dataflow(w->p))

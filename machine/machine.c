@@ -396,6 +396,7 @@ static bool has_what_it_takes(const struct program *p, int32_t *c, const struct 
 
 bool machine_can_start(const struct program *p, int32_t *c, int stream)
 {
+    ASSERT_INDEX(stream, p->stream_count);
     const int32_t *state = stream_cells(p, c, stream);
     if (state[STREAM_COUNT] == 0 || state[STREAM_RUNNING])
         return false;
@@ -889,6 +890,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
 
 bool machine_says_yes(const struct program *p, int32_t *c, int thread, const struct op *op)
 {
+    ASSERT_INDEX(thread, p->thread_count);
     assert(op_asks(op->kind) || op_may_try(op->kind));
     return op_can_step(p, c, thread, op);
 }
@@ -920,6 +922,7 @@ static int thread_choices(const struct program *p, int32_t *c, int thread)
 
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread)
 {
+    ASSERT_INDEX(thread, p->thread_count);
     return thread_choices(p, c, thread) > 0;
 }
 
@@ -1447,6 +1450,7 @@ static void machine_decide(struct work_state *w, int choice)
 
 int machine_agent_enabled(const struct program *p, const struct state *state, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     int32_t *c = state->cells;
     const struct agent *desc = &p->agents[agent];
     switch (desc->kind) {
@@ -1499,6 +1503,7 @@ void machine_step(const struct program *p, struct state *state, struct transitio
 
 bool machine_step_free(const struct program *p, const struct state *state, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     int32_t *c = state->cells;
     const struct agent *desc = &p->agents[agent];
     switch (desc->kind) {
@@ -1521,6 +1526,7 @@ bool machine_step_free(const struct program *p, const struct state *state, int a
 
 bool machine_agent_idle(const struct program *p, const struct state *state, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     int32_t *c = state->cells;
     const struct agent *desc = &p->agents[agent];
     switch (desc->kind) {
@@ -1640,6 +1646,7 @@ bool machine_retires(const struct program *p, const struct state *state, int age
 
 void machine_end_data(const struct program *p, struct state *state, int rank, int64_t iterations)
 {
+    ASSERT_INDEX(rank, p->ranks);
     rank_cells(p, state->cells, rank)[RANK_END] = (int32_t)iterations;
     driver_settle(p, state->cells, rank);
 }
@@ -1686,12 +1693,14 @@ int machine_current_op(const struct program *p, const struct state *state, int a
 
 bool machine_says(const struct program *p, const struct state *state, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     const int thread = p->agents[agent].index;
     return machine_says_yes(p, state->cells, thread, machine_thread_op(p, state->cells, thread));
 }
 
 bool machine_stream_running(const struct program *p, const struct state *state, int stream)
 {
+    ASSERT_INDEX(stream, p->stream_count);
     return stream_cells(p, state->cells, stream)[STREAM_RUNNING];
 }
 

@@ -111,6 +111,7 @@ struct work_state {
 
 static inline int32_t *rank_cells(const struct program *p, int32_t *c, int rank)
 {
+    ASSERT_INDEX(rank, p->ranks);
     return c + p->at.ranks + rank * RANK_CELLS;
 }
 /* Residency slots in use on the device of this rank. */
@@ -121,31 +122,40 @@ static inline int32_t *device_sm_used(const struct program *p, int32_t *c, int r
 static inline int32_t *window_cells(const struct program *p, int32_t *c, int rank,
                                     int64_t iteration)
 {
+    ASSERT_INDEX(rank, p->ranks);
     return c + p->at.windows + (rank * p->window + (int)(iteration % p->window)) * WINDOW_CELLS;
 }
 static inline int32_t *fired_cell(const struct program *p, int32_t *c, int rank, int task,
                                   int64_t iteration)
 {
+    ASSERT_INDEX(rank, p->ranks);
+    ASSERT_INDEX(task, p->tasks);
     return c + p->at.fired + (rank * p->tasks + task) * p->window + (int)(iteration % p->window);
 }
 static inline int32_t *thread_cells(const struct program *p, int32_t *c, int thread)
 {
+    ASSERT_INDEX(thread, p->thread_count);
     return c + p->at.threads[thread];
 }
 /* The k-th oldest instance in the queue of a worker; or, k their number, the place of the next. */
 static inline int32_t *entry_cells(const struct program *p, int32_t *c, int thread, int k)
 {
+    ASSERT_INDEX(thread, p->thread_count);
+    ASSERT_INDEX(k, p->threads[thread].queue_cap + 1);
     int32_t *state = c + p->at.threads[thread];
     int place = state[THREAD_FIRST] + k, cap = p->threads[thread].queue_cap;
     return state + THREAD_CELLS + (place < cap ? place : place - cap) * ENTRY_CELLS;
 }
 static inline int32_t *stream_cells(const struct program *p, int32_t *c, int stream)
 {
+    ASSERT_INDEX(stream, p->stream_count);
     return c + p->at.streams[stream];
 }
 /* The place in the ring of the k-th item of a stream; or, k its number of items, of the next. */
 static inline int item_place(const struct program *p, const int32_t *c, int stream, int k)
 {
+    ASSERT_INDEX(stream, p->stream_count);
+    ASSERT_INDEX(k, p->streams[stream].cap + 1);
     int place = c[p->at.streams[stream] + STREAM_FIRST] + k, cap = p->streams[stream].cap;
     return k == 0 || place < cap ? place : place - cap;
 }
@@ -164,6 +174,8 @@ static inline bool wait_is_over(const struct program *p, const int32_t *c, const
 }
 static inline int32_t *member_cells(const struct program *p, int32_t *c, const struct op *op)
 {
+    ASSERT_INDEX(op->comm, p->comm_count);
+    ASSERT_INDEX(op->member, p->comms[op->comm].count);
     return c + p->at.members + (p->comms[op->comm].first_member + op->member) * MEMBER_CELLS;
 }
 static inline int32_t *event_cells(const struct program *p, int32_t *c, int instance)
@@ -201,6 +213,7 @@ static inline int slots_held(const struct program *p, int32_t *c, int stream)
 static inline int stream_holding(const struct program *p, int32_t *c, int rank, int comm,
                                  int32_t number)
 {
+    ASSERT_INDEX(rank, p->ranks);
     const int issued = comm < 0 ? ITEM_C : ITEM_A;
     for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
         int s = p->rank_streams[i], cap = p->streams[s].cap;
@@ -221,6 +234,8 @@ static inline int stream_holding(const struct program *p, int32_t *c, int rank, 
 /* The stream with the next operation of a member of a communicator; -1: it has not been pushed. */
 static inline int member_holder(const struct program *p, int32_t *c, int comm, int member)
 {
+    ASSERT_INDEX(comm, p->comm_count);
+    ASSERT_INDEX(member, p->comms[comm].count);
     const int index = p->comms[comm].first_member + member;
     const int32_t *cells = c + p->at.members + index * MEMBER_CELLS;
     if (cells[MEMBER_ISSUED] == cells[MEMBER_FINISHED])

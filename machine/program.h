@@ -23,6 +23,7 @@
 
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "plan/plan.h"
 
 enum driver { DRIVER_NONE, DRIVER_CLOCK, DRIVER_DATAFLOW };
@@ -475,6 +476,7 @@ static inline int program_stood_for(const struct program *program, int built)
 /* The rank of all steps of a communicator; -1: there are several. */
 static inline int program_comm_rank(const struct program *program, int comm)
 {
+    ASSERT_INDEX(comm, program->comm_count);
     const struct comm_desc *desc = &program->comms[comm];
     return desc->count > 1 || program->options.stands_for ? -1 : desc->members[0];
 }
@@ -500,6 +502,8 @@ static inline bool program_fires_by_turn(const struct program *program)
 /* True if the end of a submission of this task ends a turn, and may so fire the next ordered instance. */
 static inline bool program_ends_turn(const struct program *program, int rank, int task)
 {
+    ASSERT_INDEX(rank, program->ranks);
+    ASSERT_INDEX(task, program->tasks);
     return program_fires_by_turn(program) &&
            program->ticket_position[rank * program->tasks + task] >= 0;
 }
@@ -507,6 +511,8 @@ static inline bool program_ends_turn(const struct program *program, int rank, in
 /* Data-flow: the k-th task of which the end of a submission of `task` may fire an instance; -1: there are no more. */
 static inline int program_may_fire(const struct program *program, int rank, int task, int k)
 {
+    ASSERT_INDEX(rank, program->ranks);
+    ASSERT_INDEX(task, program->tasks);
     const struct edge_list *fires = &program->fires[task];
     if (k < fires->count)
         return fires->items[k].task;
@@ -520,6 +526,7 @@ static inline int program_may_fire(const struct program *program, int rank, int 
 /* The place of a task of iteration 0 in the order of turns: that of iteration i is i rounds behind. */
 static inline int64_t program_turn_key(const struct program *program, int task)
 {
+    ASSERT_INDEX(task, program->tasks);
     return (int64_t)program->turn_stage[task] * program->tasks + program->turn_place[task];
 }
 
@@ -594,6 +601,7 @@ bool program_op_crosses(const struct program *program, const struct op *op, int 
 /* The rank whose device a SYNC of the thread waits for. */
 static inline int program_sync_rank(const struct program *program, int thread, const struct op *op)
 {
+    ASSERT_INDEX(thread, program->thread_count);
     return op->device >= 0 ? op->device : program->threads[thread].rank;
 }
 

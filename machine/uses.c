@@ -326,6 +326,7 @@ struct uses_kept *uses_place(struct uses_memo *memo, const struct program *progr
 
 void uses_of_take(const struct program *program, int thread, use_visit *visit, void *arg)
 {
+    ASSERT_INDEX(thread, program->thread_count);
     const struct visitor v = {program, visit, arg};
     if (program->tasks && program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
         uses_use(&v, OBJECT_SLOTS, program->threads[thread].rank, WAY_WRITE);
@@ -354,6 +355,7 @@ static void use_inboxes(const struct visitor *v, int rank)
 
 void uses_of_admit(const struct program *program, int rank, use_visit *visit, void *arg)
 {
+    ASSERT_INDEX(rank, program->ranks);
     const struct visitor v = {program, visit, arg};
     if (!program->slots_safe)
         uses_use(&v, OBJECT_SLOTS, rank, WAY_WRITE);
@@ -370,6 +372,7 @@ void uses_of_data(const struct program *program, use_visit *visit, void *arg)
 
 void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg)
 {
+    ASSERT_INDEX(rank, program->ranks);
     const struct visitor v = {program, visit, arg};
     uses_use(&v, OBJECT_RETIRED, rank, WAY_WRITE);
     if (!program->slots_safe)
@@ -392,12 +395,14 @@ void uses_of_start(const struct program *program, int stream, const struct op *o
 
 void uses_of_finish(const struct program *program, int stream, use_visit *visit, void *arg)
 {
+    ASSERT_INDEX(stream, program->stream_count);
     const struct visitor v = {program, visit, arg};
     use_progress(&v, program->streams[stream].rank, WAY_CHANGE);
 }
 
 void uses_of_completion(const struct program *program, int comm, use_visit *visit, void *arg)
 {
+    ASSERT_INDEX(comm, program->comm_count);
     const struct visitor v = {program, visit, arg};
     if (program->has_aborts)
         uses_use(&v, OBJECT_COMM, comm, WAY_READ);

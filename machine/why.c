@@ -425,6 +425,7 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
 
 bool machine_hangs(const struct program *p, const struct state *state, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     struct wait wait;
     if (!machine_agent_idle(p, state, agent))
         return !machine_agent_enabled(p, state, agent);
@@ -434,6 +435,7 @@ bool machine_hangs(const struct program *p, const struct state *state, int agent
 
 void machine_why(const struct program *p, const struct state *state, int agent, struct wait *wait)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     *wait = (struct wait){.cause = CAUSE_NONE, .agent = -1, .task = -1, .object = -1};
     const struct agent *desc = &p->agents[agent];
     if (machine_agent_enabled(p, state, agent))

@@ -180,13 +180,14 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
     struct push push;
     callback->thread = &run->threads[op->callback];
     callback->body = op->object;
-    bool done = push_op_begin(&push, self, op, iteration) &&
-                push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
-                                                   .label = run->program->names.items[op->name],
-                                                   .sm = op->sm,
-                                                   .time_ns = run_is_timed(run) ? op->time_ns : 0,
-                                                   .turn = push_turn(run, op),
-                                                   .callback = {run_callback, callback}});
+    bool done =
+        push_op_begin(&push, self, op, iteration) &&
+        push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
+                                           .label = run->program->names.items[op->name],
+                                           .sm = op->sm,
+                                           .time_ns = run_is_timed(run) ? op->time_ns : 0,
+                                           .turn = push_turn(run, op),
+                                           .callback = {.run = run_callback, .arg = callback}});
     return push_op_end(&push, done);
 }
 

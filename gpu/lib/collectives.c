@@ -190,7 +190,7 @@ static bool collectives_push_copy(struct collectives_request *call, void *to, co
     *copy = (struct copy){to, from, bytes};
     const struct device_op op = {.kind = DEVICE_OP_CALLBACK,
                                  .label = collectives_task_name(call->context),
-                                 .callback = {collectives_run_copy, copy}};
+                                 .callback = {.run = collectives_run_copy, .arg = copy}};
     return collectives_keep(call, copy, free) &&
            device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
 }

@@ -127,7 +127,7 @@ int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), v
         return swpipe_fail(context, "swpipe_launch: the function is NULL");
     const struct task *task = &context->engine->program->plan->pipeline.tasks[context->task];
     struct device_op op = {
-        .kind = DEVICE_OP_CALLBACK, .label = task->name, .callback = {function, arg}};
+        .kind = DEVICE_OP_CALLBACK, .label = task->name, .callback = {.run = function, .arg = arg}};
     struct diag diag;
     diag_init(&diag);
     bool pushed = called_pushes(context->self) &&

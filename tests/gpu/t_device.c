@@ -178,7 +178,8 @@ static void put_gate(struct bench *bench, struct device_stream *stream, struct g
 {
     sem_init(&gate->open, 0, 0);
     push(bench, stream,
-         (struct device_op){.kind = DEVICE_OP_CALLBACK, .callback = {pass_gate, gate}});
+         (struct device_op){.kind = DEVICE_OP_CALLBACK,
+                            .callback = {.run = pass_gate, .arg = gate}});
 }
 
 struct trail {
@@ -203,7 +204,8 @@ static void take_step(void *arg)
 static void put_step(struct bench *bench, struct device_stream *stream, struct step *step)
 {
     push(bench, stream,
-         (struct device_op){.kind = DEVICE_OP_CALLBACK, .callback = {take_step, step}});
+         (struct device_op){.kind = DEVICE_OP_CALLBACK,
+                            .callback = {.run = take_step, .arg = step}});
 }
 
 static const char *read_trail(struct trail *trail, char out[64])
@@ -769,7 +771,7 @@ static void test_refusals(struct bench *bench)
         {.kind = DEVICE_OP_SPIN, .time_ns = -1},
         {.kind = DEVICE_OP_WAIT, .event = NULL},
         {.kind = DEVICE_OP_COLLECTIVE, .collective = {.comm = NULL}},
-        {.kind = DEVICE_OP_CALLBACK, .callback = {NULL, NULL}},
+        {.kind = DEVICE_OP_CALLBACK, .callback = {.run = NULL}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         is_refused(bench, push(bench, stream, wrong[i]));

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * assert_index.h - asserts that a number is one of so many places.
+ *
+ * In a build with --enable-checks alone: the places stand in the innermost loops of the machine.
+ */
+#ifndef SWSIM_ASSERT_INDEX_H
+#define SWSIM_ASSERT_INDEX_H
+
+#include <assert.h>
+
+#ifdef SWSIM_CHECKS
+#define ASSERT_INDEX(index, count) assert((index) >= 0 && (index) < (count))
+#else
+#define ASSERT_INDEX(index, count) ((void)(index), (void)(count))
+#endif
+
+#endif
