@@ -497,11 +497,12 @@ enum status many_ranks_judge(const struct plan *plan, const struct verify_option
     diag_init(&unused);
     crowd.diag = options->many_ranks ? diag : &unused;
     enum status status = STATUS_OK;
-    if (options->many_ranks && report->asked & 1u << PROPERTY_FAULTS)
+    const bool faults = report->asked & 1u << PROPERTY_FAULTS;
+    if (options->many_ranks && faults)
         status = diag_error(diag, STATUS_USAGE,
                             "%s: failure safety is asked of the ranks of the plan, not of %d",
                             plan->file, options->many_ranks);
-    else if (report->verdict != VERDICT_VIOLATED &&
+    else if (!faults && report->verdict != VERDICT_VIOLATED &&
              (options->many_ranks || report->verdict != VERDICT_PROVED))
         status = crowd_begin(&crowd, &together);
     if (status == STATUS_OK && together > 0 &&

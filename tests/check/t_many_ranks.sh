@@ -29,6 +29,8 @@ check "two equal ranks stand for 512" says 0 '512 ranks, each of which does what
 check "... for any number" says 0 'and any number of ranks' 3
 check "... in JSON, too" json
 check "not for fewer" says 2 'found --ranks 1' 1
+"$SWSIM" verify --faults --ranks=8 "$dir/plan.yaml" >"$dir/out" 2>&1
+check "not after failures" grep -F 'failure safety is asked of the ranks of the plan, not of 8' "$dir/out"
 plan 'all: [0]' "r0.main: [$sum, $sync]"
 check "one rank does" says 0 '2 parts' 512
 plan 'all: [0, 1]' "r0.main: [{launch: k, stream: s}, $sum, $sync], r1.main: [$sum, {launch: j, stream: s}, $sync]"
