@@ -121,19 +121,37 @@ static void print_exclusions(const char *names)
         putchar('\n');
 }
 
-/* The words of an option from HELP_COLUMN on, in as many lines as they need. */
-static void print_words(const char *words)
+/* The words of a line from a column on, in as many lines as they need; `column`: where the last one ended, or `from`. */
+static int print_words(const char *words, size_t length, int from, int column)
 {
-    int column = HELP_COLUMN;
-    while (*words) {
-        int length = (int)strcspn(words, " ");
-        if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH)
-            column = printf("\n%*s", HELP_COLUMN, "") - 1;
-        column += printf("%s%.*s", column > HELP_COLUMN ? " " : "", length, words);
-        words += length;
-        words += strspn(words, " ");
+    const char *end = words + length;
+    while (words < end) {
+        const int word = (int)strcspn(words, " \n");
+        if (column > from && column + 1 + word > HELP_WIDTH)
+            column = printf("\n%*s", from, "") - 1;
+        column += printf("%s%.*s", column > from ? " " : "", word, words);
+        words += word;
+        words += strspn(words, " \n");
     }
-    putchar('\n');
+    return column;
+}
+
+/* Paragraphs. A line that begins with a space stands as it is. */
+static void print_about(const char *text)
+{
+    int column = 0;
+    while (*text) {
+        const size_t length = strcspn(text, "\n");
+        const bool is_own = length == 0 || *text == ' ';
+        if (is_own && column > 0)
+            putchar('\n');
+        if (is_own)
+            printf("%.*s\n", (int)length, text);
+        column = is_own ? 0 : print_words(text, length, 0, column);
+        text += length + (text[length] == '\n');
+    }
+    if (column > 0)
+        putchar('\n');
 }
 
 static void print_option(const struct option_spec *spec)
@@ -146,7 +164,8 @@ static void print_option(const struct option_spec *spec)
     if (width >= HELP_COLUMN - 1)
         width = printf("\n") - 1;
     printf("%*s", HELP_COLUMN - width, "");
-    print_words(spec->help);
+    print_words(spec->help, strlen(spec->help), HELP_COLUMN, HELP_COLUMN);
+    putchar('\n');
     print_exclusions(spec->excludes);
 }
 
@@ -162,7 +181,8 @@ void options_print_exit_codes(void)
 
 static void options_print_help(const struct command *command, const struct option_table *table)
 {
-    printf("Usage: %s [OPTION]... %s\n\n%s\n", command->name, command->arguments, command->about);
+    printf("Usage: %s [OPTION]... %s\n\n", command->name, command->arguments);
+    print_about(command->about);
     if (command->option_count > 0)
         printf("\nOptions:\n");
     for (size_t i = 0; i < command->option_count; i++)
@@ -191,7 +211,8 @@ static void add_common(struct app *app, struct option_table *table)
         {"color", 0, "auto|always|never", "colours (default auto: on terminals)", OPTION_CHOICE,
          .value = &app->color},
         {"progress", 0, "auto|always|never",
-         "progress of long work (default auto: on terminals); always: elsewhere too, a line each that "
+         "progress of long work (default auto: on terminals); always: elsewhere too, a line each "
+         "that "
          "begins with a tab",
          OPTION_CHOICE, .value = &app->progress},
         {"help", 'h', NULL, "print this help", OPTION_FLAG, .value = &table->help},
