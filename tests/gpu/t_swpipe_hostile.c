@@ -265,11 +265,11 @@ static void test_wrong_order(void)
            "nothing was recorded, and the error before stays");
     tap_ok(!swpipe_format_stats(pipe) && strstr(swpipe_error(pipe), "no run has been recorded"),
            "nor are there figures");
-    tap_ok(refused(pipe, swpipe_verify(pipe, 0, NULL), "no place") &&
-               refused(pipe, swpipe_predict(pipe, NULL), "no place") &&
+    tap_ok(refused(pipe, swpipe_verify(pipe, 0, NULL), "is NULL") &&
+               refused(pipe, swpipe_predict(pipe, NULL), "is NULL") &&
                refused(pipe, swpipe_verify(pipe, -1, &answer), "negative"),
            "questions without a place for the answer");
-    tap_ok(refused(pipe, swpipe_print(pipe, NULL), "no file") &&
+    tap_ok(refused(pipe, swpipe_print(pipe, NULL), "is NULL") &&
                refused(pipe, swpipe_print_profile(pipe, NULL, stdout), "no profile") &&
                refused(pipe, swpipe_print_schedule(pipe, -1, stdout), "periods"),
            "tables of nothing");
