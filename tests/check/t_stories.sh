@@ -159,7 +159,7 @@ check "no callback" sh -c "'$SWSIM' verify --no-fix '$dir/kernel.yaml' | grep -c
 } >"$dir/long.yaml"
 check "a long story begins late" says '^ *1-[0-9]*  earlier steps, which violate nothing; --full shows all' "$SWSIM" verify --no-fix "$dir/long.yaml"
 check "it is short" test "$(wc -l <"$dir/out")" -lt 30
-check "--full tells all of it" sh -c "'$SWSIM' verify --no-fix --full '$dir/long.yaml' | grep -c 'which violate nothing' | grep -qx 0"
+check "--full shows all of it" sh -c "'$SWSIM' verify --no-fix --full '$dir/long.yaml' | grep -c 'which violate nothing' | grep -qx 0"
 
 # A long story of a host program tells what has a part in it: not what other streams, threads and ranks do besides.
 {

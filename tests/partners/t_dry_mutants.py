@@ -137,7 +137,7 @@ for file, cases in programs.items():
             program.write_text("\n".join(changed) + "\n")
             wrong = record(program, case, ranks, values, mutant)
             if wrong:
-                verdict, told = "found" if re.search("CUDA error|no plan can say", wrong) else "not recorded", wrong
+                verdict, told = "found" if re.search("CUDA error|a plan cannot express", wrong) else "not recorded", wrong
             else:
                 verdict, told = judge(mutant)
             call, expected = leaves.group(3), leaves.group(5) or "found"
