@@ -296,7 +296,7 @@ static void test_stops(void)
     test_stop(silent, RUNTIME_DRAIN, DRIVER_NONE, false);
 }
 
-/* A driver finds an iteration over, and before it retires it a later one uses the same slot. The runs hang, as they may. */
+/* Iterations of one slot, which a later one may use before its driver retires it. The runs hang, as they may. */
 static void test_used_again(void)
 {
     static const char text[] =
