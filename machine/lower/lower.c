@@ -174,14 +174,18 @@ void lower_root(struct lowering *lowering, struct op *op, enum collective_kind k
 int lower_channel(struct lowering *lowering, int comm, int from, int to)
 {
     struct program *program = lowering->program;
-    for (int c = program->channel_count - 1; c >= 0; c--) { /* those in use are mostly the last */
-        struct channel *channel = &program->channels[c];
-        if (channel->comm == comm && channel->from == from && channel->to == to) {
-            channel->cap++;
-            return c;
-        }
+    const struct channel *channels = program->channels;
+    const int key[] = {comm, from, to};
+    const uint64_t hash = hash_bytes(key, sizeof key);
+    const uint32_t found =
+        TABLE_FIND(&lowering->channels, hash, i,
+                   channels[i].comm == comm && channels[i].from == from && channels[i].to == to);
+    if (found != TABLE_NONE) {
+        program->channels[found].cap++;
+        return (int)found;
     }
-    if (!ARENA_GROW(&program->arena, program->channels, lowering->channel_total,
+    if (!table_add_in(&lowering->channels, &program->arena, hash, lowering->channel_total) ||
+        !ARENA_GROW(&program->arena, program->channels, lowering->channel_total,
                     lowering->channel_cap)) {
         lowering->failed = true;
         return 0;

@@ -7,6 +7,7 @@
 #ifndef SWSIM_LOWER_H
 #define SWSIM_LOWER_H
 
+#include "base/table.h"
 #include "machine/program.h"
 
 enum { LOWER_KEPT = 8 };
@@ -17,8 +18,9 @@ struct lowering {
     struct diag *diag;
     size_t thread_cap, stream_cap, comm_cap, channel_cap;
     size_t channel_total, stream_total, thread_total;
-    struct names flags; /* flag families by name */
-    int at;             /* of the operations that are lowered, as in struct op */
+    struct table channels; /* of the program, by communicator and ranks; in its arena */
+    struct names flags;    /* flag families by name */
+    int at;                /* of the operations that are lowered, as in struct op */
     /* Plans with a legacy stream, rank by rank: a stream that is used and that it orders. */
     bool *in_order;
     int *pushers;       /* for each rank: threads that push to such streams */

@@ -151,6 +151,20 @@ END
             for (i = 0; i < n; i++)
                 printf "    - {get: batches}\n    - {wait: copied%d, stream: compute}\n" \
                     "    - {launch: train, stream: compute, time: 3ms, host_time: 60us}\n", i }' ;;
+    exchange) # an all-to-all by messages: N pairs of ranks, a send and a receive each
+        awk -v n="$2" 'BEGIN {
+            r = int(sqrt(n) + .5)
+            printf "swplan: 1\nname: shape\ncomms: {all: ["
+            for (i = 0; i < r; i++)
+                printf "%s%d", i ? ", " : "", i
+            print "]}\nthreads:"
+            for (i = 0; i < r; i++) {
+                printf "  r%d.main:\n    - {group: [", i
+                for (k = 0; k < r; k++)
+                    printf "%s{send: x%d_%d, peer: %d, bytes: 1KiB}, {recv: x%d_%d, peer: %d, bytes: 1KiB}",
+                        k ? ", " : "", i, k, k, k, i, k
+                print "], comm: all, stream: s}\n    - {sync: stream, stream: s}"
+            } }' ;;
     job) sh "$srcdir/tests/bench/job.sh" "$2" ;; # as imported from a trace, N steps
     ranks) # data-parallel training on N ranks
         sed "s/^ranks: .*/ranks: $2/" "$srcdir/plans/examples/two_ranks.yaml" ;;
@@ -202,6 +216,8 @@ wide 100 predict -q --driver=clock -n 10
 programs 32 verify -q
 programs 32 predict -q
 holes 4000 predict -q
+exchange 1024 verify -q --no-fix
+exchange 1024 predict -q --hardware=h100-sxm --ranks=1024
 host 500 verify -q --limit=states=2000
 host 500 predict -q
 job 50 predict -q
