@@ -188,8 +188,8 @@ static void verdict_print_line(const struct verdict_view *view, bool color, FILE
                 seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
-    if (report->scaled)
-        fprintf(out, "  %s\n", report->scaled);
+    if (report->parts)
+        fprintf(out, "  %s\n", report->parts);
     if (lists_reasons_below(view))
         tell_reasons(view, print_reason_line, out);
 }
@@ -695,6 +695,7 @@ void verdict_write(const struct verdict_view *view, struct json *json)
         json_string(json, "unbounded");
     else
         json_int(json, report->ranks);
+    json_put_string(json, "parts", report->parts);
     json_begin_object_at(json, "properties");
     for (int p = 0; p < PROPERTY_COUNT; p++)
         json_put_string(json, property_key((enum property)p), outcome_key(report->outcome[p]));

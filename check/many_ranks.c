@@ -427,7 +427,7 @@ static enum status crowd_tell(struct crowd *crowd, int together)
         report->hidden = arena_printf(&report->arena, "for %d ranks: %s", ranks, crowd->open);
     else {
         const char *unit = crowd->blocks.size == 1 ? "ranks" : "groups";
-        report->scaled =
+        report->parts =
             ranks > recorded
                 ? arena_printf(
                       &report->arena,
@@ -440,7 +440,7 @@ static enum status crowd_tell(struct crowd *crowd, int together)
                       "proved, which proves the whole",
                       groups, crowd->systems, together, unit);
     }
-    return report->hidden || report->scaled ? STATUS_OK : diag_no_memory(crowd->diag);
+    return report->hidden || report->parts ? STATUS_OK : diag_no_memory(crowd->diag);
 }
 
 void many_ranks_option(struct verify_options *options, const struct plan *plan)
@@ -515,6 +515,7 @@ enum status many_ranks_judge(const struct plan *plan, const struct verify_option
             status = crowd_tell(&crowd, together);
         free(chosen);
     }
+    blocks_fini(&crowd.blocks);
     diag_fini(&unused);
     return options->many_ranks || status == STATUS_SYSTEM ? status : STATUS_OK;
 }

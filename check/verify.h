@@ -47,8 +47,8 @@ struct verify_report {
     bool finite;                         /* a form without iterations */
     int repeated;                        /* ... but with a repeat, of so many at most; 0: none */
     int ranks;
-    bool any_ranks;     /* proved for any number of them */
-    const char *scaled; /* how ranks that the plan does not have are proved; NULL: none are */
+    bool any_ranks;    /* proved for any number of them */
+    const char *parts; /* of a proof by parts: which they are (many_ranks.h); else NULL */
     int64_t most_in_flight, most_bytes; /* of a rank at once: never more iterations, buffer bytes */
     int launch_queue;                   /* items of the longest queue of a stream */
     enum verdict verdict;

@@ -5,13 +5,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sort.h"
 
 struct block_search {
     const struct plan *plan;
     struct blocks blocks;
-    int *owner;                    /* per flag, queue and barrier: 1 + the block that uses it */
+    int *owner;    /* per flag, queue and barrier: 1 + the block that uses it */
+    int *at_place; /* [ranks]: members of a communicator with that place in a block */
     char why[PLAN_MAX_NAME + 160]; /* of the smallest blocks that were tried */
 };
 
@@ -30,36 +32,31 @@ static bool blocks_refuse(struct block_search *search, const char *format, ...)
 bool blocks_share(const struct blocks *blocks, const struct comm *comm)
 {
     bool within = true;
-    for (size_t i = 1; comm->members && i < comm->member_count; i++)
-        within &= blocks_of(blocks, comm->members[i]) == blocks_of(blocks, comm->members[0]);
+    for (size_t i = 1; comm->members && i < comm->member_count && within; i++)
+        within = blocks_of(blocks, comm->members[i]) == blocks_of(blocks, comm->members[0]);
     return !comm->members || !within || blocks->count == 1;
-}
-
-static bool blocks_meets(const struct host_op *op, int peer, bool send)
-{
-    for (size_t i = 0; i < op->part_count; i++) {
-        const struct p2p_part *part = &op->parts[i];
-        if (!part->is_collective && part->peer == peer && part->send == send)
-            return true;
-    }
-    return false;
 }
 
 bool blocks_exchange(const struct blocks *blocks, const struct plan *plan, const struct host_op *op)
 {
-    if (op->kind != OP_GROUP || op->comm < 0 || !blocks_share(blocks, &plan->comms[op->comm]))
+    unsigned char *met = blocks->met;
+    const struct comm *comm = op->comm >= 0 ? &plan->comms[op->comm] : NULL;
+    if (op->kind != OP_GROUP || !comm || !blocks_share(blocks, comm))
         return false;
-    const struct comm *comm = &plan->comms[op->comm];
     const size_t count = comm->members ? comm->member_count : (size_t)plan->ranks;
-    bool all = true;
-    for (size_t i = 0; i < op->part_count; i++)
-        all &=
-            !op->parts[i].is_collective && (op->parts[i].comm < 0 || op->parts[i].comm == op->comm);
-    for (size_t m = 0; all && m < count; m++) {
-        const int peer = comm->members ? comm->members[m] : (int)m;
-        all = blocks_meets(op, peer, true) && blocks_meets(op, peer, false);
+    size_t messages = 0; /* sends and receives, each peer once */
+    bool all = op->part_count >= 2 * count;
+    for (size_t i = 0; i < op->part_count && all; i++) {
+        const struct p2p_part *part = &op->parts[i];
+        const unsigned char bit = part->send ? 1 : 2;
+        all = !part->is_collective && (part->comm < 0 || part->comm == op->comm) &&
+              part->peer >= 0 && part->peer < plan->ranks;
+        messages += all && !(met[part->peer] & bit);
+        if (all)
+            met[part->peer] |= bit;
     }
-    return all;
+    memset(met, 0, op->part_count >= 2 * count ? (size_t)plan->ranks : 0);
+    return all && messages == 2 * count;
 }
 
 /* Its members are as many as blocks with the places that it has in one, so all blocks have these. */
@@ -69,15 +66,15 @@ static bool blocks_take_comm(struct block_search *search, const struct comm *com
     int of_first = 0;
     if (!comm->members || !blocks_share(blocks, comm))
         return true;
+    for (int place = 0; place < blocks->size; place++)
+        search->at_place[place] = 0;
     for (size_t i = 0; i < comm->member_count; i++) {
-        const int place = blocks_place(blocks, comm->members[i]);
-        int found = 0;
+        search->at_place[blocks_place(blocks, comm->members[i])]++;
         of_first += blocks_of(blocks, comm->members[i]) == 0;
-        for (size_t k = 0; k < comm->member_count; k++)
-            found += blocks_place(blocks, comm->members[k]) == place;
-        if (found != blocks->count)
-            of_first = -search->plan->ranks;
     }
+    for (int place = 0; place < blocks->size; place++)
+        if (search->at_place[place] != 0 && search->at_place[place] != blocks->count)
+            of_first = 0;
     return of_first > 0 || blocks_refuse(search, "communicator %s has %zu of its %d ranks",
                                          comm->name, comm->member_count, search->plan->ranks);
 }
@@ -191,22 +188,34 @@ enum status blocks_find(const struct plan *plan, int ranks, struct blocks *out, 
                           plan->file, ranks, plan->ranks);
     search.owner = calloc(plan->flags.count + plan->queue_count + plan->barriers.count + 1,
                           sizeof *search.owner);
-    if (!search.owner)
-        return diag_no_memory(diag);
-    for (int size = 1; !fit && size <= max_int(1, plan->ranks / 2); size++)
+    search.at_place = calloc((size_t)plan->ranks, sizeof *search.at_place);
+    unsigned char *met = calloc((size_t)plan->ranks, 1);
+    const bool memory = search.owner && search.at_place && met;
+    for (int size = 1; memory && !fit && size <= max_int(1, plan->ranks / 2); size++)
         for (int strided = 0; !fit && strided < (size > 1 ? 2 : 1); strided++) {
-            search.blocks = (struct blocks){size, plan->ranks / size, strided};
+            search.blocks = (struct blocks){size, plan->ranks / size, strided, met};
             fit = plan->ranks % size == 0 && blocks_fit(&search);
         }
     free(search.owner);
+    free(search.at_place);
     *out = search.blocks;
+    if (fit && ranks % out->size == 0)
+        return STATUS_OK;
+    free(met);
+    *out = (struct blocks){0};
+    if (!memory)
+        return diag_no_memory(diag);
     if (!fit)
         return diag_error(diag, STATUS_INPUT, "%s: its ranks cannot stand for %d: %s", plan->file,
                           ranks, search.why);
-    if (ranks % out->size != 0)
-        return diag_error(diag, STATUS_USAGE,
-                          "%s: found --ranks=%d, expected a multiple of %d: so many ranks are one "
-                          "group of it",
-                          plan->file, ranks, out->size);
-    return STATUS_OK;
+    return diag_error(diag, STATUS_USAGE,
+                      "%s: found --ranks=%d, expected a multiple of %d: so many ranks are one "
+                      "group of it",
+                      plan->file, ranks, search.blocks.size);
+}
+
+void blocks_fini(struct blocks *blocks)
+{
+    free(blocks->met);
+    blocks->met = NULL;
 }

@@ -11,8 +11,9 @@
 #include "plan.h"
 
 struct blocks {
-    int size, count; /* ranks of a block; blocks */
-    bool strided;    /* a block has every count-th rank, else neighbours */
+    int size, count;    /* ranks of a block; blocks */
+    bool strided;       /* a block has every count-th rank, else neighbours */
+    unsigned char *met; /* [ranks of the plan], zeros: blocks_exchange */
 };
 
 static inline int blocks_of(const struct blocks *blocks, int rank)
@@ -29,12 +30,14 @@ static inline int blocks_rank(const struct blocks *blocks, int block, int place)
     return blocks->strided ? place * blocks->count + block : block * blocks->size + place;
 }
 
-/* Has a communicator the same places of all blocks? Else it is within one. */
+/* True if a communicator has the same places of all blocks. Else it is within one. */
 bool blocks_share(const struct blocks *blocks, const struct comm *comm);
-/* Is it a group of messages with every member of a communicator that blocks share, itself included: an all-to-all? */
+/* True if an operation is a group of messages with every member of a communicator that blocks share, itself included: an
+   all-to-all. */
 bool blocks_exchange(const struct blocks *blocks, const struct plan *plan,
                      const struct host_op *op);
-/* STATUS_INPUT, and why, where the ranks of a host program cannot stand for `ranks`; STATUS_USAGE for fewer than it has. */
+/* What is found has to be freed with blocks_fini, and only that. STATUS_INPUT, and why, where the ranks of a host program cannot stand for `ranks`; STATUS_USAGE for fewer than it has. */
 enum status blocks_find(const struct plan *plan, int ranks, struct blocks *out, struct diag *diag);
+void blocks_fini(struct blocks *blocks);
 
 #endif

@@ -360,6 +360,7 @@ enum status hardware_times_set(struct plan *plan, const struct hardware *hardwar
     for (size_t g = 0; g < plan->graph_count; g++)
         for (size_t i = 0; i < plan->graphs[g].op_count; i++)
             timing_op(&timing, &plan->graphs[g].ops[i], 0, false);
+    blocks_fini(&timing.blocks);
     return timing.status;
 }
 

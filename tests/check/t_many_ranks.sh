@@ -19,7 +19,8 @@ says()
 }
 json()
 {
-    "$SWSIM" verify --json --ranks=512 "$dir/plan.yaml" | grep -q '"ranks":"unbounded"'
+    "$SWSIM" verify --json --ranks=512 "$dir/plan.yaml" | grep '"ranks":"unbounded"' |
+        grep -q '"parts":"512 ranks, each of which does what one of the 2 of the plan does: '
 }
 
 sum='{collective: x, comm: all, stream: s}'

@@ -304,11 +304,13 @@ static bool pieces_follow(const struct access_search *search, int a, int b, int 
     const struct sections *sections = writer->sections;
     const struct piece *from = &writer->pieces->items[a], *to = &writer->pieces->items[b];
     const int apart = distance + writer->stage[to->section] - writer->stage[from->section];
-    for (size_t s = 0; s < sections->step_count; s++)
-        for (size_t t = 0; t < sections->step_count; t++)
-            if (sections->steps[t].place == sections->steps[s].place + apart &&
-                to->start_ns[t] > 0 && from->end_ns[s] > to->start_ns[t] + SLACK_NS)
-                return false;
+    for (size_t s = 0; s < sections->step_count; s++) {
+        const int place = sections->steps[s].place + apart;
+        const size_t t = SORT_FIRST(i, 0, sections->step_count, sections->steps[i].place >= place);
+        if (t < sections->step_count && sections->steps[t].place == place && to->start_ns[t] > 0 &&
+            from->end_ns[s] > to->start_ns[t] + SLACK_NS)
+            return false;
+    }
     return true;
 }
 

@@ -144,6 +144,7 @@ static bool sections_build(const struct step_search *search, const struct found_
         struct section_step *step = &out->steps[out->step_count++];
         step->rank = search->steps[i].turn;
         step->place = (int)i + APART * step->rank;
+        assert(out->step_count == 1 || step[-1].place < step->place);
         step->begin_ns = ARENA_ARRAY(search->arena, most + 1, int64_t);
         if (!step->begin_ns)
             return false;

@@ -26,7 +26,7 @@ struct section_step {
 
 struct sections {
     struct section *items;
-    struct section_step *steps;
+    struct section_step *steps;     /* by place */
     size_t count, annotation_count; /* all; without those called `unannotated` */
     size_t step_count, left_out;    /* the steps, and those that are not like most */
     int64_t period_ns;              /* mean over the steps */
