@@ -381,7 +381,7 @@ void hardware_times_report(const struct hardware_times *times, const struct hard
                 "times   %.0f%% from measured operators, the rest from the peak figures of %s\n",
                 100 * measured / all, hardware->name);
     else
-        fprintf(out, "times   from the peak figures of %s, not measured: a lower bound\n",
+        fprintf(out, "times   from the peak figures of %s, not measured: no kernel is faster\n",
                 hardware->name);
     for (int i = 0; i < TIME_SOURCES; i++) {
         char text[UNITS_TEXT];
