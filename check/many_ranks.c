@@ -283,7 +283,7 @@ struct crowd {
     int systems;
 };
 
-/* What a block does alone decides these: the others only add to the order of its steps. */
+/* A proof of one block is enough for these: other blocks add nothing but order to its steps. */
 static const unsigned of_one = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME |
                                1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL | 1u << PROPERTY_BOUND;
 

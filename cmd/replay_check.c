@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay_check.c - see replay_check.h. The whole run is predicted first; where it is off, both runs are accounted for. A prediction
- * of a large trace takes as much memory as the trace does, so that its works may be forgotten by then; then they are read again.
+ * of a large trace takes as much memory as the trace does. So the trace may be freed before the prediction, and the account reads the
+ * files again.
  */
 #include "replay_check.h"
 

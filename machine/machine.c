@@ -1066,7 +1066,7 @@ static void get(struct work_state *w, int thread, const struct op *op)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Of a freed buffer, true if there is a recorded stream that has not come so far. */
+/* True if a freed buffer has a recorded stream that has not come to the point where it was freed. */
 static bool is_kept_by_streams(const struct program *p, int32_t *c, int buffer)
 {
     for (int i = p->recorded_of[buffer]; i >= 0; i = p->recorded[i].next)

@@ -155,7 +155,7 @@ void machine_canonical(const struct program *program, struct state *state);
    none. The iteration goes to *iteration. */
 int machine_current_op(const struct program *program, const struct state *state, int agent,
                        int64_t *iteration);
-/* Of a thread at an operation with branches, true if the answer is yes, or if it can be done without a wait. */
+/* True if the thread is at an operation with branches whose answer is yes, or which can be done without a wait. */
 bool machine_says(const struct program *program, const struct state *state, int agent);
 bool machine_stream_running(const struct program *program, const struct state *state, int stream);
 /* Operations that are over: grows but for machine_canonical. */

@@ -282,7 +282,7 @@ bool dependence_applies(const struct program *p, int32_t *c, int rank, const str
                         int64_t iteration);
 /* True if nothing is queued or running on the device of this rank. */
 bool machine_device_idle(const struct program *p, int32_t *c, int rank);
-/* Of an operation with branches, true if it can be done without a wait, or the answer is yes. Then `then` follows. */
+/* True if an operation with branches can be done without a wait, or its answer is yes. Then `then` follows. */
 bool machine_says_yes(const struct program *p, int32_t *c, int thread, const struct op *op);
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);
 /* The operation a part belongs to: parts of one operation are neighbours. */

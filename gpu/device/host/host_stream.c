@@ -383,8 +383,8 @@ void stream_settle(struct host_world *world)
     world->settled = 0;
 }
 
-/* What a device does at once is done before somebody looks: records, and waits for what is reached, in the stream and in those
-   that its waits are for. */
+/* A device takes records, and waits for events that are over, at once; here a thread does that later. So they are taken out of the
+   stream, and of the streams that it waits for, before somebody looks at it. */
 void stream_look(struct host_stream *stream)
 {
     uint64_t finished;
