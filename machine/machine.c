@@ -1644,6 +1644,20 @@ bool machine_retires(const struct program *p, const struct state *state, int age
     return driver_is_in(p, state, agent, PHASE_RETIRE);
 }
 
+void machine_call_now(const struct program *p, struct state *state, int agent)
+{
+    ASSERT_INDEX(agent, p->agent_count);
+    const int thread = p->agents[agent].index;
+    struct effect unused = effect_none();
+    struct work_state w = {p, state->cells, &unused, state->clocks};
+    const struct op *op =
+        p->agents[agent].kind == AGENT_THREAD ? machine_thread_op(p, w.c, thread) : NULL;
+    if (!op || !snapshot_is_needed(p, w.c, thread, op) || !snapshot_is_taken(p, w.c, thread))
+        return;
+    snapshot_drop(&w, thread);
+    snapshot_take(&w, thread, op, thread_cells(p, w.c, thread)[THREAD_ITER]);
+}
+
 void machine_end_data(const struct program *p, struct state *state, int rank, int64_t iterations)
 {
     ASSERT_INDEX(rank, p->ranks);

@@ -134,6 +134,9 @@ enum { MACHINE_WAITS, MACHINE_GOES_PAST };
 bool machine_stale_wait(const struct program *program, const struct state *state, int agent,
                         int64_t *wanted, int64_t *found);
 
+/* A thread that waits for a stream, a device or an event while others push to it (snapshot.h): its call is moved to now. */
+void machine_call_now(const struct program *program, struct state *state, int agent);
+
 /* A rank has data for no more than `iterations`, which is not less than it has admitted. */
 void machine_end_data(const struct program *program, struct state *state, int rank,
                       int64_t iterations);

@@ -940,8 +940,11 @@ bool replay_settle(struct replay *replay)
             again = true;
         }
     }
-    for (int agent = 0; agent < p->agent_count; agent++)
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        /* The device may have taken the call of a wait that did not end later than the thread said: behind all pushes. */
+        machine_call_now(p, replay->state, agent);
         stuck = stuck && machine_agent_enabled(p, replay->state, agent) == 0;
+    }
     return stuck;
 }
 
