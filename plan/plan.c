@@ -101,6 +101,20 @@ bool plan_is_for_any_ranks(const struct plan *plan)
     return true;
 }
 
+bool plan_ranks_meet_alone(const struct plan *plan)
+{
+    const struct machine_spec *machine = &plan->machine;
+    bool alone = plan_is_for_any_ranks(plan) && machine->cores == 0 && machine->memory.count <= 1 &&
+                 !machine->share_device && !machine->first_use_blocks;
+    for (int t = 0; alone && t < (int)plan->pipeline.task_count; t++) {
+        const struct work *work = &plan_task(plan, 0, t)->work;
+        alone = work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0;
+    }
+    for (size_t c = 0; c < plan->comm_count; c++)
+        alone &= plan->comms[c].time_limit_ns == 0;
+    return alone;
+}
+
 static bool same_list(const struct index_list *a, const struct index_list *b)
 {
     return a->count == b->count &&

@@ -248,6 +248,8 @@ const struct task *plan_task(const struct plan *plan, int rank, int task);
 bool plan_same_task(const struct task *a, const struct task *b);
 /* True if all ranks of the pipeline are equal, and members of every communicator, however many there are. */
 bool plan_is_for_any_ranks(const struct plan *plan);
+/* True if each rank of the pipeline then meets the others in collectives only, as if it were alone. */
+bool plan_ranks_meet_alone(const struct plan *plan);
 /* Both CPU parts together take `time_ns`; each keeps its share. */
 void plan_set_host_time(struct task *task, int64_t time_ns);
 /* The number of copies of the pipeline, by `parallel:` or by `fsdp: {replicas}`. */

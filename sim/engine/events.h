@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sort.h"
+
 enum { EVENTS_GROUP = 4, EVENTS_PRIORITY_BIT = 56 };
 
 struct event {
@@ -98,6 +100,13 @@ static inline bool events_leads(const struct events *events, const struct seat *
     later += time_ns < (uint64_t)last[2];
     later += time_ns < (uint64_t)last[3];
     return later == EVENTS_GROUP - 1 && *seat->top == seat->place;
+}
+
+/* When the next event is, of which there is one. */
+static inline int64_t events_next_ns(const struct events *events)
+{
+    return min_i64(min_i64(events->times_ns[0], events->times_ns[1]),
+                   min_i64(events->times_ns[2], events->times_ns[3]));
 }
 
 static inline void events_set(struct events *events, const struct seat *seat, int64_t time_ns)

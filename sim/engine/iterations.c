@@ -240,8 +240,8 @@ bool iterations_finished(struct iterations *iterations, int rank, int64_t number
             (struct pending){0, iterations_ranks_with(iterations, next)};
     }
     struct pending *pending = iterations_pending_at(iterations, k);
-    assert(pending->left > 0 && pending->time_ns <= time_ns);
-    pending->time_ns = time_ns;
+    assert(pending->left > 0);
+    pending->time_ns = max_i64(pending->time_ns, time_ns);
     pending->left--;
     while (iterations->pending_count > 0 && iterations_pending_at(iterations, 0)->left == 0)
         iterations_is_over(iterations);

@@ -6,6 +6,7 @@ libsim_a_SOURCES += \
     sim/engine/idle_cause.c \
     sim/engine/in_flight.c sim/engine/in_flight.h \
     sim/engine/iterations.c sim/engine/iterations.h \
+    sim/engine/lone_ranks.c sim/engine/lone_ranks.h \
     sim/engine/memo.c sim/engine/memo.h \
     sim/engine/observe.c sim/engine/observe.h \
     sim/engine/prepare.c \

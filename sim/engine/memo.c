@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "lone_ranks.h"
 
 enum { BUCKETS = 1 << 12, HASHED_WORDS = 4, CACHE_LINE = 64 };
 
@@ -52,7 +53,9 @@ struct memo {
     struct memo_node *node;  /* where the simulation is */
     bool present;            /* the simulation's state is that of the node */
     struct memo_edge origin; /* stands for what led to the first node */
-    int64_t last;            /* iteration up to which the memo is used */
+    struct memo_edge *at;    /* what was taken last, or &origin; NULL: the memo ends */
+    size_t most_bytes;
+    int64_t last; /* iteration up to which the memo is used */
     int64_t events, learned;
     int64_t trial_events, trial_learned; /* as they were at the last trial */
     int places;                          /* of events when the edges were made */
@@ -87,7 +90,7 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
         ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
     ADD(sim->recording, start, {.place = sim->clocks.events.places[agent]}, events_order(priority),
-        count);
+        count, sim->lone && sim->program->agents[agent].kind == AGENT_COMM);
 }
 
 void recording_hold(struct simulation *sim, int op)
@@ -162,8 +165,8 @@ static struct memo_edge *copy_recording(struct simulation *sim, int agent, size_
     edge->seat = events_seat(&sim->clocks.events, sim->clocks.events.places[agent]);
     for (int i = 0; i < edge->start_count; i++)
         edge->starts[i].seat = events_seat(&sim->clocks.events, edge->starts[i].seat.place);
-    edge->plain = edge->start_count == 1 && edge->draw_count == 1 && !edge->change_count &&
-                  !edge->iteration_count && !sim->clocks.sharing;
+    edge->plain = edge->start_count == 1 && edge->draw_count == 1 && !edge->starts->lone &&
+                  !edge->change_count && !edge->iteration_count && !sim->clocks.sharing;
     if (edge->plain) {
         edge->draw = edge->draws[0];
         edge->order = edge->starts->order;
@@ -181,6 +184,8 @@ static inline void start_recorded(struct simulation *sim, const struct memo_star
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
     events_put(&sim->clocks.events, &start->seat, sim->now_ns + longest_ns, start->order);
+    if (start->lone)
+        lone_rank_comes(sim, draws->op, draws->iteration + sim->base, longest_ns);
 }
 
 /* The same for sharing.h: ends, waits and starts. */
@@ -459,7 +464,7 @@ static struct memo_edge *memo_learn(struct memo *memo, struct memo_edge *last)
     memo->node = edge->to = to;
     memo->events++;
     memo->learned++;
-    bool full = memo->bytes > MOST_BYTES;
+    bool full = memo->bytes > memo->most_bytes;
     bool fails = fails_trial(memo) || (full && memo->learned * LATER_SHARE > memo->events);
     if (!fails && !full && memo->places == sim->clocks.events.cap)
         return edge;
@@ -515,7 +520,7 @@ static bool memo_begin(struct memo *memo)
 static bool may_go_on(const struct memo *memo)
 {
     return memo->sim->status == STATUS_OK && memo->sim->pipeline.newest < memo->last &&
-           !simulate_interrupted(memo->sim->options);
+           !simulation_pauses(memo->sim) && !simulate_interrupted(memo->sim->options);
 }
 
 /* Take `next`, then likely successors as long as they come. Returns the last edge taken. */
@@ -533,7 +538,7 @@ static struct memo_edge *memo_follow(struct memo *memo, struct memo_edge *next)
         events++;
         next = last->likely;
     } while (next && events_leads(&sim->clocks.events, &next->seat) &&
-             (last->plain || may_go_on(memo)));
+             *next->seat.due_ns < sim->horizon_ns && (last->plain || may_go_on(memo)));
     assert(last->to);
     memo->node = last->to;
     memo->present = false;
@@ -549,28 +554,53 @@ static bool memo_applies(const struct simulation *sim)
            last_iteration(sim->program) > sim->pipeline.newest;
 }
 
-void memo_run(struct simulation *sim)
+void memo_open(struct simulation *sim, int shares)
 {
-    struct memo memo = {.sim = sim};
-    if (!memo_applies(sim) || !memo_fits(&memo))
-        return;
-    if (memo_begin(&memo)) {
-        struct memo_edge *last = &memo.origin, *next;
-        while (last && may_go_on(&memo)) {
-            next = look_up(&memo, last);
-            last = next ? memo_follow(&memo, next) : memo_learn(&memo, last);
-        }
-        if (memo.node)
-            memo_restore(&memo);
-        /* Tell the state again where the data ends. */
-        for (int rank = 0; rank < sim->program->ranks; rank++)
-            machine_end_data(sim->program, sim->state, rank, sim->program->ends[rank] - sim->base);
-    } else {
+    struct memo *memo = calloc(1, sizeof *memo);
+    if (!memo) {
         simulation_fail(sim, diag_no_memory(sim->diag));
+        return;
     }
-    if (memo.buckets)
-        memo_forget(&memo);
-    free(memo.buckets);
-    free(memo.scratch);
-    recording_fini(&memo.recording);
+    memo->sim = sim;
+    memo->most_bytes = MOST_BYTES / (size_t)shares;
+    memo->at = &memo->origin;
+    if (!memo_applies(sim) || !memo_fits(memo)) {
+        free(memo);
+        return;
+    }
+    sim->memo = memo;
+    if (memo_begin(memo))
+        return;
+    simulation_fail(sim, diag_no_memory(sim->diag));
+    memo_close(sim);
+}
+
+void memo_go_on(struct simulation *sim)
+{
+    struct memo *memo = sim->memo;
+    while (memo && memo->at && may_go_on(memo)) {
+        struct memo_edge *next = look_up(memo, memo->at);
+        memo->at = next ? memo_follow(memo, next) : memo_learn(memo, memo->at);
+    }
+    if (!memo || (memo->at && sim->status == STATUS_OK && simulation_pauses(sim) &&
+                  sim->pipeline.newest < memo->last && !simulate_interrupted(sim->options)))
+        return;
+    if (memo->node)
+        memo_restore(memo);
+    /* Tell the state again where the data ends. */
+    for (int rank = 0; rank < sim->program->ranks; rank++)
+        machine_end_data(sim->program, sim->state, rank, sim->program->ends[rank] - sim->base);
+    memo_close(sim);
+}
+
+void memo_close(struct simulation *sim)
+{
+    struct memo *memo = sim->memo;
+    if (memo->buckets)
+        memo_forget(memo);
+    free(memo->buckets);
+    free(memo->scratch);
+    recording_fini(&memo->recording);
+    free(memo);
+    sim->memo = NULL;
 }

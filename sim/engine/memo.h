@@ -31,9 +31,12 @@
 
 #include "simulation.h"
 
-/* Go on from the present instant, its end included, as long as that is faster than asking the
-   machine, and at most until the end of the data comes in sight. */
-void memo_run(struct simulation *sim);
+/* Begin at the present instant, which is over; `shares`: simulations that share the memory. None, where it cannot pay. */
+void memo_open(struct simulation *sim, int shares);
+/* Go on as long as that is faster than asking the machine, and at most until the end of the data comes in sight: there it
+   closes. Or until the simulation pauses. */
+void memo_go_on(struct simulation *sim);
+void memo_close(struct simulation *sim);
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
@@ -51,6 +54,7 @@ struct memo_start {
     struct seat seat;
     uint64_t order;
     int draws;
+    bool lone; /* of a collective: lone_ranks.h */
 };
 
 /* An operation that waits for its peers and keeps its share of a device meanwhile (sharing.h). */

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/sort.h"
 #include "machine/uses.h"
+#include "memo.h"
 
 enum { WORD_BITS = 64 };
 
@@ -218,6 +219,8 @@ static bool prepare_make_tables(struct simulation *sim)
 
 void prepare_free(struct simulation *sim)
 {
+    if (sim->memo)
+        memo_close(sim);
     machine_free(sim->state);
     sharing_close(sim->clocks.sharing);
     events_fini(&sim->clocks.events);
@@ -544,10 +547,12 @@ enum status prepare(struct simulation *sim, const struct program *program,
                     const struct timing *timing, const struct simulate_options *options,
                     struct diag *diag)
 {
-    *sim = (struct simulation){.timing = timing, .options = options, .diag = diag};
-    enum status status = simulate_check(program, timing, diag);
-    if (status != STATUS_OK)
-        return status;
+    *sim = (struct simulation){.timing = timing,
+                               .options = options,
+                               .diag = diag,
+                               .horizon_ns = INT64_MAX,
+                               .most = INT64_MAX,
+                               .pipeline.over = &sim->pipeline.iterations};
     sim->lean = *program;
     layout_leave_out_rows(&sim->lean.at);
     sim->program = &sim->lean;

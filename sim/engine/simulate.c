@@ -18,6 +18,7 @@
 
 #include "base/units.h"
 #include "machine/uses.h"
+#include "lone_ranks.h"
 #include "memo.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
@@ -169,6 +170,8 @@ static void start_timer(struct simulation *sim, int agent, int priority, const s
         sharing_start(sim->clocks.sharing, agent, ops[i].op, longest_ns, sim->now_ns);
     if (sim->recording)
         recording_start(sim, agent, priority, ops, count);
+    if (sim->lone && priority == PRIORITY_COMM)
+        lone_rank_comes(sim, ops->op, ops->iteration + sim->base, longest_ns);
 }
 
 static bool takes_time(const struct simulation *sim, int op)
@@ -250,7 +253,7 @@ static void simulate_finished(struct simulation *sim, int rank, int64_t iteratio
 {
     const struct simulate_observer *observer = sim->options->observer;
     sim->pipeline.finished[rank] = iteration + 1;
-    if (!iterations_finished(&sim->pipeline.iterations, rank, iteration, sim->now_ns))
+    if (!iterations_finished(sim->pipeline.over, sim->rank + rank, iteration, sim->now_ns))
         simulation_fail(sim, diag_no_memory(sim->diag));
     sim->result.in_flight_ns += sim->now_ns - *admission_time(sim, rank, iteration);
     if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
@@ -846,14 +849,20 @@ static void simulate_own_interrupted(struct simulation *sim)
         simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT, "interrupted, %s simulated", now));
 }
 
-static void simulate_own_run(struct simulation *sim)
+void simulate_begin(struct simulation *sim, int shares)
 {
-    struct event event;
     simulation_instant(sim);
     if (!sim->options->forgetful && sim->clocks.launches.latency_ns == 0 &&
         !sim->program->has_greedy)
-        memo_run(sim);
-    while (sim->status == STATUS_OK && events_next(&sim->clocks.events, &event)) {
+        memo_open(sim, shares);
+}
+
+void simulate_go_on(struct simulation *sim)
+{
+    struct event event;
+    memo_go_on(sim);
+    while (!sim->memo && sim->status == STATUS_OK && !simulation_pauses(sim) &&
+           events_next(&sim->clocks.events, &event)) {
         sim->now_ns = event.time_ns;
         do {
             events_drop(&sim->clocks.events, event.agent);
@@ -929,9 +938,16 @@ enum status simulate_run(const struct program *program, const struct timing *tim
                          struct diag *diag)
 {
     struct simulation sim;
-    enum status status = prepare(&sim, program, timing, options, diag);
+    bool done;
+    enum status status = simulate_check(program, timing, diag);
+    if (status == STATUS_OK)
+        status = lone_ranks_run(program, timing, options, out, &done, diag);
+    if (status != STATUS_OK || done)
+        return status;
+    status = prepare(&sim, program, timing, options, diag);
     if (status == STATUS_OK) {
-        simulate_own_run(&sim);
+        simulate_begin(&sim, 1);
+        simulate_go_on(&sim);
         account_close(&sim);
         status = sim.status;
     }

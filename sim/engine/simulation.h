@@ -171,7 +171,7 @@ struct pipeline_notes {
     int *queue_seen;     /* per thread: instances in its queue that are in `queued` */
     int *task_positions; /* per rank and task: place in the enqueue order */
     bool *task_pushes;   /* per task: true if it has a device part */
-    struct iterations iterations;
+    struct iterations iterations, *over; /* where those that are over are counted: mostly there */
 };
 
 /* Host programs: the work one thread pushes to one stream, in order. */
@@ -198,6 +198,7 @@ struct host_notes {
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* memo.h */
+struct memo;
 struct recording;
 struct memo_change;
 struct memo_iteration;
@@ -212,6 +213,8 @@ struct simulation {
     struct state *state;
     int64_t base; /* iteration numbers in the state and in the tables are relative to this one */
     int64_t now_ns;
+    /* nothing may happen at this time yet, or once an iteration of this number has begun; INT64_MAX: all may */
+    int64_t horizon_ns, most;
     enum status status; /* the first failure */
     struct simulation_result result;
 
@@ -220,7 +223,11 @@ struct simulation {
     struct stalls stalls;
     struct pipeline_notes pipeline;
     struct host_notes host;
+    struct memo *memo;           /* NULL: there is none, or no more */
     struct recording *recording; /* NULL: no memo edge is being made */
+    struct lone_rank
+        *lone; /* NULL: all ranks are here; else the only one is `rank`: lone_ranks.h */
+    int rank;
 };
 
 /* prepare.c: the tables, or what cannot be simulated is refused. The simulation must not be moved in memory afterwards.
@@ -234,6 +241,16 @@ void prepare_free(struct simulation *sim);
    what takes no time and bring the accounts up to the present. */
 void simulation_event(struct simulation *sim, int agent);
 void simulation_instant(struct simulation *sim);
+/* All of the first instant; then all that may happen, until nothing is left or the simulation pauses. `shares`: simulations that
+   share the memory. */
+void simulate_begin(struct simulation *sim, int shares);
+void simulate_go_on(struct simulation *sim);
+static inline bool simulation_pauses(const struct simulation *sim)
+{
+    return sim->clocks.events.count > 0 &&
+           (events_next_ns(&sim->clocks.events) >= sim->horizon_ns ||
+            sim->pipeline.newest >= sim->most);
+}
 /* The same for what is only written down: iterations that begin and end. */
 void simulation_iterations(struct simulation *sim, const struct memo_iteration *changes, int count);
 void simulation_fail(struct simulation *sim, enum status status);

@@ -782,13 +782,10 @@ static bool may_vary(const struct dist *dist)
 /* True if the times of the tasks do not vary, and each rank of the pipeline meets the others as if it were alone. */
 static bool tasks_meet_alone(const struct plan *plan)
 {
-    bool alone = plan_is_for_any_ranks(plan);
-    for (int t = 0; alone && t < (int)plan->pipeline.task_count; t++) {
-        const struct task *task = plan_task(plan, 0, t);
-        const struct work *work = &task->work;
-        alone = !may_vary(&task->jitter) && !may_vary(&task->host_jitter) &&
-                (work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0);
-    }
+    bool alone = plan_ranks_meet_alone(plan);
+    for (int t = 0; alone && t < (int)plan->pipeline.task_count; t++)
+        alone = !may_vary(&plan_task(plan, 0, t)->jitter) &&
+                !may_vary(&plan_task(plan, 0, t)->host_jitter);
     return alone;
 }
 
@@ -797,17 +794,15 @@ static bool tasks_meet_alone(const struct plan *plan)
    another process. */
 static bool one_rank_stands_for_all(const struct plan *plan, const struct predict_options *options)
 {
-    const struct machine_spec *machine = &plan->machine;
     const struct simulate_observer *observer = options->observer;
     const bool watched =
         options->begin || options->critical_path || options->wire ||
         (observer && (observer->span || observer->work || observer->iteration || observer->step));
     const int ranks = ranks_of(plan, options);
     bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && options->jitter_count == 0 &&
-                 machine->cores == 0 &&
+                 plan->machine.cores == 0 &&
                  (plan->form == FORM_PIPELINE
-                      ? tasks_meet_alone(plan) && machine->memory.count <= 1 &&
-                            !machine->share_device && !machine->first_use_blocks
+                      ? tasks_meet_alone(plan)
                       : plan->form == FORM_PROGRAMS && parallel_replicas_are_alike(plan));
     for (size_t c = 0; c < plan->comm_count; c++)
         alike &= plan->comms[c].time_limit_ns == 0;
