@@ -22,6 +22,7 @@
 #include "base/work_limit.h"
 #include "structure.h"
 #include "machine/memory.h"
+#include "machine/straight.h"
 #include "machine/lower/rank_programs.h"
 #include "plan/schedules/parallel.h"
 #include "base/sort.h"
@@ -125,6 +126,7 @@ static enum status build_kind(struct verification *v, enum program_kind kind, in
     built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
     built.clocks = kind == WITH_CLOCKS && !built.no_knowledge;
     built.any_size = v->plan->form == FORM_PIPELINE; /* structure makes no states */
+    built.straight = kind == WITH_CLOCKS && !v->asked;
     if (kind == WITH_CLOCKS && !v->asked && one_pipeline_may_do(v)) {
         built.few = 1;
         built.stands_for = plan_rank_count(v->plan);
@@ -742,7 +744,11 @@ static enum status judge_by_one_run(struct verification *v)
     enum status status = messages_find_lone(program, &lone, v->diag);
     if (status != STATUS_OK || lone >= 0 || v->asked & BIT(FAULTS) || !v->asked)
         return status;
-    status = one_run_take(program, &watch, &run, v->diag);
+    if (program->straight) /* the lowering has found that run, and that all is in order in it */
+        run = (struct one_run){
+            .alone = true, .done = true, .steps = program->straight->machine_steps};
+    else
+        status = one_run_take(program, &watch, &run, v->diag);
     if (status != STATUS_OK)
         return status;
     bool proves = run.alone && run.done && run.seen == 0, late = !proves && watch_over(&watch);
@@ -767,7 +773,8 @@ static enum status judge_by_one_run(struct verification *v)
 static enum status prove_by_one_run(struct verification *v)
 {
     const enum status status = judge_by_one_run(v);
-    if (!v->done && v->programs[WITH_CLOCKS]->options.stands_for) {
+    if (!v->done &&
+        (v->programs[WITH_CLOCKS]->options.stands_for || v->programs[WITH_CLOCKS]->straight)) {
         program_close(v->programs[WITH_CLOCKS]);
         v->programs[WITH_CLOCKS] = NULL;
     }

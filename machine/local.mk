@@ -20,6 +20,7 @@ libmachine_a_SOURCES += \
     machine/refill.c machine/refill.h \
     machine/serial.c machine/serial.h \
     machine/snapshot.c machine/snapshot.h \
+    machine/straight.h \
     machine/uses.c machine/uses.h \
     machine/violation_words.c \
     machine/why.c \

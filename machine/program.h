@@ -42,7 +42,9 @@ struct program_options {
     bool clocks;    /* knowledge beside the state, for one run: programs without iterations and
                            allocations, of any size; rank programs of any size have buffers */
     bool serial;    /* compare the order of accesses with that of a serial run: serial.h */
-    bool keep_lists;   /* rank programs: the program has their complete lists */
+    bool keep_lists; /* rank programs: the program has their complete lists */
+    bool
+        straight; /* rank programs that leave no choice: the program has their graph, and no operations */
     bool no_knowledge; /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
     bool any_size;     /* a state may be too large to be made: program_fits. Not kept in a program:
@@ -398,6 +400,7 @@ struct program {
         fellows; /* the same; in host programs, where flags and queues connect too, the first of all ranks */
     struct names names;
     struct complete_lists *lists; /* options.keep_lists and rank programs; else NULL */
+    struct straight *straight;    /* options.straight, and there is one (straight.h); else NULL */
     bool fits;                    /* states of it can be made */
     bool has_lifetimes;           /* host programs that free buffers */
     bool has_greedy;              /* some kernel is greedy */

@@ -12,4 +12,5 @@ libmachine_a_SOURCES += \
     machine/lower/rank_internal.h \
     machine/lower/rank_programs.c machine/lower/rank_programs.h \
     machine/lower/rank_steps.c \
+    machine/lower/rank_straight.c \
     machine/lower/rank_tensors.c

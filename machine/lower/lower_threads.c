@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "machine/straight.h"
 #include "lower.h"
 #include "rank_programs.h"
 
@@ -721,7 +722,13 @@ static int take_name(void *arg, const char *text)
 static enum status lower_listed(struct lower_threads_walk *walk, const struct host_thread *thread)
 {
     struct lowering *lowering = walk->lowering;
+    const struct straight *straight = lowering->program->straight;
     lowering->driver = NULL;
+    for (int s = straight ? straight->rank_first[walk->index] : 0;
+         straight && s < straight->rank_first[walk->index + 1]; s++)
+        lower_stream(lowering, walk->index, straight->streams[s].plan_stream);
+    if (straight)
+        return STATUS_OK;
     if (lowering->ranks)
         return rank_programs_thread(lowering->ranks, walk->index, take_next, take_name, walk);
     enum status status = STATUS_OK;
@@ -814,6 +821,8 @@ static enum status size_streams(struct lowering *lowering)
             program->streams[program->ops[i].stream].cap++;
     for (int s = 0; s < program->stream_count; s++) {
         struct stream_desc *stream = &program->streams[s];
+        if (program->straight)
+            stream->cap = program->straight->streams[s].pushes;
         if (stream->cap == 0)
             stream->cap = 1;
         if (limit && limit < stream->cap)

@@ -201,7 +201,7 @@ static enum status program_lay_out(struct program *program, struct diag *diag)
     }
     lay_out_bytes(program);
     program->fits = !too_big && program->at.bytes <= (size_t)1 << 31;
-    bool any_size = program->options.any_size;
+    bool any_size = program->options.any_size || program->straight;
     program->options.any_size = false;
     return any_size ? STATUS_OK : program_fits(program, diag);
 }
@@ -335,8 +335,9 @@ static enum status as_threads(const struct plan *plan, const struct program_opti
     struct plan *lowered = calloc(1, sizeof *lowered);
     if (!lowered)
         return diag_no_memory(diag);
-    enum status status = rank_programs_open(plan, options->clocks, options->few,
-                                            program->arena.limit, lowered, ranks, diag);
+    enum status status =
+        rank_programs_open(plan, options->clocks, options->few, &program->arena, lowered, ranks,
+                           options->straight ? &program->straight : NULL, diag);
     if (status != STATUS_OK) {
         free(lowered);
         return status;

@@ -9,6 +9,7 @@
  *                         messages
  *     rank_groups.c       the groups of `parallel:`: their communicators, the collectives of stages; the pipelines beside the
  *                         first: their ranks, communicators and buffers
+ *     rank_straight.c     lists that leave no choice: their steps as a graph, with dates
  *     rank_collectives.c  the collectives of passes; sharded parameters: their communicators and buffers
  */
 #ifndef SWSIM_RANK_INTERNAL_H
@@ -82,7 +83,7 @@ enum tensor_place { PLACE_MADE, PLACE_NEXT, PLACES };
 struct tensor_table {
     uint32_t *latest;  /* the step that wrote it last, index + 1; NULL: is not awaited */
     int *buffers;      /* index + 1; NULL: there are none */
-    uint8_t *provided; /* by some action */
+    uint8_t *provided; /* by some action: not 0 */
 };
 
 /* The events that stand for one kind of action, and those of them unused now. */
@@ -221,6 +222,14 @@ void steps_wait(struct rank_steps *now, size_t at, uint32_t producer);
 /* The steps of a rank in lowering->now, each with the steps that it waits for. False: out of memory. */
 bool steps_make(struct rank_lowering *lowering, const struct rank_program *list);
 
+/* ---- rank_programs.c, rank_straight.c -------------------------------------------------------- */
+
+/* The steps of a list in lowering->now; false: out of memory. */
+bool rank_list_steps(struct rank_lowering *lowering, const struct rank_list *list);
+/* The graph of all lists, with dates, in `arena`, if they leave no choice, come to their end, and access what is tracked
+   in order; else NULL. Before the first walk, whose tables it leaves as they were. */
+struct straight *straight_make(struct rank_lowering *lowering, struct arena *arena);
+
 /* ---- rank_steps.c: operations ---------------------------------------------------------------- */
 
 /* A rank takes over the events of the ranks before it, all unused; the first ones go first. */
@@ -253,6 +262,10 @@ void tensors_await(struct rank_lowering *lowering, size_t at, const struct actio
    written for them. */
 bool tensors_access_shared(struct rank_lowering *lowering, struct host_op *op,
                            const struct action *action, enum step_place place);
+/* True if all that the action reads has been made on this rank, in this walk: tensors_are_made notes what it makes, and is
+   false where that has been made before. */
+bool tensors_are_read(struct rank_lowering *lowering, const struct action *action);
+bool tensors_are_made(struct rank_lowering *lowering, const struct action *action);
 /* The tensors of this rank that no action makes, appended to what the end of its list reads. */
 bool tensors_missing(struct rank_lowering *lowering, struct index_list *out);
 

@@ -149,17 +149,21 @@ static enum status find_costs(struct rank_lowering *lowering)
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
-static enum status lower_list(struct rank_lowering *lowering, const struct rank_list *list,
-                              struct host_thread *thread)
+bool rank_list_steps(struct rank_lowering *lowering, const struct rank_list *list)
 {
     lowering->rank = list->own;
     lowering->list = list;
     lowering->walk++;
     events_reset(lowering);
     tensors_turn(lowering, list->program);
-    if (!steps_make(lowering, list->program))
-        return diag_no_memory(lowering->diag);
-    return ops_write(lowering, thread);
+    return steps_make(lowering, list->program);
+}
+
+static enum status lower_list(struct rank_lowering *lowering, const struct rank_list *list,
+                              struct host_thread *thread)
+{
+    return rank_list_steps(lowering, list) ? ops_write(lowering, thread)
+                                           : diag_no_memory(lowering->diag);
 }
 
 static enum status lower_rank(struct rank_lowering *lowering, int rank)
@@ -465,17 +469,22 @@ struct rank_programs {
 };
 
 enum status rank_programs_open(const struct plan *plan, bool all_buffers, int few,
-                               struct work_limit *limit, struct plan *out,
-                               struct rank_programs **programs, struct diag *diag)
+                               struct arena *arena, struct plan *out,
+                               struct rank_programs **programs, struct straight **straight,
+                               struct diag *diag)
 {
+    struct work_limit *limit = arena->limit;
     struct rank_programs *opened = calloc(1, sizeof *opened);
     if (!opened)
         return diag_no_memory(diag);
     arena_init(&opened->piece, 0);
     opened->piece.limit = limit;
     enum status status = open_lowering(&opened->lowering, plan, all_buffers, few, limit, out, diag);
+    if (status == STATUS_OK && straight)
+        *straight = straight_make(&opened->lowering, arena);
     if (status == STATUS_OK)
-        status = walk_first(&opened->lowering, &opened->piece);
+        status = straight && *straight ? replicas_make(&opened->lowering)
+                                       : walk_first(&opened->lowering, &opened->piece);
     if (status == STATUS_OK) {
         *programs = opened;
         return STATUS_OK;

@@ -38,11 +38,15 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
                                 struct diag *diag);
 
 /* The same, thread by thread, so that the operations of all are never there at once. `out` has everything but them;
-   threads know their number. Of each dimension of groups but pp at most `few` ranks are lowered, if that is not 0. It ends after rank_programs_close; on failure it is untouched. What is built asks `limit`. */
+   threads know their number. Of each dimension of groups but pp at most `few` ranks are lowered, if that is not 0. It ends after rank_programs_close; on failure it is untouched. What is built asks the limit of
+   `arena`. `straight`: NULL, or it becomes the graph of the programs, in `arena`, if they have one (machine/straight.h);
+   then no thread has operations, and else it is NULL. */
 struct rank_programs;
+struct straight;
 enum status rank_programs_open(const struct plan *plan, bool all_buffers, int few,
-                               struct work_limit *limit, struct plan *out,
-                               struct rank_programs **programs, struct diag *diag);
+                               struct arena *arena, struct plan *out,
+                               struct rank_programs **programs, struct straight **straight,
+                               struct diag *diag);
 /* The messages of all threads. */
 size_t rank_programs_parts(const struct rank_programs *programs);
 /* Hands the operations of a thread on in their order; threads come in order, each once. An operation and what it points

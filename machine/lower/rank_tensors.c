@@ -236,16 +236,20 @@ static void rank_tensors_find_kinds(struct rank_lowering *lowering)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
+/* Stages of one rank exchange no messages. */
+static bool is_to_itself(const struct rank_lowering *lowering, const struct action *action)
+{
+    return comms_is_message(action) &&
+           comms_rank_of(&lowering->map, comms_partner(action)) == lowering->rank;
+}
+
 static void note_provided(struct rank_lowering *lowering, const struct action *action,
                           uint8_t provided)
 {
     struct tensor_use uses[ACTION_MOST_USES];
     int count = rank_tensors_uses_of(lowering, action, ALL_TENSORS, uses);
-    if (comms_is_message(action) &&
-        comms_rank_of(&lowering->map, comms_partner(action)) == lowering->rank)
-        return; /* stages of one rank exchange no messages */
     for (int i = 0; i < count; i++)
-        if (uses[i].write)
+        if (uses[i].write && !is_to_itself(lowering, action))
             table_of(lowering, &uses[i].tensor)->provided[tensor_cell(lowering, &uses[i].tensor)] =
                 provided;
 }
@@ -265,6 +269,39 @@ static void note_all_provided(struct rank_lowering *lowering)
 {
     for (lowering->rank = 0; lowering->rank < lowering->rank_count; lowering->rank++)
         note_list(lowering, &lowering->ranks[lowering->rank], 1);
+}
+
+enum { PROVIDED_NOW = 2 };
+
+/* True if each accessed tensor that the action reads, or writes, has been made in this walk, or none of them. */
+static bool are_all_made(struct rank_lowering *lowering, const struct action *action, bool write,
+                         bool made)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    const int count = rank_tensors_uses_of(lowering, action, lowering->accessed, uses);
+    bool all = true;
+    if (is_to_itself(lowering, action))
+        return true;
+    for (int i = 0; i < count; i++) {
+        if (uses[i].write != write || !is_accessed(lowering, &uses[i].tensor))
+            continue;
+        uint8_t *cell =
+            &table_of(lowering, &uses[i].tensor)->provided[tensor_cell(lowering, &uses[i].tensor)];
+        all &= ((*cell & PROVIDED_NOW) != 0) == made;
+        if (write)
+            *cell |= PROVIDED_NOW;
+    }
+    return all;
+}
+
+bool tensors_are_read(struct rank_lowering *lowering, const struct action *action)
+{
+    return are_all_made(lowering, action, false, true);
+}
+
+bool tensors_are_made(struct rank_lowering *lowering, const struct action *action)
+{
+    return are_all_made(lowering, action, true, false);
 }
 
 void tensors_turn(struct rank_lowering *lowering, const struct rank_program *list)

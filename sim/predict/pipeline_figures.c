@@ -13,6 +13,7 @@
 
 #include "plan/schedules/comms.h"
 #include "plan/schedules/parallel.h"
+#include "machine/straight.h"
 #include "machine/lower/rank_programs.h"
 
 /* Of an action, or of the last of what it stands for. */
@@ -140,6 +141,22 @@ static void pipeline_figures_find_places(struct pipeline_watch *watch)
         }
 }
 
+/* Dates of programs that leave no choice. */
+static void note_straight(struct pipeline_watch *watch)
+{
+    const struct straight *graph = watch->program->straight;
+    for (int s = 0; s < graph->stream_count; s++) {
+        struct when *when = watch->when[graph->streams[s].rank];
+        for (uint32_t i = graph->streams[s].first; i < graph->streams[s].end; i++) {
+            const struct straight_step *step = &graph->steps[i];
+            const struct when at = {step->end_ns - step->time_ns, step->end_ns, true};
+            when[step->action] = at;
+            for (uint32_t m = step[0].first_message; m < step[1].first_message; m++)
+                when[graph->messages[m].action] = at;
+        }
+    }
+}
+
 static bool pipeline_figures_make_tables(struct pipeline_watch *watch)
 {
     struct arena *arena = &watch->arena;
@@ -153,7 +170,9 @@ static bool pipeline_figures_make_tables(struct pipeline_watch *watch)
     for (size_t rank = 0; watch->when && rank < count; rank++)
         watch->when[rank] = ARENA_ARRAY(arena, watch->lists[rank].count + 1, struct when);
     watch->place = ARENA_ARRAY(arena, watch->program->plan->listed_count + 1, uint32_t);
-    if (!arena->failed)
+    if (!arena->failed && watch->program->straight)
+        note_straight(watch);
+    else if (!arena->failed)
         pipeline_figures_find_places(watch);
     return !arena->failed;
 }

@@ -18,6 +18,7 @@
 
 #include "base/units.h"
 #include "machine/memory.h"
+#include "machine/straight.h"
 #include "plan/order.h"
 #include "plan/schedules/parallel.h"
 
@@ -527,6 +528,50 @@ static enum status predict_judge_memory(struct prediction *prediction, const str
     return status;
 }
 
+/* The accounts of programs that leave no choice, whose graph has the dates. */
+static bool account_straight(const struct program *program, struct simulation_result *result)
+{
+    const struct straight *graph = program->straight;
+    bool ok = true;
+    for (int s = 0; s < graph->stream_count; s++) {
+        const struct straight_stream *from = &graph->streams[s];
+        struct stream_account *to = &result->streams[s];
+        const int first = graph->rank_first[from->rank],
+                  count = graph->rank_first[from->rank + 1] - first;
+        int64_t rest_ns = graph->end_ns - from->busy_ns - from->peer_ns;
+        to->busy_ns = from->busy_ns;
+        for (int k = 0; k < count; k++) {
+            const int agent = program_stream_agent(program, first + k);
+            ok &= stream_account_blame(to, &(struct stall){STALL_DEPENDENCE, ~agent},
+                                       from->dependence_ns[k]);
+            rest_ns -= from->dependence_ns[k];
+        }
+        ok &= stream_account_blame(to, &(struct stall){STALL_PEER, STALL_ON_NONE}, from->peer_ns);
+        ok &= stream_account_blame(to, &(struct stall){STALL_NO_MORE_DATA, STALL_ON_NONE}, rest_ns);
+    }
+    return ok;
+}
+
+static enum status replicate_straight(struct prediction *prediction, struct diag *diag)
+{
+    const struct program *program = prediction->program;
+    const struct straight *graph = program->straight;
+    struct replication_job job = {
+        .result = {.makespan_ns = graph->end_ns,
+                   .steps = (int64_t)graph->machine_steps,
+                   .tasks = graph->step_count,
+                   .streams = calloc((size_t)graph->stream_count + 1, sizeof *job.result.streams),
+                   .stream_count = graph->stream_count,
+                   .fill_ns = -1,
+                   .drain_ns = -1}};
+    assert(prediction->replications == 1 && graph->stream_count == program->stream_count);
+    enum status status = job.result.streams && account_straight(program, &job.result)
+                             ? predict_sum_up(prediction, &job, diag)
+                             : diag_no_memory(diag);
+    simulation_fini(&job.result);
+    return status;
+}
+
 /* The same with an observer that finds what the ranks of rank programs do and hold. */
 static enum status replicate_lists(struct prediction *prediction, const struct plan *plan,
                                    const struct predict_options *options, struct diag *diag)
@@ -537,7 +582,9 @@ static enum status replicate_lists(struct prediction *prediction, const struct p
     if (!watch)
         return STATUS_SYSTEM;
     watched.observer = pipeline_watch_observer(watch);
-    enum status status = replicate_watched(prediction, &watched, diag);
+    enum status status = prediction->program->straight
+                             ? replicate_straight(prediction, diag)
+                             : replicate_watched(prediction, &watched, diag);
     if (status == STATUS_OK) {
         prediction->pipeline = calloc(1, sizeof *prediction->pipeline);
         status = prediction->pipeline ? pipeline_watch_take(watch, prediction->pipeline, diag)
@@ -789,24 +836,35 @@ static bool tasks_meet_alone(const struct plan *plan)
     return alone;
 }
 
+static bool is_watched(const struct predict_options *options)
+{
+    const struct simulate_observer *observer = options->observer;
+    return options->begin || options->critical_path || options->wire ||
+           (observer &&
+            (observer->span || observer->work || observer->iteration || observer->step));
+}
+
 /* Equal ranks whose times do not vary do the same at the same times, and each meets the others as if it were alone: one stands for
    all, of groups one pipeline. Not where they share something, or connect to each other, or where each is watched, maybe by
    another process. */
 static bool one_rank_stands_for_all(const struct plan *plan, const struct predict_options *options)
 {
-    const struct simulate_observer *observer = options->observer;
-    const bool watched =
-        options->begin || options->critical_path || options->wire ||
-        (observer && (observer->span || observer->work || observer->iteration || observer->step));
     const int ranks = ranks_of(plan, options);
-    bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !watched && options->jitter_count == 0 &&
-                 plan->machine.cores == 0 &&
+    bool alike = ranks > 1 && ranks <= PLAN_MAX_RANKS && !is_watched(options) &&
+                 options->jitter_count == 0 && plan->machine.cores == 0 &&
                  (plan->form == FORM_PIPELINE
                       ? tasks_meet_alone(plan)
                       : plan->form == FORM_PROGRAMS && parallel_replicas_are_alike(plan));
     for (size_t c = 0; c < plan->comm_count; c++)
         alike &= plan->comms[c].time_limit_ns == 0;
     return alike;
+}
+
+/* True if nothing varies or watches what the program does. */
+static bool dates_will_do(const struct predict_options *options)
+{
+    return !is_watched(options) && options->replications == 1 && options->jitter_count == 0 &&
+           options->time_count == 0;
 }
 
 /* The program and its timing, of one rank or of all. */
@@ -817,6 +875,7 @@ static enum status predict_build(struct prediction *prediction, const struct pla
     struct program_options timed = options->program;
     timed.no_knowledge = true;
     timed.keep_lists = plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
+    timed.straight = timed.keep_lists && dates_will_do(options);
     if (one) {
         timed.ranks = plan->form == FORM_PIPELINE ? 1 : 0;
         timed.few = 1;

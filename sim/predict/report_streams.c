@@ -8,6 +8,8 @@
 
 #include "base/sort.h"
 #include "base/columns.h"
+#include "machine/straight.h"
+#include "plan/schedules/complete_lists.h"
 #include "arrivals.h"
 #include "trace/step_bar.h"
 
@@ -266,11 +268,33 @@ static const char *pass_words(const struct program *p, const struct op *op)
     return kind_words[op->listed && arrivals_second(p->plan, op->listed) ? CHART_OVERLAP : kind];
 }
 
+/* The same of programs that leave no choice. */
+static void add_straight_work(const struct program *p, const bool *streams, struct step_bar *bar)
+{
+    const struct straight *graph = p->straight;
+    for (int s = 0; s < graph->stream_count; s++) {
+        const struct action *actions = p->lists->ranks[graph->streams[s].rank].actions;
+        const uint32_t end = streams[s] ? graph->streams[s].end : 0;
+        for (uint32_t i = graph->streams[s].first; i < end; i++) {
+            const struct action *action = &actions[graph->steps[i].action], *parts;
+            const bool both = comms_parts(action, &parts) == ACTION_PARTS &&
+                              parts[0].kind == ACTION_F && parts[1].kind != ACTION_F;
+            enum chart_kind kind = CHART_F;
+            const bool pass = arrivals_kind(parts->kind, &kind);
+            if (graph->steps[i].time_ns > 0)
+                step_bar_add(bar, pass ? kind_words[both ? CHART_OVERLAP : kind] : "others",
+                             (double)graph->steps[i].time_ns);
+        }
+    }
+}
+
 /* Mean times of the work on these streams, by name. */
 static void report_streams_add_work(const struct prediction *prediction, const bool *streams,
                                     struct step_bar *bar)
 {
     const struct program *p = prediction->program;
+    if (p->straight)
+        add_straight_work(p, streams, bar);
     for (size_t i = 0; i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
         const struct op_time *time = &prediction->timing.ops[i];

@@ -3,7 +3,8 @@
  * t_one_run.c - races, lifetimes and values by one run with vector clocks, against the search with knowledge in its states.
  *
  * On random host and rank programs that the search can decide: a race of the one run is found by the search, and
- * where every run is a reordering of the one a race that the search finds is a race of the one.
+ * where every run is a reordering of the one a race that the search finds is a race of the one. The graph of lists that
+ * leave no choice (machine/straight.h) has that run and its dates.
  *
  * Plan `i` of a run comes from SWSIM_SEED + i. SWSIM_LONG=1 asks for more plans.
  */
@@ -15,8 +16,10 @@
 #include "base/hash.h"
 #include "check/one_run.h"
 #include "check/verify.h"
+#include "machine/straight.h"
 #include "plan/schedules/parallel.h"
 #include "plan/text/parse.h"
+#include "sim/predict/predict.h"
 #include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
@@ -26,7 +29,7 @@ enum { QUICK = 300, LONG = 10000, MAX_STATES = 3000 };
 struct bench {
     uint64_t seed;
     const char *text;
-    int complaints, alone, chosen, races, lifetimes, values;
+    int complaints, alone, chosen, races, lifetimes, values, straight, proved;
 };
 
 static void complain(struct bench *bench, const struct one_run *run, enum property property,
@@ -65,6 +68,84 @@ static void compare(struct bench *bench, const struct one_run *run,
     bench->values += !chance && run->found & 1u << PROPERTY_VALUE ? 1 : 0;
 }
 
+/* ---- lists that leave no choice -------------------------------------------------------------- */
+
+static bool never_ends(void *context, int64_t time_ns, struct transition transition,
+                       const struct effect *effect)
+{
+    (void)context, (void)time_ns, (void)transition, (void)effect;
+    return true;
+}
+
+static bool same_accounts(const struct stream_account *a, const struct stream_account *b)
+{
+    bool same = a->busy_ns == b->busy_ns && a->blame_count == b->blame_count &&
+                memcmp(a->stall_ns, b->stall_ns, sizeof a->stall_ns) == 0;
+    for (int i = 0; same && i < a->blame_count; i++)
+        same = a->blames[i].ns == b->blames[i].ns &&
+               a->blames[i].stall.cause == b->blames[i].stall.cause &&
+               a->blames[i].stall.on == b->blames[i].stall.on;
+    return same;
+}
+
+static bool same_predictions(const struct prediction *a, const struct prediction *b)
+{
+    bool same = a->makespan_ns == b->makespan_ns && a->steps == b->steps && a->tasks == b->tasks &&
+                a->violated == b->violated && a->program->stream_count == b->program->stream_count;
+    for (int s = 0; same && s < a->program->stream_count; s++)
+        same = same_accounts(&a->streams[s], &b->streams[s]);
+    for (int rank = 0; same && rank < a->pipeline->rank_count; rank++) {
+        const struct rank_figures *x = &a->pipeline->ranks[rank], *y = &b->pipeline->ranks[rank];
+        same = x->first_ns == y->first_ns && x->last_ns == y->last_ns && x->busy_ns == y->busy_ns &&
+               memcmp(x->idle_ns, y->idle_ns, sizeof x->idle_ns) == 0;
+    }
+    return same;
+}
+
+/* The dates of the graph are those of a simulation, which an observer of steps asks for. */
+static enum status check_dates(struct bench *bench, const struct plan *plan, struct diag *diag)
+{
+    const struct simulate_observer observer = {.step = never_ends};
+    struct predict_options options = {.replications = 1, .threads = 1};
+    struct prediction dated, simulated;
+    enum status status = predict(plan, &options, &dated, diag);
+    if (status != STATUS_OK)
+        return status;
+    options.observer = &observer;
+    status = predict(plan, &options, &simulated, diag);
+    if (status == STATUS_OK) {
+        const bool straight = dated.program->straight;
+        bench->straight += straight;
+        if (straight && !same_predictions(&dated, &simulated) && bench->complaints++ < 5)
+            tap_note("SWSIM_SEED=%" PRIu64 ": other dates\n%s", bench->seed, bench->text);
+        prediction_fini(&simulated);
+    }
+    prediction_fini(&dated);
+    return status;
+}
+
+/* Lists whose graph is made are proved by the one run. */
+static enum status check_graph(struct bench *bench, const struct plan *plan,
+                               const struct one_run *run, struct diag *diag)
+{
+    const struct program_options built = {.iterations = -1, .clocks = true, .straight = true};
+    struct program *program;
+    enum status status = program_build(plan, &built, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    bench->proved += program->straight != NULL;
+    if (program->straight &&
+        (!run->alone || !run->done || run->seen ||
+         run->steps != program->straight->machine_steps) &&
+        bench->complaints++ < 5)
+        tap_note("SWSIM_SEED=%" PRIu64 ": a graph, but the run has %u in %" PRIu64 " steps\n%s",
+                 bench->seed, run->seen, run->steps, bench->text);
+    program_close(program);
+    return check_dates(bench, plan, diag);
+}
+
+/* ---- against the search ---------------------------------------------------------------------- */
+
 static enum status check_plan(void *context, const struct plan *plan, enum driver driver,
                               struct diag *diag)
 {
@@ -80,6 +161,8 @@ static enum status check_plan(void *context, const struct plan *plan, enum drive
     if (status != STATUS_OK)
         return status;
     status = one_run_take(program, &watch, &run, diag);
+    if (status == STATUS_OK && plan->form == FORM_PROGRAMS)
+        status = check_graph(bench, plan, &run, diag);
     if (status == STATUS_OK) {
         status = verify_plan(plan, &options, &report, diag);
         if (status == STATUS_OK) {
@@ -99,6 +182,59 @@ static void check_text(struct bench *bench, char *text)
     free(text);
 }
 
+/* Draws numbers from 0 to below `most`. */
+static void draw(uint64_t seed, const int *most, int count, int *drawn)
+{
+    uint64_t words = hash_mix(seed + 1);
+    for (int i = 0; i < count; i++) {
+        words = hash_mix(words);
+        drawn[i] = (int)(words % (uint64_t)most[i]);
+    }
+}
+
+/* A schedule with times of passes and messages; the caller frees it. */
+static char *random_schedule(uint64_t seed)
+{
+    static const char *const schedules[] = {"gpipe",
+                                            "1f1b",
+                                            "zb_h1",
+                                            "zbv",
+                                            "dualpipe_v",
+                                            "interleaved_1f1b, chunks: 2",
+                                            "looped_bfs, chunks: 3",
+                                            "1f1b, megatron: odd_even",
+                                            "interleaved_1f1b, chunks: 2, megatron: overlap_p2p",
+                                            "interleaved_1f1b, chunks: 2, megatron: batch"},
+                             *const fifos[] = {"group", "pair", "direction", "edge"};
+    static const int most[10] = {10, 4, 4, 3, 9, 9, 9, 3, 5, 2};
+    int drawn[10];
+    char *text = NULL;
+    draw(seed, most, 10, drawn);
+    const int ranks = 2 + 2 * (drawn[1] > 2);
+    if (asprintf(&text,
+                 "swplan: 1\nname: schedule\np2p: {fifo: %s, batch: %s, latency: %dms, bytes: 1KiB,"
+                 " bandwidth: 1MB/s}\n"
+                 "times: {F: %dms, B: %dms, I: %dms, W: %dms, WAIT_RECV_F: %dms}\n"
+                 "generate: {schedule: %s, ranks: %d, microbatches: %d}\n",
+                 fifos[drawn[2]], drawn[9] ? "true" : "false", drawn[3], 1 + drawn[4], 1 + drawn[5],
+                 1 + drawn[6], drawn[7], drawn[7], schedules[drawn[0]], ranks,
+                 2 * ranks + ranks * drawn[8]) < 0)
+        return NULL;
+    return text;
+}
+
+static void check_schedules(uint64_t seed, uint64_t plans)
+{
+    struct bench bench = {0};
+    for (uint64_t i = 0; i < plans; i++) {
+        bench.seed = seed + i;
+        check_text(&bench, random_schedule(bench.seed));
+    }
+    tap_ok(bench.complaints == 0 && bench.proved > 10,
+           "of %d schedules %d are proved by their graph, %d have dates by it", (int)plans,
+           bench.proved, bench.straight);
+}
+
 static void check_form(enum random_form form, bool wide, uint64_t seed, uint64_t plans)
 {
     struct bench bench = {0};
@@ -111,6 +247,9 @@ static void check_form(enum random_form form, bool wide, uint64_t seed, uint64_t
            "value",
            wide ? "wide " : "", random_form_key(form), bench.alone, bench.chosen, bench.races,
            bench.lifetimes, bench.values);
+    if (form == RANDOM_PROGRAMS && !wide)
+        tap_ok(bench.proved > 0, "%d are proved by their graph, %d have dates by it", bench.proved,
+               bench.straight);
 }
 
 /* ---- one pipeline for all -------------------------------------------------------------------- */
@@ -126,13 +265,9 @@ static char *random_groups(uint64_t seed)
                                                   "machine: {hw_queues: 1}\n",
                                                   "machine: {launch_queue: 2}\n",
                                                   "machine: {sm_slots: 2, launch_queue: 3}\n"};
-    uint64_t words = hash_mix(seed + 1);
-    int drawn[12];
     static const int most[12] = {2, 2, 3, 3, 4, 4, 4, 5, 2, 2, 2, 3};
-    for (int i = 0; i < 12; i++) {
-        words = hash_mix(words);
-        drawn[i] = (int)(words % (uint64_t)most[i]);
-    }
+    int drawn[12];
+    draw(seed, most, 12, drawn);
     char *text = NULL;
     const bool chunked = drawn[5] == 2;
     if (asprintf(&text,
@@ -226,6 +361,7 @@ int main(void)
         check_form(RANDOM_THREADS, wide, seed, plans / 2);
         check_form(RANDOM_PROGRAMS, wide, seed, plans / 2);
     }
+    check_schedules(seed, plans / 3);
     test_one_pipeline();
     return tap_done();
 }
