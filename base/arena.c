@@ -67,6 +67,19 @@ void arena_fini(struct arena *arena)
     *arena = (struct arena){0};
 }
 
+void arena_adopt(struct arena *arena, struct arena *from)
+{
+    struct arena_block **last = &from->head;
+    assert(arena->limit == from->limit);
+    while (*last)
+        last = &(*last)->next;
+    *last = arena->head; /* the block that is filled is now the other arena's */
+    arena->head = from->head;
+    arena->used_bytes += from->used_bytes;
+    arena->failed |= from->failed;
+    *from = (struct arena){0};
+}
+
 void arena_empty(struct arena *arena)
 {
     struct arena_block *kept = arena->head;

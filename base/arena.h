@@ -29,6 +29,9 @@ void arena_fini(struct arena *arena);
 /* Nothing is in use any more; one block serves again. */
 void arena_empty(struct arena *arena);
 
+/* The blocks of `from` become those of the arena; both have one limit. */
+void arena_adopt(struct arena *arena, struct arena *from);
+
 /* Zeroed, aligned for any type. NULL when memory or the cap is exhausted. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 /* `count` elements of `size` bytes; NULL also when the product overflows. */

@@ -941,7 +941,10 @@ static enum status have_program(struct verification *v, enum program_kind kind)
     if (v->programs[kind])
         return STATUS_OK;
     const int ranks = kind == ORDINARY && few_ranks_may_do(v) ? FEW : v->ranks;
+    struct timespec start = stopwatch_start();
     enum status status = build_kind(v, kind, ranks);
+    if (status == STATUS_OK && v->programs[kind]->straight) /* the proof, too */
+        v->report->seconds += stopwatch_seconds(&start);
     if (status == STATUS_OK && first)
         v->open = v->asked = find_asked(v->programs[kind], options);
     return status;

@@ -15,7 +15,8 @@
 
 /* A pass, or a group of messages. */
 struct straight_step {
-    int64_t time_ns, end_ns;
+    int64_t end_ns;
+    uint32_t time; /* of the graph's times */
     uint32_t first_wait,
         first_message; /* its waits and messages are those before the next step's */
     uint32_t action;   /* in the list of its rank, the first of several */
@@ -43,10 +44,16 @@ struct straight {
     int *rank_first; /* per rank: of its streams; then the end */
     struct straight_step *steps;
     struct straight_message *messages;
-    uint32_t *waits; /* steps */
+    uint32_t *waits;   /* steps */
+    int64_t *times_ns; /* different ones */
     uint32_t step_count, message_count, wait_count;
     uint64_t machine_steps; /* of a run */
     int64_t end_ns;
 };
+
+static inline int64_t straight_time(const struct straight *graph, const struct straight_step *step)
+{
+    return graph->times_ns[step->time];
+}
 
 #endif

@@ -2,6 +2,7 @@
 /* rank_straight.c - see machine/straight.h: the steps of all ranks as a graph, and its order with dates. */
 #include "base/array.h"
 #include "base/sort.h"
+#include "base/table.h"
 #include "machine/straight.h"
 
 #include "rank_internal.h"
@@ -22,7 +23,8 @@ struct straight_walk {
     struct arena *arena; /* of the graph */
     int *places;         /* per step of the rank: its stream */
     uint32_t *numbers;   /* ... and its number */
-    size_t stream_cap, wait_cap;
+    struct table times;
+    size_t stream_cap, wait_cap, time_count, time_cap;
     int *first_channel; /* per rank; -1: none */
     struct straight_channel *channels;
     size_t channel_count, channel_cap;
@@ -160,6 +162,22 @@ static bool place_steps(struct straight_walk *walk)
     return true;
 }
 
+static bool number_time(struct straight_walk *walk, int64_t time_ns, uint32_t *number)
+{
+    struct straight *out = walk->out;
+    const uint64_t hash = table_hash_number((uint64_t)time_ns);
+    const size_t count = walk->time_count;
+    *number = TABLE_FIND(&walk->times, hash, i, out->times_ns[i] == time_ns);
+    if (*number != TABLE_NONE)
+        return true;
+    if (!table_add_in(&walk->times, &walk->lowering->scratch, hash, count) ||
+        !ARENA_GROW(walk->arena, out->times_ns, count, walk->time_cap))
+        return false;
+    *number = (uint32_t)count;
+    out->times_ns[walk->time_count++] = time_ns;
+    return true;
+}
+
 /* False: a message mismatches, or there is no memory. */
 static bool add_step(struct straight_walk *walk, size_t at)
 {
@@ -169,7 +187,10 @@ static bool add_step(struct straight_walk *walk, size_t at)
     const struct rank_program *list = &walk->lowering->ranks[walk->lowering->rank];
     const uint32_t number = out->step_count++, stream = (uint32_t)walk->places[at];
     const bool recorded = step->waiters_left > 0;
-    out->steps[number] = (struct straight_step){.time_ns = step->time_ns,
+    uint32_t time;
+    if (!number_time(walk, step->time_ns, &time))
+        return false;
+    out->steps[number] = (struct straight_step){.time = time,
                                                 .end_ns = -1,
                                                 .first_wait = out->wait_count,
                                                 .first_message = out->message_count,
@@ -177,7 +198,7 @@ static bool add_step(struct straight_walk *walk, size_t at)
     out->streams[stream].pushes += 1 + (int)step->wait_count + recorded;
     out->machine_steps += 3 + step->wait_count + recorded; /* its push, its start, its end */
     for (size_t w = 0; w < step->wait_count; w++) {
-        if (!ARENA_REGROW(walk->arena, out->waits, out->wait_count, walk->wait_cap))
+        if (!ARENA_GROW(walk->arena, out->waits, out->wait_count, walk->wait_cap))
             return false;
         out->waits[out->wait_count++] = walk->numbers[now->waits[step->first_wait + w].producer];
     }
@@ -311,8 +332,8 @@ static bool straight_ends(struct straight_run *run, int s)
     struct straight_step *step = &run->graph->steps[lane->at++];
     lane->runs = false;
     stream->peer_ns += lane->met_ns - lane->start_ns;
-    stream->busy_ns += step->time_ns;
-    lane->now_ns = step->end_ns = lane->met_ns + step->time_ns;
+    stream->busy_ns += straight_time(run->graph, step);
+    lane->now_ns = step->end_ns = lane->met_ns + straight_time(run->graph, step);
     return true;
 }
 
@@ -360,6 +381,8 @@ static bool straight_begin(struct straight_walk *walk)
     out->rank_first = ARENA_ARRAY(walk->arena, ranks + 1, int);
     out->steps = ARENA_ARRAY(walk->arena, most + 1, struct straight_step);
     out->messages = ARENA_ARRAY(walk->arena, most, struct straight_message);
+    out->waits = ARENA_ARRAY(walk->arena, most, uint32_t);
+    walk->wait_cap = most;
     walk->places = ARENA_ARRAY(scratch, most, int);
     walk->numbers = ARENA_ARRAY(scratch, most, uint32_t);
     walk->first_channel = ARENA_ARRAY(scratch, ranks, int);
@@ -381,7 +404,7 @@ static bool straight_build(struct straight_walk *walk)
     out->steps[out->step_count] =
         (struct straight_step){.first_wait = out->wait_count, .first_message = out->message_count};
     for (uint32_t i = 0; i < out->step_count && left_ns >= 0; i++)
-        left_ns -= out->steps[i].time_ns <= left_ns ? out->steps[i].time_ns : INT64_MAX / 2;
+        left_ns -= min_i64(straight_time(out, &out->steps[i]), INT64_MAX / 2);
     return walk->unpaired == 0 && left_ns >= 0 &&
            out->machine_steps - 2 * (uint64_t)out->step_count <= PLAN_MAX_LOWERED;
 }

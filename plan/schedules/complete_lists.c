@@ -233,13 +233,24 @@ static enum status make_differing(const struct plan *plan, struct arena *arena,
     return status;
 }
 
-static enum status complete_lists_complete(const struct plan *plan, struct arena *arena,
-                                           struct rank_program **ranks, int *rank_count,
-                                           struct rank_program **differing, struct diag *diag)
+/* True if no list with messages refers to the one without: its actions were copied, and none has parts. */
+static bool are_copied(const struct rank_program *given, const struct rank_program *with, int count)
+{
+    for (int rank = 0; rank < count; rank++)
+        for (size_t i = 0; i < given[rank].count; i++)
+            if (given[rank].actions == with[rank].actions || given[rank].actions[i].parts)
+                return false;
+    return true;
+}
+
+static enum status complete_lists_complete_from(const struct plan *plan, struct arena *arena,
+                                                struct arena *without, struct rank_program **ranks,
+                                                int *rank_count, struct rank_program **differing,
+                                                struct diag *diag)
 {
     const struct parallel_spec *spec = &plan->programs.parallel;
     struct rank_program *given, *with;
-    enum status status = complete_lists_given(plan, arena, &given, rank_count, diag);
+    enum status status = complete_lists_given(plan, without, &given, rank_count, diag);
     if (status != STATUS_OK)
         return status;
     size_t count = (size_t)*rank_count;
@@ -254,9 +265,26 @@ static enum status complete_lists_complete(const struct plan *plan, struct arena
         status = make_differing(plan, arena, given, with, *rank_count, &spec->differing[i],
                                 &(*differing)[i], diag);
     memcpy(*ranks, with, count * sizeof *with);
+    if (status == STATUS_OK && are_copied(given, with, *rank_count))
+        arena_fini(without);
     return status == STATUS_OK
                ? complete_lists_add_ends(plan, arena, *ranks, *rank_count, NULL, -1, diag)
                : status;
+}
+
+/* The lists without messages go where nothing refers to them. */
+static enum status complete_lists_complete(const struct plan *plan, struct arena *arena,
+                                           struct rank_program **ranks, int *rank_count,
+                                           struct rank_program **differing, struct diag *diag)
+{
+    struct arena without;
+    arena_init(&without, 0);
+    without.limit = arena->limit;
+    const enum status status =
+        complete_lists_complete_from(plan, arena, &without, ranks, rank_count, differing, diag);
+    without.limit = arena->limit;
+    arena_adopt(arena, &without);
+    return status;
 }
 
 enum status complete_lists_fill_all(const struct plan *plan, struct arena *arena,

@@ -310,8 +310,8 @@ static void note_most(const struct account *account, struct rank_memory *memory,
 static void hold_fixed(const struct rank_program *list, struct rank_memory *memory)
 {
     memory->column = list->count > 0;
-    for (size_t i = 0; i < list->count; i++)
-        memory->during[i] = memory->after[i] = memory->fixed;
+    for (size_t i = 0; memory->fixed && i < list->count; i++)
+        memory->during[i] = memory->fixed;
 }
 
 static void rank_memory_walk(struct account *account, const struct rank_program *list,
@@ -355,7 +355,8 @@ static bool account_rank(struct account *account, const struct rank_program *lis
     struct arena scratch;
     *memory = (struct rank_memory){.count = list->count};
     memory->during = ARENA_ARRAY(arena, list->count + 1, int64_t);
-    memory->after = ARENA_ARRAY(arena, list->count + 1, int64_t);
+    memory->after =
+        account->weightless ? memory->during : ARENA_ARRAY(arena, list->count + 1, int64_t);
     if (!memory->during || !memory->after)
         return false;
     size_t stages = (size_t)number_stages(account, memory);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "plan/schedules/comms.h"
 #include "plan/schedules/parallel.h"
 #include "machine/straight.h"
@@ -33,13 +34,15 @@ struct pipeline_watch {
     int replica; /* the pipeline that is watched: the first in which no list is another */
     struct stage_map map;
     struct rank_memory *memory;
-    struct when **when; /* per rank and action */
+    struct when *
+        *when; /* per rank and action; of programs that leave no choice all ranks share one place */
     uint32_t *place; /* of those in plan->listed: in the list of their rank, from 1; 0: in none */
     int64_t *optimizer_end_ns; /* per rank; 0: none */
     int64_t *optimizer_ns;
     /* per stage and microbatch: when its passes ended, and when their messages went */
     struct pipeline_figures_cell {
-        struct when forward, backward, input, gradient;
+        int64_t forward_end_ns, backward_end_ns;
+        struct when input, gradient;
     } * cells;
 };
 
@@ -141,20 +144,23 @@ static void pipeline_figures_find_places(struct pipeline_watch *watch)
         }
 }
 
-/* Dates of programs that leave no choice. */
-static void note_straight(struct pipeline_watch *watch)
+/* The dates of a rank; of programs that leave no choice they are made when they are wanted. */
+static const struct when *dates_of(const struct pipeline_watch *watch, int rank)
 {
     const struct straight *graph = watch->program->straight;
-    for (int s = 0; s < graph->stream_count; s++) {
-        struct when *when = watch->when[graph->streams[s].rank];
+    struct when *when = watch->when[rank];
+    if (!graph)
+        return when;
+    memset(when, 0, watch->lists[rank].count * sizeof *when);
+    for (int s = graph->rank_first[rank]; s < graph->rank_first[rank + 1]; s++)
         for (uint32_t i = graph->streams[s].first; i < graph->streams[s].end; i++) {
             const struct straight_step *step = &graph->steps[i];
-            const struct when at = {step->end_ns - step->time_ns, step->end_ns, true};
+            const struct when at = {step->end_ns - straight_time(graph, step), step->end_ns, true};
             when[step->action] = at;
             for (uint32_t m = step[0].first_message; m < step[1].first_message; m++)
                 when[graph->messages[m].action] = at;
         }
-    }
+    return when;
 }
 
 static bool pipeline_figures_make_tables(struct pipeline_watch *watch)
@@ -167,12 +173,15 @@ static bool pipeline_figures_make_tables(struct pipeline_watch *watch)
     watch->cells =
         ARENA_ARRAY(arena, (size_t)watch->map.stages * (size_t)watch->map.microbatches + 1,
                     struct pipeline_figures_cell);
+    size_t most = 0;
+    for (size_t rank = 0; rank < count; rank++)
+        most = max_size(most, watch->lists[rank].count);
     for (size_t rank = 0; watch->when && rank < count; rank++)
-        watch->when[rank] = ARENA_ARRAY(arena, watch->lists[rank].count + 1, struct when);
+        watch->when[rank] = rank > 0 && watch->program->straight
+                                ? watch->when[0]
+                                : ARENA_ARRAY(arena, most + 1, struct when);
     watch->place = ARENA_ARRAY(arena, watch->program->plan->listed_count + 1, uint32_t);
-    if (!arena->failed && watch->program->straight)
-        note_straight(watch);
-    else if (!arena->failed)
+    if (!arena->failed)
         pipeline_figures_find_places(watch);
     return !arena->failed;
 }
@@ -256,18 +265,18 @@ static void note_cell(struct pipeline_watch *watch, const struct action *action,
     struct pipeline_figures_cell *cell =
         pipeline_figures_cell_of(watch, action->stage, action->microbatch);
     if (action->kind == ACTION_F)
-        cell->forward = *when;
+        cell->forward_end_ns = when->end_ns;
     else if (action->kind == ACTION_B || action->kind == ACTION_I)
-        cell->backward = *when;
+        cell->backward_end_ns = when->end_ns;
     else if (action->kind == ACTION_RECV_F)
         cell->input = *when;
     else if (action->kind == ACTION_RECV_B)
         cell->gradient = *when;
 }
 
-/* The message that a part of a pass needs, and the pass it comes from; NULL: none. */
+/* The message that a part of a pass needs, and the end of the pass it comes from; NULL: none. */
 static const struct when *message_of(const struct pipeline_watch *watch, const struct action *part,
-                                     const struct when **from)
+                                     int64_t *from_ns)
 {
     const struct pipeline_figures_cell *cell =
         pipeline_figures_cell_of(watch, part->stage, part->microbatch);
@@ -277,7 +286,7 @@ static const struct when *message_of(const struct pipeline_watch *watch, const s
         return NULL;
     const struct pipeline_figures_cell *source =
         pipeline_figures_cell_of(watch, other, part->microbatch);
-    *from = forward ? &source->forward : &source->backward;
+    *from_ns = forward ? source->forward_end_ns : source->backward_end_ns;
     const struct when *message = forward ? &cell->input : &cell->gradient;
     return message->done ? message : NULL;
 }
@@ -295,19 +304,20 @@ static void explain_gap(const struct pipeline_watch *watch, const struct action 
                         int64_t start_ns, int64_t end_ns, struct rank_figures *figures)
 {
     const struct action *parts;
-    const struct when *last = NULL, *last_from = NULL;
+    const struct when *last = NULL;
+    int64_t last_from_ns = 0;
     size_t count = comms_parts(action, &parts);
     for (size_t k = 0; k < count; k++) {
-        const struct when *from, *message = message_of(watch, &parts[k], &from);
+        int64_t from_ns = 0;
+        const struct when *message = message_of(watch, &parts[k], &from_ns);
         if (message && (!last || message->end_ns > last->end_ns)) {
             last = message;
-            last_from = from;
+            last_from_ns = from_ns;
         }
     }
     int64_t at = start_ns;
     if (last) {
-        figures->idle_ns[PIPELINE_WAIT_PASS] +=
-            pipeline_figures_cut(&at, last_from->end_ns, end_ns);
+        figures->idle_ns[PIPELINE_WAIT_PASS] += pipeline_figures_cut(&at, last_from_ns, end_ns);
         figures->idle_ns[PIPELINE_WAIT_CHANNEL] +=
             pipeline_figures_cut(&at, last->start_ns, end_ns);
         figures->idle_ns[PIPELINE_WAIT_TRANSFER] += pipeline_figures_cut(&at, last->end_ns, end_ns);
@@ -325,10 +335,11 @@ static void explain_rank(const struct pipeline_watch *watch, int rank, struct ra
 {
     const struct rank_program *list = &watch->lists[rank];
     const struct rank_memory *memory = &watch->memory[rank];
+    const struct when *dates = dates_of(watch, rank);
     int64_t end_ns = 0, most = memory->fixed;
     bool any = false;
     for (size_t i = 0; i < list->count; i++) {
-        const struct when *when = &watch->when[rank][i];
+        const struct when *when = &dates[i];
         const struct action *parts;
         comms_parts(&list->actions[i], &parts);
         most = memory->during[i] > most ? memory->during[i] : most;
@@ -364,13 +375,15 @@ enum status pipeline_watch_take(struct pipeline_watch *watch, struct pipeline_fi
     made.ranks = calloc((size_t)watch->rank_count, sizeof *made.ranks);
     if (!made.ranks)
         return diag_no_memory(diag);
-    for (int rank = 0; rank < watch->rank_count; rank++)
+    for (int rank = 0; rank < watch->rank_count; rank++) {
+        const struct when *dates = dates_of(watch, rank);
         for (size_t i = 0; i < watch->lists[rank].count; i++) {
             const struct action *parts;
             size_t count = comms_parts(&watch->lists[rank].actions[i], &parts);
             for (size_t k = 0; k < count; k++)
-                note_cell(watch, &parts[k], &watch->when[rank][i]);
+                note_cell(watch, &parts[k], &dates[i]);
         }
+    }
     for (int rank = 0; rank < watch->rank_count; rank++) {
         struct rank_figures *figures = &made.ranks[rank], *longest = &made.ranks[made.longest];
         explain_rank(watch, rank, figures);

@@ -281,9 +281,10 @@ static void add_straight_work(const struct program *p, const bool *streams, stru
                               parts[0].kind == ACTION_F && parts[1].kind != ACTION_F;
             enum chart_kind kind = CHART_F;
             const bool pass = arrivals_kind(parts->kind, &kind);
-            if (graph->steps[i].time_ns > 0)
+            const int64_t time_ns = straight_time(graph, &graph->steps[i]);
+            if (time_ns > 0)
                 step_bar_add(bar, pass ? kind_words[both ? CHART_OVERLAP : kind] : "others",
-                             (double)graph->steps[i].time_ns);
+                             (double)time_ns);
         }
     }
 }

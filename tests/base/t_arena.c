@@ -46,6 +46,23 @@ static void test_emptied(void)
     arena_fini(&arena);
 }
 
+static void test_adopted(void)
+{
+    struct arena arena, other;
+    arena_init(&arena, 0);
+    arena_init(&other, 0);
+    arena_alloc(&arena, 100);
+    char *kept = arena_alloc(&other, 100000);
+    const size_t bytes = arena.used_bytes + other.used_bytes;
+    arena_adopt(&arena, &other);
+    if (kept)
+        kept[99999] = 1;
+    tap_ok(kept && arena.used_bytes == bytes && !other.head && arena_alloc(&arena, 10),
+           "an arena has the blocks of another one that it adopts");
+    arena_check(&arena);
+    arena_fini(&arena);
+}
+
 static void test_pointers_stay(void)
 {
     struct arena arena;
@@ -123,6 +140,7 @@ int main(void)
 {
     test_alignment_and_zeroing();
     test_emptied();
+    test_adopted();
     test_pointers_stay();
     test_distinct();
     test_cap();
