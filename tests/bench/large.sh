@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # large.sh [RANKSxMICROBATCHES...] - time and memory of large schedules: 1F1B verified and predicted, processor seconds and
 # MB, and each for 1,000 passes. Without arguments: 1, 4, 16, 64, 256 and 512 thousand passes, and interleaved 1F1B with
-# 512 stages. 1024x4096 has 8.4 million and takes about 12 GB.
+# 512 stages. 1024x4096 has 8.4 million and takes about 2 GB.
 set -eu
 : "${SWSIM:=./swsim}"
 dir=$(mktemp -d)

@@ -44,13 +44,13 @@ echo 'p2p: {fifo: edge}' >> "$dir/plan.yaml"
 check "300 stages: as long as the closed form says" ends_at $(((300 + 16 - 1) * 3))000000
 
 if [ -n "${SWSIM_LONG:-}" ]; then
-    schedule 1f1b 256 1024 1100
-    schedule interleaved_1f1b 64 512 1100 --chunks=8
+    schedule 1f1b 256 1024 400
+    schedule interleaved_1f1b 64 512 400 --chunks=8
     free_kib=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null)
-    if [ "${free_kib:-0}" -gt $((15 * 1024 * 1024)) ]; then
-        schedule 1f1b 1024 4096 15360
+    if [ "${free_kib:-0}" -gt $((5 * 1024 * 1024)) ]; then
+        schedule 1f1b 1024 4096 5120
     else
-        skip "1,024 ranks, 4,096 microbatches: 15 GiB of free memory"
+        skip "1,024 ranks, 4,096 microbatches: 5 GiB of free memory"
     fi
 else
     skip "half a million passes and more: only with SWSIM_LONG=1"
