@@ -516,11 +516,11 @@ static uint64_t digest_of(int argc, char **argv)
 struct predict_line {
     const struct arguments *arguments;
     struct text_list jitters, changes;
-    const char *sweep, *profile, *times, *critical, *most, *path, *max_step;
+    const char *sweep, *profile, *times, *critical, *exposed, *most, *path, *max_step;
     struct hardware_choice hardware;
     int64_t max_step_ns;
     int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
-    bool exposed, no_mpi, werror;
+    bool no_mpi, werror;
 };
 
 /* --hardware, and what it says of the plan. */
@@ -554,6 +554,10 @@ static enum status parse_texts(struct app *app, struct predict_line *line,
         status =
             diag_error(&app->diag, STATUS_USAGE,
                        "--max-iteration: found '%s', expected a time such as 11ms", line->most);
+    if (status == STATUS_OK && line->exposed && *line->exposed &&
+        strcmp(line->exposed, "never") != 0)
+        status = diag_error(&app->diag, STATUS_USAGE, "--exposed: found '%s', expected never",
+                            line->exposed);
     return status;
 }
 
@@ -757,8 +761,8 @@ static bool cmd_predict_parse_line(struct app *app, int argc, char **argv,
         {"critical-path", 0, "[ITERATION]",
          "what determined when ITERATION finished (a number or 'slowest'; default: the middle one)",
          OPTION_TEXT, .value = &line->critical, .excludes = "sweep what-if"},
-        {"exposed", 0, NULL, "compute exposed times even for many tasks", OPTION_FLAG,
-         .value = &line->exposed},
+        {"exposed", 0, "[never]", "compute exposed times even for many tasks, or leave them out",
+         OPTION_TEXT, .value = &line->exposed},
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &line->times},
         HARDWARE_OPTIONS(
@@ -834,7 +838,9 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .seed = (uint64_t)line.seed,
         .replications = (int)line.replications,
         .threads = (int)line.threads,
-        .exposed = line.exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
+        .exposed = !line.exposed           ? EXPOSED_IF_CHEAP
+                   : *line.exposed == '\0' ? EXPOSED_ALWAYS
+                                           : EXPOSED_NEVER,
     };
     if (line.no_mpi) {
         app->silent = false;

@@ -216,15 +216,38 @@ static struct stall account_doing_now(struct simulation *sim, int stream, int *c
                : busy;
 }
 
+/* Blames up to this one, which has time on another simulation's account. false: memory is exhausted. */
+static bool account_catch_up(struct simulation *sim, int stream, int blame)
+{
+    struct stream_account *own = &sim->result.streams[stream];
+    while (own->blame_count <= blame) {
+        if (!ARRAY_GROW(own->blames, own->blame_count, own->blame_cap))
+            return false;
+        own->blames[own->blame_count] =
+            (struct blame){sim->stalls.known[stream].blames[own->blame_count].stall, 0};
+        own->blame_count++;
+    }
+    return true;
+}
+
+/* -1: memory is exhausted. */
+static int blame_of_lane(struct simulation *sim, int stream, const struct stall *stall)
+{
+    struct stream_account *known = sim->stalls.known ? sim->stalls.known : sim->result.streams;
+    int blame = find_blame(&known[stream], stall);
+    if (blame >= 0 && account_catch_up(sim, stream, blame))
+        return blame;
+    simulation_fail(sim, diag_no_memory(sim->diag));
+    return -1;
+}
+
 /* ---- common reasons -------------------------------------------------------------------------- */
 
 /* Look up the stall a lane has not booked last. false: memory is exhausted. */
 static bool find_booked(struct simulation *sim, int stream, const struct stall *stall)
 {
-    int blame = find_blame(&sim->result.streams[stream], stall);
-    if (blame < 0)
-        simulation_fail(sim, diag_no_memory(sim->diag));
-    else
+    int blame = blame_of_lane(sim, stream, stall);
+    if (blame >= 0)
         sim->stalls.lanes[stream].booked = blame;
     return blame >= 0;
 }
@@ -332,10 +355,12 @@ static inline void change_common(struct simulation *sim, int number, struct stal
 void account_apply(struct simulation *sim, const struct memo_change *changes, int count)
 {
     for (const struct memo_change *change = changes; change < changes + count; change++)
-        if (change->number >= 0)
+        if (change->number < 0)
+            change_common(sim, ~change->number, change->value);
+        else if (account_catch_up(sim, change->number, change->to))
             switch_lane(sim, change->number, change->from, change->to);
         else
-            change_common(sim, ~change->number, change->value);
+            simulation_fail(sim, diag_no_memory(sim->diag));
 }
 
 static void renew_common(struct simulation *sim, int number, struct stall value)
@@ -375,10 +400,7 @@ static int blame_for(struct simulation *sim, int stream, const struct stall *doi
         renew_common(sim, common, *doing);
         return LANE_COMMON - common;
     }
-    int blame = find_blame(&sim->result.streams[stream], doing);
-    if (blame < 0)
-        simulation_fail(sim, diag_no_memory(sim->diag));
-    return blame;
+    return blame_of_lane(sim, stream, doing);
 }
 
 static void look_at_lane(struct simulation *sim, int stream)

@@ -111,9 +111,7 @@ static bool events_make_room(struct events *events, int cap)
 struct seat events_seat(const struct events *events, int place)
 {
     assert(place >= 0 && place < events->cap);
-    int leaf = events->first_leaf + place, top = place / (events->cap / EVENTS_GROUP);
-    return (struct seat){&events->times_ns[leaf], &events->times_ns[top], &events->firsts[top],
-                         place};
+    return (struct seat){events->first_leaf + place, place / (events->cap / EVENTS_GROUP), place};
 }
 
 bool events_init(struct events *events, int agent_count)
@@ -137,16 +135,22 @@ void events_fini(struct events *events)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-bool events_push(struct events *events, int64_t time_ns, int priority, int agent)
+bool events_place(struct events *events, int agent)
 {
     assert(agent < events->agent_count);
-    if (events->places[agent] == NONE) {
-        if (events->place_count == events->cap &&
-            !events_make_room(events, EVENTS_GROUP * events->cap))
-            return false;
-        events->agents[events->place_count] = agent;
-        events->places[agent] = events->place_count++;
-    }
+    if (events->places[agent] != NONE)
+        return true;
+    if (events->place_count == events->cap && !events_make_room(events, EVENTS_GROUP * events->cap))
+        return false;
+    events->agents[events->place_count] = agent;
+    events->places[agent] = events->place_count++;
+    return true;
+}
+
+bool events_push(struct events *events, int64_t time_ns, int priority, int agent)
+{
+    if (!events_place(events, agent))
+        return false;
     assert(events_is_free(events, events->places[agent]));
     const struct seat seat = events_seat(events, events->places[agent]);
     events_put(events, &seat, time_ns, events_order(priority));

@@ -53,6 +53,9 @@ struct events {
 bool events_init(struct events *events, int agent_count);
 void events_fini(struct events *events);
 
+/* The agent has a place from now on. false: memory is exhausted. */
+bool events_place(struct events *events, int agent);
+
 /* The agent has none. false: memory is exhausted, nothing was pushed. */
 bool events_push(struct events *events, int64_t time_ns, int priority, int agent);
 
@@ -74,9 +77,7 @@ bool events_check(const struct events *events);
 
 /* Where the event of a place is; holds until there are more places (cap). */
 struct seat {
-    int64_t *due_ns;       /* its time */
-    const int64_t *top_ns; /* that of its ancestor among the last four, and the first place there */
-    const int *top;
+    int node, top; /* its node, and the ancestor of that among the last four */
     int place;
 };
 
@@ -92,14 +93,14 @@ void events_replay(struct events *events, int place);
 static inline bool events_leads(const struct events *events, const struct seat *seat)
 {
     const uint64_t time_ns =
-        (uint64_t)*seat->top_ns; /* compilers add up unsigned comparisons best */
+        (uint64_t)events->times_ns[seat->top]; /* compilers add up unsigned comparisons best */
     const int64_t *last = events->times_ns;
     int later = 0;
     later += time_ns < (uint64_t)last[0];
     later += time_ns < (uint64_t)last[1];
     later += time_ns < (uint64_t)last[2];
     later += time_ns < (uint64_t)last[3];
-    return later == EVENTS_GROUP - 1 && *seat->top == seat->place;
+    return later == EVENTS_GROUP - 1 && events->firsts[seat->top] == seat->place;
 }
 
 /* When the next event is, of which there is one. */
@@ -111,8 +112,8 @@ static inline int64_t events_next_ns(const struct events *events)
 
 static inline void events_set(struct events *events, const struct seat *seat, int64_t time_ns)
 {
-    *seat->due_ns = time_ns;
-    if (seat->due_ns != seat->top_ns)
+    events->times_ns[seat->node] = time_ns;
+    if (seat->node != seat->top)
         events_replay(events, seat->place);
 }
 

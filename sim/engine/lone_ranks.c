@@ -38,7 +38,8 @@ struct lone_ranks {
     struct lone_rank *ranks;
     struct gathering *gatherings; /* per communicator */
     struct iterations iterations;
-    struct in_flight in_flight; /* on rank 0 */
+    struct in_flight in_flight;   /* on rank 0 */
+    struct stream_account *known; /* struct stalls */
     struct arena arena;
     int *agents; /* those of rank r: agents[places[agent_count] * r ..], in their order */
     int *
@@ -154,7 +155,7 @@ static bool lone_rank_is_alike(const struct lone_ranks *all, int rank)
     return true;
 }
 
-/* The durations of a rank, drawn as if it were among the others. */
+/* The durations of a rank, drawn as if it were among the others. They differ in their draws alone. */
 static bool lone_rank_time(struct lone_rank *rank, const struct timing *timing, int number)
 {
     const struct program *p = rank->all->whole, *one = rank->all->one;
@@ -168,6 +169,9 @@ static bool lone_rank_time(struct lone_rank *rank, const struct timing *timing, 
         for (int i = 0; i < mine->count; i++) {
             struct op_time *time = &own->ops[its->first + i];
             *time = timing->ops[mine->first + i];
+            const struct op_time *first = &timing->ops[p->bodies[task].first + i];
+            rank->all->given_up |=
+                (time->draw < 0) != (first->draw < 0) || time->mean_ns != first->mean_ns;
             if (time->draw < 0)
                 continue;
             own->variation[own->draw_count] = timing->variation[time->draw];
@@ -194,6 +198,15 @@ static enum status lone_rank_open(struct lone_ranks *all, const struct timing *t
         rank->comings[c].due_ns = INT64_MAX;
     rank->prepared = true;
     const enum status status = prepare(&rank->sim, all->one, &rank->timing, &rank->options, diag);
+    for (int a = 0; status == STATUS_OK && a < all->one->agent_count; a++) {
+        const struct agent *agent = &all->one->agents[a];
+        const bool timed =
+            agent->kind == AGENT_STREAM || agent->kind == AGENT_COMM ||
+            (agent->kind == AGENT_THREAD && all->one->threads[agent->index].kind != THREAD_DRIVER);
+        if (timed && !events_place(&rank->sim.clocks.events, a))
+            return diag_no_memory(diag);
+    }
+    rank->sim.stalls.known = all->known;
     rank->sim.lone = rank;
     rank->sim.rank = number;
     rank->sim.pipeline.over = &all->iterations;
@@ -214,10 +227,11 @@ static bool lone_ranks_go_on(struct lone_ranks *all, bool *over)
     for (int r = 0; r < all->whole->ranks; r++) {
         struct simulation *sim = &all->ranks[r].sim;
         sim->most = slowest + LONE_AHEAD;
-        moved |= !simulation_pauses(sim);
+        moved |= sim->clocks.events.count > 0 && !simulation_pauses(sim);
         simulate_go_on(sim);
         if (sim->status == STATUS_OK)
             all->given_up |= !lone_rank_sees(&all->ranks[r]);
+        moved |= sim->clocks.events.count > 0 && !simulation_pauses(sim);
         if (sim->status != STATUS_OK || all->given_up)
             return false;
         *over &= sim->clocks.events.count == 0;
@@ -238,7 +252,7 @@ static bool lone_ranks_simulate(struct lone_ranks *all)
 {
     bool over = false;
     for (int r = 0; r < all->whole->ranks; r++)
-        simulate_begin(&all->ranks[r].sim, all->whole->ranks);
+        simulate_begin(&all->ranks[r].sim, r > 0 ? &all->ranks[0].sim : NULL);
     while (!over && lone_ranks_go_on(all, &over))
         ;
     for (int r = 0; over && r < all->whole->ranks; r++)
@@ -367,6 +381,8 @@ static enum status lone_ranks_open(struct lone_ranks *all, const struct timing *
         return status;
     all->given_up = !lone_ranks_find_agents(all);
     all->ranks = ARENA_ARRAY(&all->arena, (size_t)p->ranks, struct lone_rank);
+    all->known =
+        ARENA_ARRAY(&all->arena, (size_t)all->one->stream_count + 1, struct stream_account);
     all->gatherings = ARENA_ARRAY(&all->arena, (size_t)p->comm_count + 1, struct gathering);
     if (all->arena.failed ||
         !iterations_init(&all->iterations, p->ends, p->ranks, p->depth, options->seed))
@@ -383,6 +399,8 @@ static void lone_ranks_close(struct lone_ranks *all)
             prepare_free(&all->ranks[r].sim);
             simulation_fini(&all->ranks[r].sim.result);
         }
+    for (int s = 0; all->known && s < all->one->stream_count; s++)
+        stream_account_free(&all->known[s]);
     iterations_fini(&all->iterations);
     if (all->one)
         program_close(all->one);

@@ -43,22 +43,29 @@ struct memo_node {
 };
 
 struct memo {
-    struct simulation *sim;
+    struct simulation *sim;  /* the first: the counts of forgotten edges are its */
+    struct memo_walk *walks; /* of all simulations that it serves */
     size_t key_bytes, bytes; /* of a key; in all */
     size_t key_words;        /* of a key, with zeros behind it */
     int edge_count;          /* of a node */
     uint64_t *scratch;
     struct memo_node **buckets;
     struct recording recording;
-    struct memo_node *node;  /* where the simulation is */
-    bool present;            /* the simulation's state is that of the node */
-    struct memo_edge origin; /* stands for what led to the first node */
-    struct memo_edge *at;    /* what was taken last, or &origin; NULL: the memo ends */
-    size_t most_bytes;
     int64_t last; /* iteration up to which the memo is used */
     int64_t events, learned;
     int64_t trial_events, trial_learned; /* as they were at the last trial */
     int places;                          /* of events when the edges were made */
+    bool over;                           /* it does not pay */
+};
+
+struct memo_walk {
+    struct memo *memo;
+    struct memo_walk *next; /* of the memo */
+    struct simulation *sim;
+    struct memo_node *node;  /* where the simulation is; NULL: not known */
+    bool present;            /* the simulation's state is that of the node */
+    struct memo_edge *at;    /* what was taken last; NULL: the memo ends here */
+    struct memo_edge origin; /* stands for what led to the first node */
 };
 
 /* ---- recordings ------------------------------------------------------------------------------ */
@@ -86,8 +93,7 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
 {
     for (int i = 0; i < count; i++) {
         const struct op_time *time = &sim->timing->ops[ops[i].op];
-        struct draws *draws = time->draw >= 0 ? &sim->clocks.draws[time->draw] : NULL;
-        ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
+        ADD(sim->recording, draw, time->draw, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
     ADD(sim->recording, start, {.place = sim->clocks.events.places[agent]}, events_order(priority),
         count, sim->lone && sim->program->agents[agent].kind == AGENT_COMM);
@@ -200,7 +206,7 @@ static void share_recorded(struct simulation *sim, const struct memo_edge *edge)
         const struct memo_start *start = &edge->starts[i];
         for (int k = 0; k < start->draws; k++)
             sharing_start(sim->clocks.sharing, agents[start->seat.place], draws[k].op,
-                          *start->seat.due_ns - sim->now_ns, sim->now_ns);
+                          sim->clocks.events.times_ns[start->seat.node] - sim->now_ns, sim->now_ns);
     }
     if (edge->settles)
         sharing_settle(sim->clocks.sharing, sim->now_ns, &sim->clocks.events);
@@ -268,19 +274,19 @@ static size_t move_all(struct simulation *sim, enum transfer_mode mode, char *ke
 }
 
 /* The simulation as it was at the node, but for clocks and lanes, which are up to date. */
-static void memo_restore(struct memo *memo)
+static void memo_restore(struct memo_walk *walk)
 {
-    struct simulation *sim = memo->sim;
-    if (memo->present)
+    struct simulation *sim = walk->sim;
+    if (walk->present)
         return;
-    move_all(sim, LOAD, memo->node->key);
+    move_all(sim, LOAD, walk->node->key);
     sim->marks.dirty_first = 0;
     sim->marks.touched_count = 0;
     for (int rank = 0; rank < sim->program->ranks; rank++)
         if (sim->marks.touched[rank])
             sim->marks.touched_ranks[sim->marks.touched_count++] = rank;
     account_derive(sim);
-    memo->present = true;
+    walk->present = true;
 }
 
 /* Iteration numbers as small as can be. Returns by how much they have become smaller. */
@@ -350,8 +356,11 @@ static void memo_forget(struct memo *memo)
             free_node(memo->sim, node, memo->edge_count);
         }
     memset(memo->buckets, 0, BUCKETS * sizeof *memo->buckets);
-    memo->node = NULL;
-    memo->origin.likely = NULL;
+    for (struct memo_walk *walk = memo->walks; walk; walk = walk->next) {
+        walk->node = NULL;
+        walk->origin.likely = NULL;
+        walk->at = memo->over ? NULL : &walk->origin;
+    }
     memo->bytes = 0;
     memo->events = memo->learned = 0;
     memo->places = memo->sim->clocks.events.cap;
@@ -376,9 +385,10 @@ static struct memo_node *memo_add_node(struct memo *memo, uint64_t hash)
 }
 
 /* The node of the simulation's present state, new or old; NULL: memory is exhausted. */
-static struct memo_node *find_node(struct memo *memo)
+static struct memo_node *find_node(struct memo_walk *walk)
 {
-    move_all(memo->sim, SAVE, (char *)memo->scratch);
+    struct memo *memo = walk->memo;
+    move_all(walk->sim, SAVE, (char *)memo->scratch);
     uint64_t hash = hash_words(memo->scratch, memo->key_words);
     for (struct memo_node *node = memo->buckets[hash % BUCKETS]; node; node = node->next)
         if (node->hash == hash && memcmp(node->key, memo->scratch, memo->key_bytes) == 0)
@@ -387,14 +397,15 @@ static struct memo_node *find_node(struct memo *memo)
 }
 
 /* The machine's steps at the next event, recorded. NULL: memory is exhausted. */
-static struct memo_edge *make_edge(struct memo *memo, bool alone)
+static struct memo_edge *make_edge(struct memo_walk *walk, bool alone)
 {
-    struct simulation *sim = memo->sim;
+    struct simulation *sim = walk->sim;
+    struct memo *memo = walk->memo;
     const int64_t steps = sim->result.steps, tasks = sim->result.tasks;
     struct event event;
     int64_t shift = 0;
     size_t bytes;
-    memo_restore(memo);
+    memo_restore(walk);
     events_pop(&sim->clocks.events, &event);
     sim->now_ns = event.time_ns;
     sim->recording = &memo->recording;
@@ -418,13 +429,13 @@ static struct memo_edge *make_edge(struct memo *memo, bool alone)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* All is forgotten. false: memory is exhausted. */
-static bool start_again(struct memo *memo)
+/* All is forgotten. */
+static void start_again(struct memo *memo)
 {
-    memo_restore(memo);
+    for (struct memo_walk *walk = memo->walks; walk; walk = walk->next)
+        if (walk->node)
+            memo_restore(walk);
     memo_forget(memo);
-    memo->node = find_node(memo);
-    return memo->node;
 }
 
 /* True if too much is learned for what is met again. To learn takes several times as long as to ask the machine. At
@@ -441,44 +452,45 @@ static bool fails_trial(struct memo *memo)
     return learned * share > events;
 }
 
-/* A new edge for the next event. The edge that was taken; NULL: the memo ends here. */
-static struct memo_edge *memo_learn(struct memo *memo, struct memo_edge *last)
+/* A new edge for the next event is taken; if there is one. */
+static void memo_learn(struct memo_walk *walk)
 {
-    struct simulation *sim = memo->sim;
+    struct simulation *sim = walk->sim;
+    struct memo *memo = walk->memo;
     bool alone;
     int place = events_first(&sim->clocks.events, &alone);
+    struct memo_edge *edge = place < 0 ? NULL : make_edge(walk, alone), *last = walk->at;
+    walk->at = edge;
     if (place < 0)
-        return NULL;
-    struct memo_edge *edge = make_edge(memo, alone);
-    struct memo_edge **known = &memo->node->edges[2 * place + !alone];
-    struct memo_node *to = edge ? find_node(memo) : NULL;
+        return;
+    struct memo_edge **known = &walk->node->edges[2 * place + !alone];
+    struct memo_node *to = edge ? find_node(walk) : NULL;
     assert(!*known);
     if (!to) {
         free(edge);
         simulation_fail(sim, diag_no_memory(sim->diag));
-        return NULL;
+        return;
     }
     *known = edge;
     if (alone)
         last->likely = edge;
-    memo->node = edge->to = to;
+    walk->node = edge->to = to;
     memo->events++;
     memo->learned++;
-    bool full = memo->bytes > memo->most_bytes;
-    bool fails = fails_trial(memo) || (full && memo->learned * LATER_SHARE > memo->events);
-    if (!fails && !full && memo->places == sim->clocks.events.cap)
-        return edge;
-    return start_again(memo) && !fails ? &memo->origin : NULL;
+    bool full = memo->bytes > MOST_BYTES;
+    memo->over = fails_trial(memo) || (full && memo->learned * LATER_SHARE > memo->events);
+    if (memo->over || full || memo->places != sim->clocks.events.cap)
+        start_again(memo);
 }
 
 /* The edge of the next event; NULL: it is not known yet. */
-static struct memo_edge *look_up(struct memo *memo, struct memo_edge *last)
+static struct memo_edge *look_up(struct memo_walk *walk)
 {
     bool alone;
-    int place = events_first(&memo->sim->clocks.events, &alone);
-    struct memo_edge *edge = place < 0 ? NULL : memo->node->edges[2 * place + !alone];
+    int place = events_first(&walk->sim->clocks.events, &alone);
+    struct memo_edge *edge = place < 0 ? NULL : walk->node->edges[2 * place + !alone];
     if (edge && alone)
-        last->likely = edge;
+        walk->at->likely = edge;
     return edge;
 }
 
@@ -501,49 +513,36 @@ static bool memo_fits(struct memo *memo)
     return node <= MOST_BYTES_OF_ITERATION / ((size_t)p->ranks * (size_t)p->tasks);
 }
 
-static bool memo_begin(struct memo *memo)
+static bool may_go_on(const struct memo_walk *walk)
 {
-    struct simulation *sim = memo->sim;
-    memo->last = last_iteration(sim->program);
-    memo->key_words = (memo->key_bytes / sizeof *memo->scratch / HASHED_WORDS + 1) * HASHED_WORDS;
-    memo->scratch = calloc(memo->key_words, sizeof *memo->scratch);
-    memo->buckets = calloc(BUCKETS, sizeof *memo->buckets);
-    if (!memo->scratch || !memo->buckets)
-        return false;
-    memo_forget(memo);
-    rebase(sim);
-    memo->present = true;
-    memo->node = find_node(memo);
-    return memo->node;
+    const struct simulation *sim = walk->sim;
+    return sim->status == STATUS_OK && sim->pipeline.newest < walk->memo->last &&
+           !simulate_interrupted(sim->options);
 }
 
-static bool may_go_on(const struct memo *memo)
+/* Take `next`, then likely successors as long as they come. */
+static void memo_follow(struct memo_walk *walk, struct memo_edge *next)
 {
-    return memo->sim->status == STATUS_OK && memo->sim->pipeline.newest < memo->last &&
-           !simulation_pauses(memo->sim) && !simulate_interrupted(memo->sim->options);
-}
-
-/* Take `next`, then likely successors as long as they come. Returns the last edge taken. */
-static struct memo_edge *memo_follow(struct memo *memo, struct memo_edge *next)
-{
-    struct simulation *sim = memo->sim;
+    struct simulation *sim = walk->sim;
+    const struct events *clock = &sim->clocks.events;
     struct memo_edge *last;
     int64_t events = 0;
     do {
         last = next;
         memo_edge_take(sim, last);
 #ifdef SWSIM_CHECKS
-        assert(events_check(&sim->clocks.events));
+        assert(events_check(clock));
 #endif
         events++;
         next = last->likely;
-    } while (next && events_leads(&sim->clocks.events, &next->seat) &&
-             *next->seat.due_ns < sim->horizon_ns && (last->plain || may_go_on(memo)));
+    } while (next && events_leads(clock, &next->seat) &&
+             clock->times_ns[next->seat.node] < sim->horizon_ns &&
+             (last->plain || (may_go_on(walk) && sim->pipeline.newest < sim->most)));
     assert(last->to);
-    memo->node = last->to;
-    memo->present = false;
-    memo->events += events;
-    return last;
+    walk->at = last;
+    walk->node = last->to;
+    walk->present = false;
+    walk->memo->events += events;
 }
 
 static bool memo_applies(const struct simulation *sim)
@@ -554,39 +553,82 @@ static bool memo_applies(const struct simulation *sim)
            last_iteration(sim->program) > sim->pipeline.newest;
 }
 
-void memo_open(struct simulation *sim, int shares)
+static void memo_free(struct memo *memo)
+{
+    if (memo->buckets)
+        memo_forget(memo);
+    free(memo->buckets);
+    free(memo->scratch);
+    recording_fini(&memo->recording);
+    free(memo);
+}
+
+/* NULL: memory is exhausted, or it cannot pay. */
+static struct memo *memo_make(struct simulation *sim)
 {
     struct memo *memo = calloc(1, sizeof *memo);
     if (!memo) {
         simulation_fail(sim, diag_no_memory(sim->diag));
-        return;
+        return NULL;
     }
     memo->sim = sim;
-    memo->most_bytes = MOST_BYTES / (size_t)shares;
-    memo->at = &memo->origin;
-    if (!memo_applies(sim) || !memo_fits(memo)) {
+    if (!memo_fits(memo)) {
         free(memo);
+        return NULL;
+    }
+    memo->last = last_iteration(sim->program);
+    memo->key_words = (memo->key_bytes / sizeof *memo->scratch / HASHED_WORDS + 1) * HASHED_WORDS;
+    memo->scratch = calloc(memo->key_words, sizeof *memo->scratch);
+    memo->buckets = calloc(BUCKETS, sizeof *memo->buckets);
+    if (memo->scratch && memo->buckets) {
+        memo_forget(memo);
+        return memo;
+    }
+    simulation_fail(sim, diag_no_memory(sim->diag));
+    memo_free(memo);
+    return NULL;
+}
+
+void memo_open(struct simulation *sim, const struct simulation *fellow)
+{
+    if (!memo_applies(sim))
+        return;
+    struct memo *memo = fellow ? fellow->memo ? fellow->memo->memo : NULL : memo_make(sim);
+    if (!memo)
+        return;
+    struct memo_walk *walk = sim->memo = calloc(1, sizeof *walk);
+    if (!walk) {
+        simulation_fail(sim, diag_no_memory(sim->diag));
+        if (!fellow)
+            memo_free(memo);
         return;
     }
-    sim->memo = memo;
-    if (memo_begin(memo))
-        return;
-    simulation_fail(sim, diag_no_memory(sim->diag));
-    memo_close(sim);
+    *walk = (struct memo_walk){
+        .memo = memo, .next = memo->walks, .sim = sim, .present = true, .at = &walk->origin};
+    memo->walks = walk;
+    rebase(sim);
 }
 
 void memo_go_on(struct simulation *sim)
 {
-    struct memo *memo = sim->memo;
-    while (memo && memo->at && may_go_on(memo)) {
-        struct memo_edge *next = look_up(memo, memo->at);
-        memo->at = next ? memo_follow(memo, next) : memo_learn(memo, memo->at);
+    struct memo_walk *walk = sim->memo;
+    while (walk && walk->at && may_go_on(walk) && !simulation_pauses(sim)) {
+        if (!walk->node)
+            walk->node = find_node(walk);
+        if (!walk->node) {
+            simulation_fail(sim, diag_no_memory(sim->diag));
+            break;
+        }
+        struct memo_edge *next = look_up(walk);
+        if (next)
+            memo_follow(walk, next);
+        else
+            memo_learn(walk);
     }
-    if (!memo || (memo->at && sim->status == STATUS_OK && simulation_pauses(sim) &&
-                  sim->pipeline.newest < memo->last && !simulate_interrupted(sim->options)))
+    if (!walk || (walk->at && may_go_on(walk)))
         return;
-    if (memo->node)
-        memo_restore(memo);
+    if (walk->node)
+        memo_restore(walk);
     /* Tell the state again where the data ends. */
     for (int rank = 0; rank < sim->program->ranks; rank++)
         machine_end_data(sim->program, sim->state, rank, sim->program->ends[rank] - sim->base);
@@ -595,12 +637,14 @@ void memo_go_on(struct simulation *sim)
 
 void memo_close(struct simulation *sim)
 {
-    struct memo *memo = sim->memo;
-    if (memo->buckets)
-        memo_forget(memo);
-    free(memo->buckets);
-    free(memo->scratch);
-    recording_fini(&memo->recording);
-    free(memo);
+    struct memo_walk *walk = sim->memo;
+    struct memo *memo = walk->memo;
+    struct memo_walk **at = &memo->walks;
+    while (*at != walk)
+        at = &(*at)->next;
+    *at = walk->next;
+    free(walk);
     sim->memo = NULL;
+    if (!memo->walks)
+        memo_free(memo);
 }

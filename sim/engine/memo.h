@@ -13,7 +13,7 @@
  *            iterations that begin or end, and the next node
  *
  * The first time an edge is taken the machine does the steps, and simulate.c and account.c write them
- * into a recording. An edge is made of it: one block of memory with addresses instead of numbers, so
+ * into a recording. An edge is made of it: one block of memory, so
  * that taking it again costs draws, additions and stores. The order of writing is the order of doing it
  * again; no edge knows what an operation means. Most edges only let a stream go on with its next work;
  * these are plain and have a way of their own.
@@ -31,8 +31,9 @@
 
 #include "simulation.h"
 
-/* Begin at the present instant, which is over; `shares`: simulations that share the memory. None, where it cannot pay. */
-void memo_open(struct simulation *sim, int shares);
+/* Begin at the present instant, which is over. None, where it cannot pay. `fellow`: one with the same program, durations and
+   places of events, whose memo, if it has one, serves both; NULL: none. */
+void memo_open(struct simulation *sim, const struct simulation *fellow);
 /* Go on as long as that is faster than asking the machine, and at most until the end of the data comes in sight: there it
    closes. Or until the simulation pauses. */
 void memo_go_on(struct simulation *sim);
@@ -44,7 +45,7 @@ struct memo_node;
 
 /* A duration to be drawn. */
 struct memo_draw {
-    struct draws *draws; /* NULL: it never varies */
+    int draw; /* -1: it never varies */
     int64_t mean_ns;
     int op, iteration; /* relative */
 };
@@ -76,7 +77,7 @@ struct memo_iteration {
 };
 enum { ENDS = -1 };
 
-/* Seats are addresses of events, so edges are void when there are more places for events. The members
+/* Seats depend on the number of places for events, so edges are void when there are more. The members
    needed each time stand in front: two lines of a cache. */
 struct memo_edge {
     struct memo_edge *likely; /* the last successor alone at its time; NULL: not known */
@@ -124,15 +125,15 @@ void memo_edge_take_all(struct simulation *sim, const struct memo_edge *edge);
 
 static inline int64_t memo_draw_ns(struct simulation *sim, const struct memo_draw *draw)
 {
-    return draw->draws
-               ? simulation_draw_next(sim, draw->draws, draw->op, draw->iteration + sim->base)
-               : draw->mean_ns;
+    return draw->draw >= 0 ? simulation_draw_next(sim, &sim->clocks.draws[draw->draw], draw->op,
+                                                  draw->iteration + sim->base)
+                           : draw->mean_ns;
 }
 
 /* Do its consequences again, now. */
 static inline void memo_edge_take(struct simulation *sim, struct memo_edge *edge)
 {
-    const int64_t now_ns = sim->now_ns = *edge->seat.due_ns;
+    const int64_t now_ns = sim->now_ns = sim->clocks.events.times_ns[edge->seat.node];
     const struct seat *seat = &edge->seat;
     edge->taken++;
     if (!edge->plain) {

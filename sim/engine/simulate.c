@@ -849,12 +849,12 @@ static void simulate_own_interrupted(struct simulation *sim)
         simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT, "interrupted, %s simulated", now));
 }
 
-void simulate_begin(struct simulation *sim, int shares)
+void simulate_begin(struct simulation *sim, const struct simulation *fellow)
 {
     simulation_instant(sim);
     if (!sim->options->forgetful && sim->clocks.launches.latency_ns == 0 &&
         !sim->program->has_greedy)
-        memo_open(sim, shares);
+        memo_open(sim, fellow);
 }
 
 void simulate_go_on(struct simulation *sim)
@@ -946,7 +946,7 @@ enum status simulate_run(const struct program *program, const struct timing *tim
         return status;
     status = prepare(&sim, program, timing, options, diag);
     if (status == STATUS_OK) {
-        simulate_begin(&sim, 1);
+        simulate_begin(&sim, NULL);
         simulate_go_on(&sim);
         account_close(&sim);
         status = sim.status;

@@ -135,6 +135,9 @@ struct stalls {
     struct lane *lanes; /* per stream */
     struct common *commons;
     int common_count;
+    struct stream_account *
+        known; /* per stream: accounts whose blames have the numbers of ours, so far as we have them; NULL: ours
+                                     alone */
     /* Streams whose next instance is not handed out, because of others: they are looked at whenever one
        of these may have gone on. */
     bool *chained;
@@ -198,7 +201,7 @@ struct host_notes {
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* memo.h */
-struct memo;
+struct memo_walk;
 struct recording;
 struct memo_change;
 struct memo_iteration;
@@ -223,7 +226,7 @@ struct simulation {
     struct stalls stalls;
     struct pipeline_notes pipeline;
     struct host_notes host;
-    struct memo *memo;           /* NULL: there is none, or no more */
+    struct memo_walk *memo;      /* NULL: there is none, or no more */
     struct recording *recording; /* NULL: no memo edge is being made */
     struct lone_rank
         *lone; /* NULL: all ranks are here; else the only one is `rank`: lone_ranks.h */
@@ -241,9 +244,8 @@ void prepare_free(struct simulation *sim);
    what takes no time and bring the accounts up to the present. */
 void simulation_event(struct simulation *sim, int agent);
 void simulation_instant(struct simulation *sim);
-/* All of the first instant; then all that may happen, until nothing is left or the simulation pauses. `shares`: simulations that
-   share the memory. */
-void simulate_begin(struct simulation *sim, int shares);
+/* All of the first instant; then all that may happen, until nothing is left or the simulation pauses. `fellow`: memo.h. */
+void simulate_begin(struct simulation *sim, const struct simulation *fellow);
 void simulate_go_on(struct simulation *sim);
 static inline bool simulation_pauses(const struct simulation *sim)
 {

@@ -338,6 +338,8 @@ check "CPU time of a task is exposed, too" sh -c \
 
 # ---- critical paths ------------------------------------------------------------------------------
 
+check "exposed times are left out" prints '"exposed_ns":null' $predict --json -n 50 --exposed=never "$dir/plan.yaml"
+check "or not" says 2 "--exposed: found 'no', expected never" $predict -n 50 --exposed=no "$dir/plan.yaml"
 check "a critical path" prints "critical path of iteration 25, " $predict -n 50 -q --critical-path "$dir/plan.yaml"
 check "of one iteration" prints "critical path of iteration 7, " $predict -n 50 -q --critical-path=7 "$dir/plan.yaml"
 check "in JSON" prints '"waited":"dependence"' $predict --json -n 50 --critical-path=slowest "$dir/plan.yaml"

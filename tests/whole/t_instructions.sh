@@ -287,6 +287,7 @@ predict -q --threads=1 --driver=clock reference/sparse_dist.yaml
 predict -q --threads=1 --driver=dataflow reference/prefetch.yaml
 predict -q --threads=1 --driver=clock -n 300 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
 predict -q --threads=1 --driver=clock --replications=8 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --driver=dataflow --ranks=8 -n 2000 --jitter=*=normal(cv=0.3) reference/sparse_dist.yaml
 predict -q --threads=1 --critical-path --driver=dataflow -n 100 reference/semi_sync.yaml
 predict -q --threads=1 --driver=clock -n 10 @wide:100
 predict -q --threads=1 @programs:32
