@@ -136,7 +136,7 @@ tests_in_sh = \
     tests/gpu/t_dlrm_cuda.sh \
     tests/plan/t_driver_key.sh \
     tests/whole/t_environment.sh tests/whole/t_hostile.sh tests/whole/t_odd_files.sh \
-    tests/check/t_oracle.sh tests/check/t_oracle_times.sh \
+    tests/check/t_oracle.sh tests/check/t_oracle_open.sh tests/check/t_oracle_times.sh \
     tests/plan/t_keys.sh \
     tests/whole/t_memcheck.sh tests/whole/t_newcomers.sh \
     tests/improve/t_repair.sh \

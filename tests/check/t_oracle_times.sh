@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A second reading of doc/semantics.md, section 8, in Python and without the program's code (tests/oracle/times.py), simulates
 # random plans without jitter and compares with swsim predict: the whole time, each piece of work, each iteration.
+# Jitter is tested by itself, with Kolmogorov-Smirnov statistics (tests/oracle/compare_jitter.py).
 # SWSIM_PLANS plans of a form, the first from SWSIM_SEED; SWSIM_LONG=1: more of them.
 . "${srcdir:-.}/tests/tap.sh"
 python3 -c "import dataclasses, sqlite3" 2>/dev/null || skip_all "no python3 (3.7 or later, with sqlite3) for the second reading"
@@ -45,5 +46,18 @@ for form in host pipeline; do
     done
 done
 check "pipeline: an iteration that is over a nanosecond later is seen" sees pipeline iterations
+
+# jitter [CHANGE]: of 1200 iterations, whose seed is that of the random plans.
+jitter() { python3 "$srcdir/tests/oracle/compare_jitter.py" "$SWSIM" "$SWSIM_SEED" 1200 ${1+"$1"} >"$dir/jitter" 2>&1; }
+# sees_jitter NAME: that the distribution is another one.
+sees_jitter()
+{
+    jitter "$1"
+    [ $? -eq 1 ] || { cat "$dir/jitter"; return 1; }
+    found "^disagreement: $1: " "$dir/jitter"
+}
+check "durations vary by the distributions of swplan(5)" jitter
+sed -n 's/^compared/# &/p' "$dir/jitter"
+check "another distribution is seen" sees_jitter "gamma(cv=0.5)"
 
 done_testing

@@ -544,9 +544,7 @@ class HostPlan(RandomPlan):
                 thread.append({"free": name, **where})
             if self.chance(0.3):  # what limits the host
                 event = self.one_of(["made", "used"])
-                thread.append(
-                    self.one_of([{"sync": "event", "event": event}, {"sync": "device"}])
-                )
+                thread.append(self.one_of([{"sync": "event", "event": event}, {"sync": "device"}]))
 
     def add_relay(self):
         """What one rank knows comes back to it through another one, or does not."""
@@ -658,7 +656,10 @@ class HostPlan(RandomPlan):
             ),
             "wait of a stream": (
                 [first, {"signal": "met"}],
-                [{"wait_flag": "met", "at_least": 1, **stream}, {"launch": "k", **stream, **where[1]}],
+                [
+                    {"wait_flag": "met", "at_least": 1, **stream},
+                    {"launch": "k", **stream, **where[1]},
+                ],
             ),
             "out of a body": (
                 [kernel, {"callback": "call", **stream, "body": [{"signal": "met"}]}],
@@ -1176,7 +1177,7 @@ class PipelinePlan(RandomPlan):
             self.plan["machine"] = machine
 
     def add_extras(self):
-        """Greedy kernels, types of elements, time limits; drawn apart from all else."""
+        """Greedy kernels, types of elements, time limits, turns of one rank; drawn apart from all else."""
         extras, tasks = self.extras, [*self.schedule.values(), *self.changes.values()]
         for keys in self.schedule.values():
             if "sm" in keys and "work" not in keys and extras.random() < 0.4:
@@ -1192,6 +1193,15 @@ class PipelinePlan(RandomPlan):
         if works and extras.random() < 0.3:
             limit = {works[0]["comm"]: f"{extras.choice([5, 20, 50])}us"}
             self.plan.setdefault("machine", {})["timeout"] = limit
+        if (
+            self.ranks == 2 and extras.random() < 0.25
+        ):  # a task that is ordered on the other rank alone
+            other = self.plan.setdefault("rank_overrides", {}).setdefault("1", {})
+            other.setdefault("schedule", {}).setdefault(extras.choice(self.tasks), {})[
+                "globally_ordered"
+            ] = True
+            if extras.random() < 0.4:
+                self.plan["ticket_at"] = "iteration"
 
     def made(self):
         for task in self.tasks:
@@ -1217,6 +1227,23 @@ class PipelinePlan(RandomPlan):
 
 def generate_pipeline(seed):
     return PipelinePlan(seed).made()
+
+
+def generate_meeting(seed):
+    """A small pipeline whose two ranks wait for each other, and its iterations: what else fails seldom."""
+    draw = random.Random(f"meeting {seed}")
+    schedule = {}
+    for task, comm in zip("AB", ["dp", draw.choice(["dp", "tp"])]):
+        schedule[task] = {"work": {"collective": "all_reduce", "comm": comm}}
+        if draw.random() < 0.4:
+            schedule[task]["sync_after"] = draw.choice(["stream", "device"])
+        if draw.random() < 0.4:
+            schedule[task]["stream"] = "s"
+    if draw.random() < 0.6:
+        del schedule["B"]
+    plan = {"swplan": 1, "ranks": 2, "schedule": schedule}
+    plan["retire"] = draw.choice(["submit", "device", "device", "last-task"])
+    return plan, [], draw.choice([1, 1, 2])
 
 
 class TimedPipelinePlan(PipelinePlan):
@@ -1255,7 +1282,157 @@ def generate_timed_pipeline(seed):
     return TimedPipelinePlan(seed).made()
 
 
+class RankPlan(RandomPlan):
+    """Lists of actions, mostly in an order in which they can be done."""
+
+    def __init__(self, seed):
+        super().__init__(f"ranks {seed}", "split shards overlap waits messages broken".split(), 0.4)
+        self.ranks = self.one_of([1, 2, 2, 2, 3])
+        chunks = self.one_of([1, 1, 2])
+        self.stages = self.ranks * chunks
+        turned = self.chance(0.5)  # in the shape of a V, or round after round
+        ranks = list(range(self.ranks))
+        self.rank_of = (ranks + (ranks[::-1] if turned else ranks))[: self.stages]
+        self.copies = 2 if chunks == 2 and self.chance(0.3) else 1
+        self.microbatches = self.one_of([1, 2, 2, 3])
+        self.plan = {"swplan": 1}
+
+    def passes(self):
+        """All passes, in a random order that their inputs allow."""
+        length = self.stages // self.copies
+        kinds = ["F"] + self.one_of(
+            [["B"], ["I", "W"]] if self.has("split") else [["B"], ["B"], []]
+        )
+        needs = {}
+        for stage in range(self.stages):
+            for number in range(self.microbatches):
+                first, last = stage % length == 0, (stage + 1) % length == 0
+                for place, kind in enumerate(kinds):
+                    need = [(stage, kinds[place - 1], number)] if place else []
+                    need += [(stage - 1, "F", number)] if kind == "F" and not first else []
+                    need += [(stage + 1, kind, number)] if kind in "BI" and not last else []
+                    needs[stage, kind, number] = need
+        order = []
+        while len(order) < len(needs):
+            ready = [
+                one for one in needs if one not in order and all(on in order for on in needs[one])
+            ]
+            order.append(self.one_of(ready))
+        return order
+
+    def other_end(self, stage, kind):
+        """The stage that needs the result of a pass, if it is on another rank."""
+        to = stage + {"F": 1, "B": -1, "I": -1, "W": 0}[kind]
+        length = self.stages // self.copies
+        inside = 0 <= to < self.stages and to // length == stage // length
+        return to if inside and self.rank_of[to] != self.rank_of[stage] else None
+
+    def add_passes(self):
+        for stage, kind, number in self.passes():
+            self.lists[self.rank_of[stage]].append(f"{stage}{kind}{number}")
+            to = self.other_end(stage, kind)
+            if self.has("messages") and to is not None:
+                way = "F" if kind == "F" else "B"
+                self.lists[self.rank_of[stage]].append(f"{stage}SEND_{way}{number}")
+                self.lists[self.rank_of[to]].append(f"{to}RECV_{way}{number}")
+
+    def insert(self, words, word, place):
+        words.insert(min(max(0, place + self.one_of([0, 0, 0, 0, -1, 1])), len(words)), word)
+
+    def add_shards(self):
+        """Parameters are gathered before their first pass, and maybe again."""
+        for stage, rank in enumerate(self.rank_of):
+            words = self.lists[rank]
+            at = [
+                place
+                for place, word in enumerate(words)
+                if word[:2] in (f"{stage}F", f"{stage}B", f"{stage}W")
+            ]
+            if self.chance(0.5):
+                self.insert(words, f"{stage}REDUCE_GRAD", at[-1] + 1)
+                if self.has("waits") and self.chance(0.5):
+                    words.append(f"{stage}WAIT_REDUCE_GRAD")
+            if self.chance(0.7):
+                words.insert(at[-1] + 1, f"{stage}RESHARD")
+                if len(at) > 1 and self.chance(0.3):
+                    words.insert(at[1], f"{stage}UNSHARD")
+                    words.insert(at[1], f"{stage}RESHARD")
+            words.insert(at[0] if self.chance(0.8) else 0, f"{stage}UNSHARD")
+
+    def add_overlaps(self):
+        for words in self.lists:
+            for place in range(len(words) - 1):
+                pair = words[place : place + 2]
+                if len(pair) == 2 and sorted(word[1] for word in pair if word[-2] in "FB") == [
+                    "B",
+                    "F",
+                ]:
+                    if self.chance(0.7):
+                        words[place : place + 2] = [
+                            "(" + ";".join(sorted(pair, key=lambda w: w[1] != "F")) + ")OVERLAP_F_B"
+                        ]
+
+    def add_waits(self):
+        for words in self.lists:
+            for word in [one for one in words if "SEND" in one or "RECV" in one]:
+                if self.chance(0.3):
+                    wait = word.replace("SEND", "WAIT_SEND").replace("RECV", "WAIT_RECV")
+                    self.insert(words, wait, self.random.randint(words.index(word) + 1, len(words)))
+
+    def break_lists(self):
+        for _ in range(self.one_of([1, 1, 2])):
+            words = self.one_of(self.lists)
+            place = self.random.randrange(len(words))
+            if self.chance(0.3) and not ("SHARD" in words[place]):
+                del words[place]
+            elif place + 1 < len(words) and not any(
+                "SHARD" in word for word in words[place : place + 2]
+            ):
+                words[place], words[place + 1] = words[place + 1], words[place]
+            if not words:
+                words.append(f"{self.rank_of.index(self.lists.index(words))}F0")
+
+    def made(self):
+        self.lists = [[] for _ in range(self.ranks)]
+        self.add_passes()
+        for feature in ("shards", "overlap", "waits"):
+            if self.has(feature):
+                getattr(
+                    self,
+                    {"shards": "add_shards", "overlap": "add_overlaps", "waits": "add_waits"}[
+                        feature
+                    ],
+                )()
+        if self.has("broken"):
+            self.break_lists()
+        self.plan["programs"] = [" ".join(words) for words in self.lists]
+        p2p = {}
+        for share, key, choices in (
+            (0.7, "fifo", ["group", "pair", "edge", "direction"]),
+            (0.4, "batch", [True]),
+            (0.2, "metadata", ["each"]),
+            (0.3, "bytes", ["1MiB"]),
+            (0.2, "eager_messages", [1, 2]),
+        ):
+            if self.chance(share):
+                p2p[key] = self.one_of(choices)
+        if p2p:
+            self.plan["p2p"] = p2p
+        if self.copies > 1:
+            self.plan["copies"] = self.copies
+        if self.has("shards"):
+            self.plan["fsdp"] = {"replicas": self.one_of([1, 1, 2])}
+        if self.chance(0.2):
+            self.plan["machine"] = {"sm_slots": self.one_of([1, 2])}
+        return self.plan, self.features
+
+
+def generate_ranks(seed):
+    return RankPlan(seed).made()
+
+
 FORMS = {
+    "ranks": generate_ranks,
     "host": generate_host,
     "pipeline": generate_pipeline,
     "timed_host": generate_timed_host,

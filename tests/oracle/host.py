@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from steps import Access, Comm, Part, Program
 
 KEYS = set(
-    "swplan ranks machine comms queues streams flags buffers inputs threads".split()
+    "swplan ranks machine comms queues streams flags buffers inputs threads on_failure".split()
 )
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_lock launch_order_implicit
@@ -384,7 +384,9 @@ class HostProgram:
                 rule, value = key, self.flag_value(step[key])
         if kind == "acquire":
             rule = "count"
-        self.emit(kind, object=self.flag(next(iter(step.values()))), rule=rule, value=value, **where)
+        self.emit(
+            kind, object=self.flag(next(iter(step.values()))), rule=rule, value=value, **where
+        )
 
     def lower_signal(self, step):
         self.flag_step("signal", step)
@@ -535,7 +537,9 @@ class HostProgram:
         self.values()
         self.program.comm_names = self.comm_names
         self.program.unmatched = any(
-            count for (*channel, _), count in self.messages.items() if tuple(channel) not in self.uncounted
+            count
+            for (*channel, _), count in self.messages.items()
+            if tuple(channel) not in self.uncounted
         )
         return self.program
 

@@ -18,7 +18,7 @@ from steps import BLOCKED, DONE, Comm, Machine, Part, Program
 KEYS = set("""
     swplan ranks schedule intra_iter_deps inter_iter_deps machine comms buffers inputs
     rank_overrides enqueue_order retire batches num_slots max_depth max_in_flight slot_reset
-    elide_same_stream ticket_at forget_done retired_dep
+    elide_same_stream ticket_at forget_done retired_dep on_failure
     """.split())
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_order_implicit eager_messages
@@ -749,7 +749,7 @@ class PipelineMachine(Machine):
             if forgotten or state["submitted", need] is None:
                 return
         known = state["admission", rank, instance.iteration]
-        for earlier in self.earlier_turns(number):
+        for earlier in self.earlier_turns(state, number):
             if state["submitted", earlier] is None:
                 return
             known |= state["submitted", earlier]
@@ -759,10 +759,14 @@ class PipelineMachine(Machine):
             state["next turn", rank] += 1
         state["queue of", instance.worker] += ((number, known),)
 
-    def earlier_turns(self, number):
+    def rounds_of(self, state, rank):
+        """The turns of a rank; none where they are no condition to fire."""
+        return self.rounds.get(rank, [])
+
+    def earlier_turns(self, state, number):
         """`ticket_at: pipelined`: the ordered instances of its rank that have their turn before."""
         instance = self.instances[number]
-        rank, turns = instance.rank, self.rounds.get(instance.rank, [])
+        rank, turns = instance.rank, self.rounds_of(state, instance.rank)
         turn = instance.iteration, instance.task
         before = turns[: turns.index(turn)] if turn in turns else []
         return [self.pipeline.numbers[(rank, *earlier)] for earlier in before]
@@ -770,7 +774,7 @@ class PipelineMachine(Machine):
     def fire_turn(self, state, number):
         """The end of a turn may fire the next one."""
         instance = self.instances[number]
-        rank, turns = instance.rank, self.rounds.get(instance.rank, [])
+        rank, turns = instance.rank, self.rounds_of(state, instance.rank)
         turn = instance.iteration, instance.task
         if turn in turns[:-1]:
             after = turns[turns.index(turn) + 1]

@@ -20,11 +20,14 @@ class Answers:
         self.length = {}  # the steps of a shortest run that violates a property
         self.avoided = set()  # the properties that a whole run does not violate
 
+        self.ends = set()  # how whole runs end
+
     def violated(self, what, length):
         self.length.setdefault(what, length)
 
     def run_ends(self, violated, end):
         """A run has violated these lasting properties, and ends with this one, or well."""
+        self.ends.add(end)
         self.avoided.update(what for what in LASTING if what not in violated)
         self.avoided.update(what for what in ENDS if what != end)
 
@@ -68,3 +71,17 @@ def search(machine, limit):
                 return None, len(seen)
         level, length = following, length + 1
     return answers, len(seen)
+
+
+def walk(machine, draw):
+    """One run: the next step of an agent that can take one, each time a random one. What it violates, and its end."""
+    state = machine.start()
+    machine.check_bound(state)
+    while True:
+        following = list(machine.steps(state))
+        machine.calm -= machine.calm > 0
+        if not following:
+            return state["violated"], machine.end(state)
+        state, mismatch = draw.choice(following)
+        if mismatch:
+            return state["violated"], "mismatch"

@@ -157,6 +157,7 @@ class Machine:
 
     serial = False  # whether `serial` is judged: in pipelines
     drains = False  # whether a run has an end of the data
+    calm = 0  # so many more steps before something may fail
 
     def __init__(self, program):
         self.program = program
@@ -525,14 +526,16 @@ class Machine:
 
     def do_abort(self, state, number, row):
         """The member (communicator, rank) ends with an error; what has not met a partner is gone."""
-        comm, rank = self.program.operations[number].object
+        self.abort_member(state, *self.program.operations[number].object)
+        return DONE
+
+    def abort_member(self, state, comm, rank):
         state["aborted", comm, rank] = True
         for peer in self.program.comms[comm].members:
             sends, receives = state["channel", comm, rank, peer]
             state["channel", comm, rank, peer] = (sends[: len(receives)], receives)
             sends, receives = state["channel", comm, peer, rank]
             state["channel", comm, peer, rank] = (sends, receives[: len(sends)])
-        return DONE
 
     def do_signal(self, state, number, row):
         self.change_flag(state, self.program.operations[number], state[row])
@@ -581,7 +584,7 @@ class Machine:
 
     def do_unlock(self, state, number, row):
         lock = self.program.operations[number].object
-        state["lock", lock] = (False, state["lock", lock][1] | state[row])
+        state["lock", lock] = (False, state[row])
         return DONE
 
     def rank_of(self, row):
@@ -647,7 +650,7 @@ class Machine:
 
     def go_on(self, state, thread, distance):
         """So many operations further; a jump there is no step."""
-        operations = self.program.threads[thread][1]
+        operations = self.operations_of(state, thread)
         position = state["position", thread] + distance
         while position < len(operations):
             operation = self.program.operations[operations[position]]
@@ -909,15 +912,19 @@ class Machine:
     def carry_out(self, state, number, row):
         return getattr(self, "do_" + self.program.operations[number].kind)(state, number, row)
 
+    def operations_of(self, state, thread):
+        """The list of a thread."""
+        return self.program.threads[thread][1]
+
     def next_operation(self, state, thread):
         """The number of the operation that a thread is at, or None."""
-        operations = self.program.threads[thread][1]
+        operations = self.operations_of(state, thread)
         position = state["position", thread]
         return operations[position] if position < len(operations) else None
 
     def step_thread(self, state, thread):
         """One step of a thread, done to `state`; False where it has none."""
-        operations = self.program.threads[thread][1]
+        operations = self.operations_of(state, thread)
         position = state["position", thread]
         if position == len(operations):
             return False
@@ -932,7 +939,7 @@ class Machine:
 
     def past_sync(self, state, thread):
         """The copy of pageable memory is back without a wait."""
-        operations = self.program.threads[thread][1]
+        operations = self.operations_of(state, thread)
         position = state["position", thread]
         if position == len(operations):
             return False

@@ -29,7 +29,9 @@ class Run:
     device: list = field(default_factory=list)  # (rank, stream, start, end) of work
     host: list = field(default_factory=list)  # (rank, start, end) of CPU parts of threads
     iterations: dict = field(default_factory=dict)  # (rank, iteration): [admitted, over]
-    calls: dict = field(default_factory=dict)  # operation of a communicator: (its call, its end or None)
+    calls: dict = field(
+        default_factory=dict
+    )  # operation of a communicator: (its call, its end or None)
 
 
 class Clock:
