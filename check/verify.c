@@ -848,11 +848,11 @@ static void report_faults(struct verify_report *report, const struct faults_answ
     report->transitions += answer->transitions;
     if (answer->peak_bytes > report->peak_bytes)
         report->peak_bytes = answer->peak_bytes;
+    if (answer->limit)
+        report->limit = answer->limit;
     if (report->verdict == VERDICT_VIOLATED || answer->outcome == OUTCOME_PROVED)
         return;
     report->verdict = VERDICT_UNDECIDED;
-    if (answer->limit)
-        report->limit = answer->limit;
     if (verify_is_violated(answer->outcome))
         verify_add_violation(report, PROPERTY_FAULTS, answer->outcome, false);
 }
