@@ -46,12 +46,12 @@ static struct stall blocked_head(struct simulation *sim, int stream)
     struct wait wait;
     const int agent = program_stream_agent(sim->program, stream);
     int64_t iteration;
-    if (sim->clocks.timers[agent] == TIMER_LAUNCH) {
+    machine_why(sim->program, sim->state, agent, &wait);
+    if (wait.cause == CAUSE_NONE && sim->clocks.timers[agent] == TIMER_LAUNCH) {
         const int op = machine_current_op(sim->program, sim->state, agent, &iteration);
         const int task = sim->program->ops[op].task;
         return stall(STALL_HOST, task >= 0 ? task : STALL_ON_NONE);
     }
-    machine_why(sim->program, sim->state, agent, &wait);
     switch (wait.cause) {
     case CAUSE_DEPENDENCE: return stall(STALL_DEPENDENCE, idle_cause_named(&wait));
     case CAUSE_PEER: return stall(STALL_PEER, STALL_ON_NONE);

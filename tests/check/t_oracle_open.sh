@@ -55,7 +55,7 @@ words="F B I W SEND_F SEND_B RECV_F RECV_B UNSHARD RESHARD REDUCE_GRAD (F;B)OVER
 words="$words WAIT_SEND_F WAIT_SEND_B WAIT_RECV_F WAIT_RECV_B WAIT_REDUCE_GRAD"
 # shellcheck disable=SC2086
 verdicts ranks $((SWSIM_PLANS * 3)) \
-    "$(printf 'operation=%s ' $words) violated=deadlock violated=mismatch violated=race violated=value violated=lifetime" \
+    "$(printf 'operation=%s ' $words) violated=deadlock violated=mismatch violated=race violated=value violated=lifetime with=groups" \
     race proved always
 
 # answers PROPERTY ANSWER OPTION...: of the plan on standard input.

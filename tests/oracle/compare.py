@@ -237,6 +237,7 @@ class Comparison:
         said = self.changed(said)["properties"]
         self.counts["compared"] += 1
         chance = "sm_slots" in plan.get("machine", {})
+        self.counts["with groups"] += "parallel" in plan
         wrong = []
         for what in ("deadlock", "mismatch", "race", "lifetime", "value"):
             shown = [what in run for run in runs]
@@ -372,6 +373,7 @@ class Comparison:
             "undecided",
             "always, but not of a run so short",
             "violated by more iterations",
+            "with groups",
             "not read",
             "refused",
             "disagree",

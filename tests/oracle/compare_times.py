@@ -7,8 +7,9 @@ predicts PLANS random plans of the FORM `host` or `pipeline` (these under both d
 first of them from SEED, with times.py and with `SWSIM predict --json --db`. It compares the
 whole time, each piece of work with its start and end, and when each iteration was admitted and
 over. It prints each disagreement with its seed and plan, then what was compared; it exits with
-1 where there is one. CHANGE is `the whole time`, `work`, `CPU work` or `iterations`: what the
-program says of it ends a nanosecond later, which must then be seen.
+1 where there is one. Of host programs it compares the causes of idle times, too, where one thread
+pushes to the stream. CHANGE is `the whole time`, `work`, `CPU work` or `iterations`: what the
+program says of it ends a nanosecond later, which must then be seen; or `idle`: it has no cause.
 """
 
 import json
@@ -31,6 +32,12 @@ SPANS = """
 """
 
 
+IDLE = """
+    select agent.rank, agent.name, start_ns, end_ns, cause from span join agent on agent.id = span.agent
+    where span.kind = 'wait' and agent.kind = 'stream'
+"""
+
+
 def predict(swsim, plan, options):
     """What the program says: its object of JSON, work on streams and threads, iterations."""
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +57,8 @@ def predict(swsim, plan, options):
             device = sorted(rows.execute(SPANS, ["device"]).fetchall())
             host = sorted(rows.execute(SPANS, ["host"]).fetchall())
             iterations = rows.execute("select rank, number, start_ns, retire_ns from iteration")
-            return json.loads(ran.stdout), device, host, sorted(iterations.fetchall())
+            iterations = sorted(iterations.fetchall())
+            return json.loads(ran.stdout), device, host, iterations, rows.execute(IDLE).fetchall()
 
 
 def different_ends(answer, run):
@@ -105,26 +113,55 @@ def first_difference(what, theirs, ours, until):
     return [f"{what}: {sorted(theirs - ours)[:2]}, expected {sorted(ours - theirs)[:2]}"]
 
 
+def different_sums(answer):
+    """Busy and idle times of a stream are the whole time."""
+    for stream, account in answer["streams"].items():
+        whole = account["busy"] + sum(account["stall"].values())
+        if answer["makespan_ns"] and abs(whole - 1) > 1e-9:
+            yield f"the account of stream {stream}: {whole}, expected 1"
+
+
+def different_causes(theirs, ours):
+    """Where an idle time has none of the causes that the page allows."""
+    for rank, stream, start, end, causes in ours:
+        said = [
+            (cause, max(start, their_start), min(end, their_end))
+            for their_rank, their_stream, their_start, their_end, cause in theirs
+            if (their_rank, their_stream) == (rank, stream)
+            and their_start < end
+            and start < their_end
+        ]
+        if sum(end - start for _, start, end in said) != end - start or not all(
+            cause.startswith(tuple(causes)) for cause, _, _ in said
+        ):
+            yield f"idle: stream {stream} of rank {rank} from {start} to {end}: {said}, expected {causes}"
+            return
+
+
 class Comparison:
     """Counts what was compared, and prints what differs."""
 
     def __init__(self, change):
         self.change = change
-        self.counts = Counter()
+        self.counts, self.causes = Counter(), Counter()
 
     def changed(self, said):
         """What the program says, with each end of what CHANGE names a nanosecond later."""
-        answer, *lists = said
+        answer, *lists, idle = said
         if self.change == "the whole time" and answer["makespan_ns"] is not None:
             answer = {**answer, "makespan_ns": answer["makespan_ns"] + 1}
         names = ("work", "CPU work", "iterations")
-        return answer, *(
-            [(*one[:-1], one[-1] + (name == self.change)) for one in ones]
-            for name, ones in zip(names, lists)
+        return (
+            answer,
+            *(
+                [(*one[:-1], one[-1] + (name == self.change)) for one in ones]
+                for name, ones in zip(names, lists)
+            ),
+            [(*one[:4], "idle" if self.change == "idle" else one[4]) for one in idle],
         )
 
     def compare(self, title, plan, machine, said):
-        answer, device, host, iterations = self.changed(said)
+        answer, device, host, iterations, idle = self.changed(said)
         latency = duration(plan.get("machine", {}).get("launch_latency"))
         run = Clock(machine, latency).simulate()
         for spans in (run.device, run.host):  # the program stores work that takes time
@@ -145,6 +182,11 @@ class Comparison:
         found += first_difference("iterations", iterations, over, until)
         if run.iterations and not run.mismatch and not run.stuck:
             found += different_phases(answer, run)
+        if not run.mismatch and not run.stuck:
+            found += [*different_causes(idle, run.idle), *different_sums(answer)]
+            self.counts["idle times"] += len(run.idle)
+            for *_, causes in run.idle:
+                self.causes["/".join(sorted(causes))] += 1
         self.counts["compared"] += 1
         self.counts["iterations"] += len(over)
         self.counts["stuck"] += run.stuck
@@ -175,8 +217,10 @@ class Comparison:
 
     def summary(self):
         ends = ("compared", "ended", "stuck", "mismatch", "not read")
-        for what in (*ends, "iterations", "pieces of work", "timeouts", "disagree"):
+        for what in (*ends, "iterations", "pieces of work", "idle times", "timeouts", "disagree"):
             print(f"{what}: {self.counts[what]}")
+        for causes, count in sorted(self.causes.items()):
+            print(f"idle for {causes}: {count}")
         return 1 if self.counts["disagree"] else 0
 
 

@@ -143,6 +143,10 @@ def with_faults(base):
                 self.settle(after)
                 yield after, False
 
+        def any_step(self, state, draw):
+            following = list(self.steps(state))
+            return draw.choice(following) if following else None
+
         # ---- faults ----------------------------------------------------------------------------
 
         def faults(self, state):

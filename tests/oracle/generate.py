@@ -39,8 +39,10 @@ STREAMS, FLAGS, EVENTS, LOCKS = ("s", "t", "u"), ("f", "h"), ("e", "g"), ("l", "
 class RandomPlan:
     """What both forms have."""
 
+    copies = True  # whether there are tasks that copy
+
     def __init__(self, seed, features, share):
-        self.random = random.Random(seed)
+        self.random, self.seed = random.Random(seed), seed
         self.features = [feature for feature in features if self.chance(share)]
 
     def has(self, feature):
@@ -56,6 +58,32 @@ class RandomPlan:
         if self.exact:
             return f"{self.random.randint(0, 100000)}ns"
         return f"{self.one_of([0, 10, 10, 20, 30])}us"
+
+    def add_shares(self, plan, works):
+        """Resources of which there may not be enough; drawn apart from all else."""
+        draw = random.Random(f"shares {self.seed}")
+        if draw.random() < 0.65 or any("greedy" in work for work in works):
+            return
+        machine = plan.setdefault("machine", {})
+        wanted = ["0.3", "0.5", "0.6", "0.9", "1"]
+        for work in works:
+            if draw.random() < 0.5 and self.can_share(work):
+                resources = draw.sample(["sm", "link", "core"], draw.choice([1, 1, 2]))
+                work["shares"] = {resource: float(draw.choice(wanted)) for resource in resources}
+        if draw.random() < 0.3:
+            kind = draw.choice(["kernel", "copy", "collective", "p2p"])
+            machine["shares"] = {kind: {draw.choice(["sm", "link", "core"]): 0.7}}
+        if draw.random() < 0.4:
+            machine["cores"] = draw.choice([1, 1, 2, 3])
+        if draw.random() < 0.4 and self.copies:
+            machine["copy_engines"] = draw.choice([1, 2, 3])
+            for step in works:
+                if next(iter(step)) == "launch" and "body" not in step and draw.random() < 0.6:
+                    kept = {
+                        key: step[key] for key in step if key not in ("launch", "sm", "host_time")
+                    }
+                    step.clear()
+                    step.update({"copy": draw.choice(["h2d", "d2h", "d2d"]), **kept})
 
     def add_latency(self):
         if self.chance(0.2):
@@ -843,6 +871,15 @@ def generate_host(seed):
     return HostPlan(seed).made()
 
 
+def nested(steps):
+    """The steps with those of repeats and branches; the bodies of callbacks have no work of their own."""
+    for step in steps:
+        yield step
+        for key in ("body", "then", "else"):
+            if key != "body" or "repeat" in step:
+                yield from nested(step.get(key, []))
+
+
 class TimedHostPlan(HostPlan):
     """One random host program whose parts take time."""
 
@@ -850,6 +887,10 @@ class TimedHostPlan(HostPlan):
         super().__init__(f"timed {seed}")
         self.features = [name for name in self.features if name != "abort"]  # refused
         self.exact = self.chance(0.6)  # else many things happen at one instant
+
+    def can_share(self, step):
+        kind = next(iter(step))
+        return kind in ("launch", "copy", "collective", "group") and "body" not in step
 
     def times(self, repeated):
         if repeated and self.chance(0.3):
@@ -876,6 +917,9 @@ class TimedHostPlan(HostPlan):
         plan, features = super().made()
         for steps in plan["threads"].values():
             self.add_times(steps)
+        self.add_shares(
+            plan, [step for steps in plan["threads"].values() for step in nested(steps)]
+        )
         if self.comms and self.chance(0.5):
             limit = {self.one_of(list(self.comms)): self.time()}
             plan.setdefault("machine", {})["timeout"] = limit
@@ -1249,6 +1293,11 @@ def generate_meeting(seed):
 class TimedPipelinePlan(PipelinePlan):
     """One random pipeline whose parts take time, and a larger number of iterations."""
 
+    copies = False
+
+    def can_share(self, keys):
+        return True
+
     def __init__(self, seed):
         super().__init__(f"timed {seed}")
         self.exact = self.chance(0.6)
@@ -1275,6 +1324,7 @@ class TimedPipelinePlan(PipelinePlan):
         if "batches" in plan:
             plan["batches"] = [self.random.randint(1, 9), self.random.randint(1, 9)]
         self.add_latency()
+        self.add_shares(plan, list(self.schedule.values()))
         return plan, features, self.random.randint(1, 14)
 
 
@@ -1424,7 +1474,33 @@ class RankPlan(RandomPlan):
             self.plan["fsdp"] = {"replicas": self.one_of([1, 1, 2])}
         if self.chance(0.2):
             self.plan["machine"] = {"sm_slots": self.one_of([1, 2])}
+        self.add_grid(random.Random(f"grid {self.seed}"))
         return self.plan, self.features
+
+    def add_grid(self, draw):
+        """Groups of ranks around the lists; one rank may do its passes in an order of its own."""
+        if self.ranks > 2 or self.has("shards") or self.has("overlap") or draw.random() < 0.2:
+            return
+        grid = {"tp": draw.choice([1, 2]), "dp": draw.choice([1, 2, 2])}
+        if draw.random() < 0.3:
+            grid["order"] = "tp-cp-ep-pp-dp"
+        grid["grad_reduce"] = draw.choice(["none", "end", "stage", "overlap"])
+        if self.copies > 1:
+            grid["grad_reduce"] = "none"
+        rank = draw.randrange(self.ranks * grid["tp"] * grid["dp"])
+        order = grid.get("order", "").startswith("tp-cp-ep-pp")
+        mine = rank // grid["tp"] % self.ranks if order else rank // grid["tp"] // grid["dp"]
+        words = list(self.lists[mine])
+        if (
+            grid["grad_reduce"] == "none"
+            and self.has("messages")
+            and len(words) > 2
+            and draw.random() < 0.5
+        ):
+            place = draw.randrange(len(words) - 1)
+            words[place], words[place + 1] = words[place + 1], words[place]
+            grid["ranks"] = {str(rank): {"program": " ".join(words)}}
+        self.plan["parallel"] = grid
 
 
 def generate_ranks(seed):

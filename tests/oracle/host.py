@@ -11,6 +11,7 @@ read here.
 
 import re
 from collections import Counter, defaultdict
+from fractions import Fraction
 
 from steps import Access, Comm, Part, Program
 
@@ -20,6 +21,7 @@ KEYS = set(
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_lock launch_order_implicit
     launch_blocking first_use_blocks timeout eager_messages eager_bytes memory launch_latency
+    copy_engines cores shares
     """.split())
 PUSHED_UNDER_LOCK = {
     "launch",
@@ -34,6 +36,7 @@ PUSHED_UNDER_LOCK = {
 }  # not `alloc`
 PUSHED = PUSHED_UNDER_LOCK | {"alloc"}
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+KINDS = {"launch": "kernel", "copy": "copy", "collective": "collective", "group": "p2p"}
 ELEMENTS = {"f32": 4, "i64": 8, "bf16": 2}
 TIMES = {"ns": 1, "us": 1000, "ms": 1000000}
 
@@ -51,6 +54,17 @@ def moved(step):
     if "count" in step:
         return step["count"] * ELEMENTS[step["dtype"]]
     return size(step.get("bytes"))
+
+
+def shares_of(machine, kind, given, copies=None):
+    """swplan(5), SHARING A DEVICE: what work of a kind demands; `copies`: the direction of a copy."""
+    usual = machine.get("shares", {}).get(kind, {})
+    demand = {"core": 1, **usual, **given}
+    engines = machine.get("copy_engines", 0)
+    if copies and engines:
+        others = {1: "all", 2: "h2d" if copies == "h2d" else "others"}
+        demand["engine " + others.get(engines, copies)] = 1
+    return {resource: Fraction(str(share)) for resource, share in demand.items() if share}
 
 
 def duration(text, iteration=None):
@@ -165,7 +179,8 @@ class HostProgram:
             Program.number(self.program.streams, self.name) if self.name in self.pushers else None
         )
         if self.time(step, "host_time"):
-            self.emit("compute", time=self.time(step, "host_time"))
+            time, core = self.time(step, "host_time"), {"core": Fraction(1)}
+            self.emit("compute", time=time, shares=core)
         if self.machine.get("first_use_blocks") and kind == "collective":
             self.connect_comm(step["comm"])
         if self.machine.get("first_use_blocks") and kind == "group":
@@ -217,10 +232,12 @@ class HostProgram:
         return duration(step.get(key), self.iteration and self.iteration - self.first)
 
     def lower_compute(self, step):
-        self.emit("compute", accesses=self.accesses(step), time=self.time(step))
+        time, core = self.time(step), {"core": Fraction(1)}
+        self.emit("compute", accesses=self.accesses(step), time=time, shares=core)
 
     def lower_host(self, step):
-        self.emit("compute", accesses=self.accesses(step), time=self.time(step, "host"))
+        time, core = self.time(step, "host"), {"core": Fraction(1)}
+        self.emit("compute", accesses=self.accesses(step), time=time, shares=core)
 
     def body(self, steps):
         """The operations of a body, apart from those of the thread."""
@@ -243,11 +260,17 @@ class HostProgram:
                 most=slots if greedy else 0,
                 accesses=self.accesses(step),
                 time=self.time(step),
+                shares=self.shares(step),
             )
 
+    def shares(self, step):
+        kind = kind_of(step)
+        copies = step["copy"] if kind == "copy" else None
+        return shares_of(self.machine, KINDS[kind], step.get("shares", {}), copies)
+
     def lower_copy(self, step):
-        accesses, time = self.accesses(step), self.time(step)
-        self.emit("kernel", stream=self.stream, accesses=accesses, time=time)
+        accesses, time, shares = self.accesses(step), self.time(step), self.shares(step)
+        self.emit("kernel", stream=self.stream, accesses=accesses, time=time, shares=shares)
 
     def lower_callback(self, step):
         body = self.body(step["body"])
@@ -294,6 +317,7 @@ class HostProgram:
             accesses=self.accesses(step),
             match=(step["collective"], kind, root, moved(step), step.get("dtype")),
             time=self.time(step),
+            shares=self.shares(step),
         )
 
     def lower_group(self, step):
@@ -314,6 +338,7 @@ class HostProgram:
             parts=tuple(parts),
             accesses=self.accesses(step),
             time=self.time(step),
+            shares=self.shares(step),
         )
 
     def event(self, name):
@@ -498,6 +523,7 @@ class HostProgram:
             for rank in ranks:
                 program.device[rank] = ranks[0]
         program.sm_slots = machine.get("sm_slots", 0)
+        program.cores = machine.get("cores")
         program.order_implicit = machine.get("launch_order_implicit", False)
         program.memory = [size(machine.get("memory"))] * program.ranks
         if "launch_queue" in machine:

@@ -11,8 +11,9 @@ whose dependences form a cycle are not read here.
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from fractions import Fraction
 
-from host import duration, moved, refuse_unknown, size
+from host import duration, moved, refuse_unknown, shares_of, size
 from steps import BLOCKED, DONE, Comm, Machine, Part, Program
 
 KEYS = set("""
@@ -22,11 +23,11 @@ KEYS = set("""
     """.split())
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_order_implicit eager_messages
-    eager_bytes memory launch_latency launch_lock timeout
+    eager_bytes memory launch_latency launch_lock timeout cores shares
     """.split())
 TASK_KEYS = set("""
     stage stream thread_group globally_ordered holds host_sync sync_after host_time
-    host_after work sm reads writes time greedy
+    host_after work sm reads writes time greedy shares
     """.split())
 
 
@@ -316,11 +317,13 @@ class Pipeline:
             self.emit("lock", object=lock)
         if "host_sync" in keys:
             self.lower_sync(keys["host_sync"])
+        own = keys.get("shares", {}).get("core", 1)
+        self.core = {"core": Fraction(str(own))} if own else {}
         if duration(keys.get("host_time")) and "host" not in keys["work"]:
-            self.emit("nothing", time=duration(keys["host_time"]))
+            self.emit("nothing", time=duration(keys["host_time"]), shares=self.core)
         self.lower_work(task)
         if duration(keys.get("host_after")):
-            self.emit("nothing", time=duration(keys["host_after"]))
+            self.emit("nothing", time=duration(keys["host_after"]), shares=self.core)
         if "sync_after" in keys:
             self.lower_sync(keys["sync_after"])
         for lock in reversed(locks):
@@ -392,10 +395,13 @@ class Pipeline:
         ]
         if "host" in work:
             time = duration(keys.get("host_time")) + duration(work["host"])
-            self.emit("compute", accesses=accesses, time=time)
+            self.emit("compute", accesses=accesses, time=time, shares=self.core)
             return
         fields = {"stream": self.stream, "slots": keys.get("sm", 0), "accesses": accesses}
         fields["time"] = duration(keys.get("time")) or duration(work.get("spin"))
+        kind = "collective" if "collective" in work else "p2p" if "comm" in work else "kernel"
+        machine = self.plan.get("machine", {})
+        fields["shares"] = shares_of(machine, kind, keys.get("shares", {}))
         if "comm" in work:
             fields["comm"] = self.comm_names.index(work["comm"])
         if "collective" in work:
@@ -532,6 +538,7 @@ class Pipeline:
             for rank in ranks:
                 self.program.device[rank] = ranks[0]
         self.program.sm_slots = machine.get("sm_slots", 0)
+        self.program.cores = machine.get("cores")
         self.program.order_implicit = machine.get("launch_order_implicit", False)
         self.program.memory = [size(machine.get("memory"))] * self.ranks
         self.program.deal_hardware_queues(machine.get("hw_queues", 0), {})
@@ -545,7 +552,7 @@ class Pipeline:
 class PipelineMachine(Machine):
     """The machine with the drivers' operations and slots."""
 
-    serial = True
+    serial = drains = True
 
     def __init__(self, plan, driver, iterations):
         self.pipeline = Pipeline(plan, driver, iterations).lowered()

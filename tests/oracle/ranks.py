@@ -3,7 +3,7 @@
 
 Written from doc/semantics.md, sections 6 (rank programs, sharded parameters) and 9 (what actions
 read and write), and from swplan(5), RANK PROGRAMS. It shares no code with the program. It knows the
-keys that generate.py writes, and refuses others: `parallel:`, `generate:`, costs and memory are
+keys that generate.py writes, and refuses others: groups but tp and dp, `generate:`, costs and memory are
 not read here.
 """
 
@@ -12,7 +12,8 @@ from collections import namedtuple
 
 from host import refuse_unknown
 
-KEYS = set("swplan programs machine p2p fsdp copies fragment".split())
+KEYS = set("swplan programs machine p2p fsdp copies fragment parallel".split())
+GRID_KEYS = set("tp dp order grad_reduce ranks".split())
 P2P_KEYS = set("fifo batch metadata bytes eager_messages".split())
 PASSES = ("F", "B", "I", "W")
 Action = namedtuple("Action", "stage kind microbatch")
@@ -51,6 +52,14 @@ class RankPrograms:
         self.copy = self.stages // plan.get("copies", 1)
         if not any("SEND" in action.kind or "RECV" in action.kind for action in self.all_actions()):
             self.add_messages()
+        self.grid = plan.get("parallel", {})
+        refuse_unknown(self.grid, GRID_KEYS)
+        self.reduce = self.grid.get("grad_reduce", "none")
+        self.sizes = {
+            "tp": self.grid.get("tp", 1),
+            "dp": self.grid.get("dp", 1),
+            "pp": len(self.lists),
+        }
         self.slots = {"sm": 1} if plan.get("machine", {}).get("sm_slots") else {}
         self.comms, self.threads = {}, {}
 
@@ -114,6 +123,53 @@ class RankPrograms:
                 raise NotPlaced
         self.lists = lists
 
+    # ---- groups ------------------------------------------------------------------------------------
+
+    def replicas(self):
+        """The places of a pipeline in the grid: (tp, dp); or its number among those of `fsdp:`."""
+        if self.grid:
+            return [(t, d) for t in range(self.sizes["tp"]) for d in range(self.sizes["dp"])]
+        return range(self.plan.get("fsdp", {}).get("replicas", 1))
+
+    def at(self, rank, replica):
+        """The number of a rank of one of the pipelines."""
+        if not self.grid:
+            return rank + replica * len(self.lists)
+        places, number, stride = {"tp": replica[0], "dp": replica[1], "pp": rank}, 0, 1
+        for dimension in self.grid.get("order", "tp-cp-ep-dp-pp").split("-"):
+            number += places.get(dimension, 0) * stride
+            stride *= self.sizes.get(dimension, 1)
+        return number
+
+    def group(self, dimension):
+        """The communicator of this rank whose members differ in that dimension only."""
+        t, d = self.replica
+        comm = f"tp {self.rank} {d}" if dimension == "tp" else f"dp {self.rank} {t}"
+        places = [(n, d) if dimension == "tp" else (t, n) for n in range(self.sizes[dimension])]
+        self.comms[comm] = [self.at(self.rank, place) for place in places]
+        return comm
+
+    def reduced_list(self, words):
+        """The list with the reductions that `grad_reduce:` adds."""
+        passes = [action for word in words for action in word if action.kind in ("B", "I", "W")]
+        stages = sorted({action.stage for action in passes})
+        reduces = {stage: (Action(stage, "REDUCE_GRAD", 0),) for stage in stages}
+        if self.reduce == "none":
+            return words
+        if self.reduce == "end":
+            return [*words, *reduces.values()]
+        last = {
+            action.stage: place
+            for place, word in enumerate(words)
+            for action in word
+            if action.kind in ("B", "I", "W")
+        }
+        out = []
+        for place, word in enumerate(words):
+            out += [word, *(reduces[stage] for stage in stages if last.get(stage) == place)]
+        waits = [(Action(stage, "WAIT_REDUCE_GRAD", 0),) for stage in stages]
+        return out + (waits if self.reduce == "overlap" else [])
+
     # ---- a list as a thread ------------------------------------------------------------------------
 
     def lower_list(self, rank, replica):
@@ -123,11 +179,16 @@ class RankPrograms:
             {},
             {},
         )  # of a stage: how many, the event that its next pass awaits
-        mine = self.all_actions(rank)
+        own = self.grid.get("ranks", {}).get(str(self.at(rank, replica)))
+        words = self.lists[rank]
+        if own:
+            words = [read_actions(word) for word in own["program"].split()]
+        words = self.reduced_list(words)
+        mine = [action for word in words for action in word]
         self.gathered = {action.stage for action in mine if action.kind == "UNSHARD"}
         self.reduced = {action.stage for action in mine if action.kind == "REDUCE_GRAD"}
         batch = []
-        for word in [*self.lists[rank], None]:
+        for word in [*words, None]:
             message = word and re.match("SEND_|RECV_", word[0].kind)
             if batch and not (message and self.p2p.get("batch")):
                 self.lower_messages(batch)
@@ -139,7 +200,7 @@ class RankPrograms:
             elif word:
                 getattr(self, "lower_" + word[0].kind.lower())(word[0])
         self.emit("sync", "device")
-        if self.missing(rank):
+        if self.missing(mine):
             self.emit("compute", "the end", reads=["missing"])
         return self.out
 
@@ -190,6 +251,9 @@ class RankPrograms:
             self.wait(self.fresh.pop(action.stage, None), "compute")
         name = " ".join(f"{stage}{kind}{number}" for stage, kind, number in word)
         self.emit("launch", name, stream="compute", reads=reads, writes=writes, **self.slots)
+        if self.sizes["tp"] > 1 and {action.kind for action in word} & {"F", "I", "B"}:
+            where = {"comm": self.group("tp"), "stream": "compute", **self.slots}
+            self.emit("collective", "tp of " + name, **where)
         for stage, kind, number in word:
             self.record(f"{kind}.{stage}.{number}", "compute")
 
@@ -208,13 +272,13 @@ class RankPrograms:
         }[self.p2p.get("fifo", "group")]
         whole = self.p2p.get("fifo", "group") in ("group", "direction")
         at = [
-            rank + self.replica * len(self.lists)
+            self.at(rank, self.replica)
             for rank in (range(len(self.lists)) if whole else sorted(ends))
         ]
         comm = f"{comm}@{self.replica}"
         self.comms[comm] = at
         tag = f"{direction}{number}@{to if sends else stage}"
-        part = {"send" if sends else "recv": tag, "peer": other + self.replica * len(self.lists)}
+        part = {"send" if sends else "recv": tag, "peer": self.at(other, self.replica)}
         if "bytes" in self.p2p:
             part["bytes"] = self.p2p["bytes"]
         return comm, part
@@ -255,9 +319,10 @@ class RankPrograms:
 
     def shared(self):
         """The ranks with the same stages in all replicas."""
+        if self.grid:
+            return self.group("dp")
         comm = f"fsdp.{self.rank}"
-        replicas = range(self.plan.get("fsdp", {}).get("replicas", 1))
-        self.comms[comm] = [self.rank + replica * len(self.lists) for replica in replicas]
+        self.comms[comm] = [self.at(self.rank, replica) for replica in self.replicas()]
         return comm
 
     def lower_unshard(self, action):
@@ -279,8 +344,11 @@ class RankPrograms:
     def lower_reduce_grad(self, action):
         """Behind the last backward pass of the stage that the list names before."""
         stage = action.stage
-        self.wait(self.last_backward(stage), "fsdp")
-        where = {"comm": self.shared(), "stream": "fsdp", **self.slots}
+        stream = "fsdp"
+        if self.grid:
+            stream = "compute" if self.reduce in ("end", "stage") else "dp"
+        self.wait(self.last_backward(stage), stream)
+        where = {"comm": self.shared(), "stream": stream, **self.slots}
         self.emit(
             "collective",
             f"reduce {stage}",
@@ -289,7 +357,7 @@ class RankPrograms:
             writes=[self.left_by(f"REDUCE_GRAD.{stage}.0")],
             **where,
         )
-        self.record(f"REDUCE_GRAD.{stage}.0", "fsdp")
+        self.record(f"REDUCE_GRAD.{stage}.0", stream)
 
     def last_backward(self, stage):
         passes = [step["record"] for step in self.out if "record" in step]
@@ -315,13 +383,13 @@ class RankPrograms:
     lower_wait_send_f = lower_wait_send_b = lower_wait_recv_f = lower_wait_recv_b = lower_wait
     lower_wait_reduce_grad = lower_wait
 
-    def missing(self, rank):
+    def missing(self, mine):
         """Whether the training step needs a pass that the list has not, for each microbatch up to the last."""
         if self.plan.get("fragment"):
             return False
         actions = self.all_actions()
         backward = any(one.kind in ("B", "I") for one in actions)
-        for stage in {one.stage for one in self.all_actions(rank)}:
+        for stage in {one.stage for one in mine}:
             for number in range(1 + max(one.microbatch for one in actions)):
                 has = {
                     one.kind for one in actions if (one.stage, one.microbatch) == (stage, number)
@@ -336,20 +404,18 @@ class RankPrograms:
 
     def host_program(self):
         """The plan whose threads these are."""
-        count, replicas = len(self.lists), self.plan.get("fsdp", {}).get("replicas", 1)
-        for replica in range(replicas):
+        count, replicas = len(self.lists), self.replicas()
+        for replica in replicas:
             for rank in range(count):
-                self.threads[f"r{rank + replica * count}.main"] = self.lower_list(rank, replica)
+                self.threads[f"r{self.at(rank, replica)}.main"] = self.lower_list(rank, replica)
         machine = dict(self.plan.get("machine", {}))
         if "eager_messages" in self.p2p:
             machine["eager_messages"] = {
-                comm: self.p2p["eager_messages"]
-                for comm in self.comms
-                if not comm.startswith("fsdp")
+                comm: self.p2p["eager_messages"] for comm in self.comms if "@" in comm
             }
         return {
             "swplan": 1,
-            "ranks": count * replicas,
+            "ranks": count * len(replicas),
             "comms": self.comms,
             "threads": self.threads,
             "machine": machine,

@@ -78,10 +78,10 @@ def walk(machine, draw):
     state = machine.start()
     machine.check_bound(state)
     while True:
-        following = list(machine.steps(state))
+        taken = machine.any_step(state, draw)
         machine.calm -= machine.calm > 0
-        if not following:
+        if not taken:
             return state["violated"], machine.end(state)
-        state, mismatch = draw.choice(following)
+        state, mismatch = taken
         if mismatch:
             return state["violated"], "mismatch"

@@ -45,6 +45,7 @@ class Operation:
     source: int = None  # of a pipeline's wait and await: the instance that is meant
     instances: tuple = ()  # of a pipeline's driver
     time: int = 0  # how long it takes (times.py), in ns
+    shares: dict = field(default_factory=dict)  # of `sm`, `link`, `core` and a copy engine
 
 
 @dataclass
@@ -93,6 +94,7 @@ class Program:
         self.hardware_queue = {}  # stream: its queue, if streams share some
         self.device = list(range(ranks))
         self.sm_slots = 0
+        self.cores = None  # that the work of all ranks shares
         self.order_implicit = False
         self.inputs = set()  # buffers that hold a value from the beginning
         self.bytes = {}  # buffer: its size
@@ -156,7 +158,7 @@ class Machine:
     """The steps of a program."""
 
     serial = False  # whether `serial` is judged: in pipelines
-    drains = False  # whether a run has an end of the data
+    drains = False  # whether a run has an end of the data: in pipelines
     calm = 0  # so many more steps before something may fail
 
     def __init__(self, program):
@@ -986,15 +988,20 @@ class Machine:
         self.complete_collective(state, comm)
         return True
 
-    def steps(self, state):
-        """The states that one step leads to, each with whether that step is a mismatch."""
-        agents = [(self.step_thread, thread) for thread in range(len(self.program.threads))]
-        if any(operation.kind == "staged" for operation in self.program.operations):
-            agents += [(self.past_sync, thread) for thread in range(len(self.program.threads))]
-        if any(operation.kind == "choose" for operation in self.program.operations):
-            agents += [(self.other_branch, thread) for thread in range(len(self.program.threads))]
-        agents += [(self.step_stream, stream) for stream in range(len(self.program.streams))]
-        agents += [(self.step_comm, comm) for comm in range(len(self.program.comms))]
+    def agents(self):
+        """All that may step, each with the function that does it."""
+        program = self.program
+        kinds = {operation.kind for operation in program.operations}
+        agents = [(self.step_thread, thread) for thread in range(len(program.threads))]
+        if "staged" in kinds:
+            agents += [(self.past_sync, thread) for thread in range(len(program.threads))]
+        if "choose" in kinds:
+            agents += [(self.other_branch, thread) for thread in range(len(program.threads))]
+        agents += [(self.step_stream, stream) for stream in range(len(program.streams))]
+        return agents + [(self.step_comm, comm) for comm in range(len(program.comms))]
+
+    def after(self, state, agents):
+        """The states behind a step of each of them that has one, with whether that step is a mismatch."""
         for step, agent in agents:
             after = dict(state)
             taken = step(after, agent)
@@ -1002,3 +1009,13 @@ class Machine:
                 self.settle(after)
                 self.check_bound(after)
                 yield after, taken == "mismatch"
+
+    def steps(self, state):
+        """The states that one step leads to, each with whether that step is a mismatch."""
+        return self.after(state, self.agents())
+
+    def any_step(self, state, draw):
+        """One of them, or None."""
+        agents = self.agents()
+        draw.shuffle(agents)
+        return next(self.after(state, agents), None)

@@ -5,10 +5,10 @@ Written from doc/semantics.md, sections 2 (agents) and 8 (time), doc/predict.md,
 swsim-predict(1): the machine of steps.py with a clock beside it, which takes each step as early as
 possible. At an instant ends what has taken its time, then the first agent that can step does,
 over and over: host threads, then streams, then communicators. It shares no code with the
-program, and looks at every agent at every step. Times do not vary here, and no work shares a
-device.
+program, and looks at every agent at every step. Times do not vary here.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
@@ -16,6 +16,8 @@ from math import floor
 from steps import IMMEDIATE, MARK
 
 CPU_PARTS = ("compute", "nothing")
+SYNCS = ("sync", "sync_event")
+WORK = "kernel collective group callback write wait_flag".split()
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Run:
     mismatch: bool = False  # the run is not defined behind its end
     violated: frozenset = frozenset()
     device: list = field(default_factory=list)  # (rank, stream, start, end) of work
+    idle: list = field(default_factory=list)  # (rank, stream, start, end, the causes it may have)
     host: list = field(default_factory=list)  # (rank, start, end) of CPU parts of threads
     iterations: dict = field(default_factory=dict)  # (rank, iteration): [admitted, over]
     calls: dict = field(
@@ -43,9 +46,12 @@ class Clock:
         self.now = 0
         self.timers = {}  # what takes time: (its end, its kind, its number among all that began)
         self.began = 0
+        self.synced = {}  # thread: the place of the last sync in which it was blocked
+        self.since = {}  # what takes time, or took it: its start
         self.over = set()  # what has taken its time, and not ended yet
         self.starts = {}  # stream: the start of the work at its head
         self.pushed = {}  # operation: when
+        self.slowed = {}  # what takes time: the work left, its rate, since when
         self.greedy = {}  # stream: the slots of its greedy kernel, the work left, since when
         self.run = Run()
         calls = [op.stream for op in self.program.operations if op.kind == "callback"]
@@ -60,6 +66,8 @@ class Clock:
         """`what` takes time from now on, until it is among those that are over."""
         kind = {"thread": 0, "body": 0, "stream": 1, "launch": 1, "comm": 2}[what[0]]
         self.timers[what] = (self.now + time, kind, self.began)
+        self.since[what] = self.now
+        self.slowed.pop(what, None)
         self.began += 1
 
     def lasts(self, what, time):
@@ -81,7 +89,8 @@ class Clock:
     def note_cpu_part(self, agent, rank, operation):
         self.over.discard(agent)
         if operation.kind in CPU_PARTS:
-            self.run.host.append((rank, self.now - operation.time, self.now))
+            start = self.since[agent] if operation.time else self.now
+            self.run.host.append((rank, start, self.now))
 
     def step_thread(self, after, thread):
         agent, number = ("thread", thread), self.machine.next_operation(self.state, thread)
@@ -172,7 +181,7 @@ class Clock:
         self.greedy.pop(stream, None)
         self.ends(operation)
         group = operation.kind == "group"
-        start = self.now - operation.time if group else self.starts[stream]
+        start = self.since["stream", stream] if group else self.starts[stream]
         self.run.device.append((*self.program.streams[stream], start, self.now))
 
     def ends(self, operation):
@@ -195,8 +204,153 @@ class Clock:
         for operation in operations:
             self.ends(operation)
             where = self.program.streams[operation.stream]
-            self.run.device.append((*where, self.now - time, self.now))
+            self.run.device.append((*where, self.since["comm", comm], self.now))
         return True
+
+    # ---- shares (swplan(5), SHARING A DEVICE) ---------------------------------------------------
+
+    def running(self, stream):
+        """The operation that a stream is at."""
+        return self.program.operations[self.state["items", stream][0][0]]
+
+    def demands(self):
+        """(what takes time or waits, (rank, resource), its share) of all that runs now."""
+        for what in self.timers:
+            kind, number = what
+            if kind in ("thread", "body"):
+                table = self.program.threads if kind == "thread" else self.program.streams
+                operation = self.body_left(number) if kind == "body" else None
+                if kind == "thread":
+                    at = self.machine.next_operation(self.state, number)
+                    operation = self.program.operations[at]
+                yield from self.demanded(what, table[number][0], operation.shares, ("core",))
+            if kind == "stream" and self.running(number).kind in ("kernel", "group"):
+                operation, rank = self.running(number), self.program.streams[number][0]
+                yield from self.demanded(what, rank, operation.shares, operation.shares)
+            if kind == "comm":
+                for rank in self.program.comms[number].members:
+                    at = self.state["collective", number, rank]
+                    shares = self.program.operations[at].shares
+                    yield from self.demanded(what, rank, shares, shares)
+        for stream, (rank, _) in enumerate(self.program.streams):  # waits for peers
+            if not self.state["items", stream] or not self.state["running", stream]:
+                continue
+            operation = self.running(stream)
+            moves = ("comm", operation.comm) in self.timers or ("stream", stream) in self.timers
+            if operation.kind in ("collective", "group") and not moves:
+                yield from self.demanded(("waits", stream), rank, operation.shares, ("sm",))
+
+    def demanded(self, what, rank, shares, resources):
+        for resource in resources:
+            if resource in shares and (resource != "core" or self.program.cores):
+                yield what, (None if resource == "core" else rank, resource), shares[resource]
+
+    def share(self):
+        """Where there is not enough of a resource, all that demands it is slower in proportion."""
+        demands, wanted = list(self.demands()), Counter()
+        for _, resource, share in demands:
+            wanted[resource] += share
+        rates = dict.fromkeys(self.timers, Fraction(1))
+        for what, resource, _ in demands:
+            there = self.program.cores if resource[0] is None else 1
+            if what in rates and wanted[resource] > there:
+                rates[what] = min(rates[what], Fraction(there) / wanted[resource])
+        self.slowed = {what: one for what, one in self.slowed.items() if what in self.timers}
+        for what, rate in rates.items():
+            end, *order = self.timers[what]
+            left, had, since = self.slowed.get(
+                what, (Fraction(end - self.now), Fraction(1), self.now)
+            )
+            if rate == had and (what in self.slowed or rate == 1):
+                continue
+            left -= (self.now - since) * had
+            self.timers[what] = (self.now + floor(left / rate + Fraction(1, 2)), *order)
+            self.slowed[what] = (left, rate, self.now)
+
+    # ---- the stall account ----------------------------------------------------------------------
+
+    def account(self, until):
+        """Why each stream is idle from now on: in host programs, where one thread pushes to it."""
+        if self.machine.drains or self.now == until:
+            return
+        for thread in range(len(self.program.threads)):
+            number = self.machine.next_operation(self.state, thread)
+            if number is not None and self.program.operations[number].kind in SYNCS:
+                self.synced[thread] = self.state["position", thread]
+        for stream, name in enumerate(self.program.streams):
+            causes = (
+                self.head_causes(stream)
+                if self.state["items", stream]
+                else self.push_causes(stream)
+            )
+            if causes:
+                self.run.idle.append((*name, self.now, until, causes))
+
+    def head_causes(self, stream):
+        """Of a stream with work; none while it is busy. The page does not say which of several counts."""
+        number, _, bound = self.state["items", stream][0]
+        operation, rank = self.program.operations[number], self.program.streams[stream][0]
+        if self.state["running", stream]:
+            moves = ("comm", operation.comm) in self.timers or ("stream", stream) in self.timers
+            return set() if moves or operation.comm is None else {"collective peer"}
+        causes = set()
+        if operation.kind == "wait" and bound is not None and self.state["reached", bound] is None:
+            causes.add("dependence")
+        if operation.kind == "wait_flag" and not self.machine.has_value(self.state, operation):
+            causes.add("dependence")
+        slots = self.machine.slots_of(number)
+        full = self.state["slots", self.program.device[rank]] + slots > self.program.sm_slots
+        issued = (
+            operation.comm is not None and self.state["issued", operation.comm, rank][0] != number
+        )
+        order = self.program.order_implicit and operation.comm is not None
+        order = order and self.state["not started", rank][0] != number
+        if not self.machine.at_front(self.state, stream) or (slots and full) or issued or order:
+            causes.add("resource")
+        return causes or {"host launch"}
+
+    def push_causes(self, stream):
+        """Of an empty one: what the thread that pushes next does."""
+        pushing = [
+            thread
+            for thread, (_, numbers) in enumerate(self.program.threads)
+            if any(
+                self.program.operations[number].stream == stream for number in self.pushes(numbers)
+            )
+        ]
+        if len(pushing) > 1 or any(operation.otherwise for operation in self.program.operations):
+            return set()
+        if not pushing:
+            return {"no more data"}
+        thread = pushing[0]
+        numbers, at = self.program.threads[thread][1], self.state["position", thread]
+        left = [number for number in self.pushes(numbers[at:])]
+        mine = [number for number in left if self.program.operations[number].stream == stream]
+        if not mine:
+            return {"no more data"}
+        operation = self.program.operations[numbers[at]]
+        if ("thread", thread) in self.timers:
+            before = [
+                place
+                for place, number in enumerate(numbers[:at])
+                if number in self.pushes([number])
+                and self.program.operations[number].stream == stream
+            ]
+            waited = self.synced.get(thread, -1) > max(before, default=-1)
+            return {"host waits in sync"} if waited else {"host launch"}
+        if operation.kind in SYNCS:
+            return {"host waits in sync"}
+        if operation.kind == "await" and self.program.flags[operation.object][0] == "first use":
+            return {"collective peer"}
+        if left[0] != mine[0] or operation.kind == "ticket":
+            return {"head-of-line"}
+        if operation.kind == "lock" or operation.kind in (*IMMEDIATE, *WORK):
+            return {"resource"}
+        return {"back-pressure"} if operation.kind == "put" else {"dependence"}
+
+    def pushes(self, numbers):
+        """The operations of a list that push work."""
+        return [number for number in numbers if self.program.operations[number].kind in WORK]
 
     # ---- all of them ---------------------------------------------------------------------------
 
@@ -235,7 +389,10 @@ class Clock:
                 pass
             if not self.timers:
                 break
-            self.now = min(self.timers.values())[0]
+            self.share()
+            until = min(self.timers.values())[0]
+            self.account(until)
+            self.now = until
         self.run.stuck = not self.run.mismatch and self.machine.work_remains(self.state)
         self.run.violated = self.state["violated"]
         return self.run
