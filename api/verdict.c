@@ -41,6 +41,9 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fprintf(out, "limit reached: %s", report->limit);
     else if (report->verdict == VERDICT_UNDECIDED && report->hidden)
         fputs(report->hidden, out);
+    else if (report->finite && report->any_times)
+        fprintf(out, "for every interleaving of %d or more iterations%s", report->repeated,
+                any_ranks);
     else if (report->finite && report->repeated > 0)
         fprintf(out, "for every interleaving of %d iteration%s%s", report->repeated,
                 plural((size_t)report->repeated), any_ranks);
@@ -628,7 +631,9 @@ static void verdict_write_blocked(const struct story *story, struct json *json)
 static void verdict_write_iterations(const struct verify_report *report, struct json *json)
 {
     json_key(json, "iterations");
-    if (report->finite && report->repeated > 0)
+    if (report->finite && report->any_times)
+        json_string(json, "unbounded");
+    else if (report->finite && report->repeated > 0)
         json_int(json, report->repeated);
     else if (report->finite)
         json_null(json);

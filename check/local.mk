@@ -27,6 +27,7 @@ libcheck_a_SOURCES += \
     check/scout.c check/scout.h \
     check/few_ranks.c check/few_ranks.h \
     check/many_ranks.c check/many_ranks.h \
+    check/many_times.c check/many_times.h \
     check/search.c check/search.h \
     check/shorten.c check/shorten.h \
     check/states.c check/states.h \

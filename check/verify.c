@@ -14,6 +14,7 @@
 #include "faults.h"
 #include "few_ranks.h"
 #include "many_ranks.h"
+#include "many_times.h"
 #include "messages.h"
 #include "one_run.h"
 #include "scout.h"
@@ -1000,8 +1001,8 @@ static enum status verify_ranks(const struct plan *plan, const struct verify_opt
 }
 
 /* Host programs of many ranks are asked in parts where a short search of the whole does not end. */
-enum status verify_plan(const struct plan *plan, const struct verify_options *options,
-                        struct verify_report *out, struct diag *diag)
+static enum status verify_parts(const struct plan *plan, const struct verify_options *options,
+                                struct verify_report *out, struct diag *diag)
 {
     struct verify_options first = *options;
     if (!many_ranks_may_do(plan, options))
@@ -1027,6 +1028,29 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
     }
     verify_fini(out);
     return verify_ranks(plan, options, out, diag);
+}
+
+/* Where few iterations of a host program's repeat stand for any number, these are asked first. */
+enum status verify_plan(const struct plan *plan, const struct verify_options *options,
+                        struct verify_report *out, struct diag *diag)
+{
+    struct plan few;
+    bool no_memory;
+    if (!many_times_plan(plan, &few, &no_memory))
+        return no_memory ? diag_no_memory(diag) : verify_parts(plan, options, out, diag);
+    struct verify_options first = *options;
+    const bool all = plan_repeats(plan) == MANY_TIMES_LEAST;
+    if (!all)
+        first.found = NULL;
+    const enum status status = verify_parts(&few, &first, out, diag);
+    arena_fini(&few.arena);
+    if (status != STATUS_OK)
+        return status;
+    out->any_times = out->verdict == VERDICT_PROVED && !(out->asked & BIT(FAULTS));
+    if (all || out->any_times)
+        return STATUS_OK;
+    verify_fini(out);
+    return verify_parts(plan, options, out, diag);
 }
 
 void verify_fini(struct verify_report *report)

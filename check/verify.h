@@ -46,6 +46,7 @@ struct verify_report {
     int64_t iterations, most_iterations; /* of the ranks' data: least, most; -1: any number */
     bool finite;                         /* a form without iterations */
     int repeated;                        /* ... but with a repeat, of so many at most; 0: none */
+    bool any_times;                      /* proved for any greater number of them, too */
     int ranks;
     bool any_ranks;    /* proved for any number of them */
     const char *parts; /* of a proof by parts: which they are (many_ranks.h); else NULL */

@@ -76,7 +76,7 @@ loop()
     cat >"$dir/loop.yaml"
     check "$1" says "^  Fix (proved): .*$2" "$SWSIM" verify --fix="$dir/fixed.yaml" "$dir/loop.yaml"
     check "$1: still a repeat" grep -q 'repeat: 3' "$dir/fixed.yaml"
-    check "$1: the repaired plan is proved" says ' proved .*every interleaving of 3 iterations' "$SWSIM" verify --no-fix "$dir/fixed.yaml"
+    check "$1: the repaired plan is proved" says ' proved .*every interleaving of 3 or more iterations' "$SWSIM" verify --no-fix "$dir/fixed.yaml"
 }
 
 loop "the host refills what the last iteration still reads" "sync stream s before compute fill" <<'PLAN'
