@@ -188,8 +188,8 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         {"detail", 0, "N", "pipelines: a part that takes more than N% of a step becomes a task (default 2)",
          OPTION_INTEGER, .value = &request.detail, .max = 100},
         {"repeat", 0, "same|like|never",
-         "host programs: equal steps become one step that is repeated (same, the default); like: also "
-         "if their streams wait differently",
+         "host programs and recordings: equal steps become one step that is repeated (same, the "
+         "default); like: also if their streams wait differently, or by luck",
          OPTION_CHOICE, .value = &request.repeat},
         {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
          OPTION_TEXT, .value = &request.steps},
@@ -293,6 +293,8 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     request.options.kind = (enum import_form)request.form;
     request.options.pipeline.opaque = request.options.form.opaque;
     set_given(&request);
+    request.options.recorded.folds = request.options.form.repeat != REPEAT_NEVER;
+    request.options.recorded.without_luck = request.options.form.repeat == REPEAT_LIKE;
     if (!request.options.form.name)
         return diag_no_memory(&app->diag);
     struct trace run;

@@ -470,7 +470,7 @@ static enum status import_check_options(const struct import_options *options, un
         {"--steps", options->steps_given, OF_HOST | OF_PIPELINES},
         {"--opaque", options->form.opaque, OF_HOST | OF_PIPELINES},
         {"--detail", options->detail_given, OF_PIPELINES},
-        {"--repeat", options->repeat_given, OF_HOST},
+        {"--repeat", options->repeat_given, OF_HOST | OF_RECORDINGS},
         {"--launch-queue", options->launch_queue_given, OF_HOST},
         {"--without", options->form.without != NULL, OF_HOST},
         {"--ranks", options->rank_count > 0, OF_HOST | OF_PIPELINES | OF_DUMPS},

@@ -6,6 +6,7 @@ libimport_a_SOURCES += \
     trace/record/reader/recorded_clock.c \
     trace/record/reader/recorded_comms.c \
     trace/record/reader/recorded_copies.c \
+    trace/record/reader/recorded_fold.c \
     trace/record/reader/recorded_form.c \
     trace/record/reader/recorded_internal.h \
     trace/record/reader/recorded_memory.c \

@@ -92,6 +92,9 @@ static enum status recorded_finish(struct recorded_job *job)
     if (job->plan->thread_count == 0)
         return diag_error(job->diag, STATUS_INPUT, "%s: no thread pushes work or waits for any",
                           path);
+    if (job->options->folds && !job->options->run &&
+        !recorded_fold(job->plan, job->options->without_luck))
+        return diag_no_memory(job->diag);
     const enum status status = recorded_check_words(job->plan, path, job->diag);
     return status == STATUS_OK && job->options->run ? recorded_run(job) : status;
 }

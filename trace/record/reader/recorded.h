@@ -38,6 +38,8 @@ struct recorded_options {
     int order;         /* enum recorded_order */
     int structs;       /* enum recorded_structs */
     int queries;       /* enum recorded_queries */
+    bool folds;        /* steps that do the same are written once (recorded_fold.c) */
+    bool without_luck; /* orders that another run need not have are left out */
     bool launch_order; /* operations of NCCL on a rank start in the order of their launches */
     int64_t sm_slots;  /* of them that can be resident at once; 0: any number */
     struct trace *run; /* gets the measured run; trace_init has begun it. NULL: it is not wanted */

@@ -182,7 +182,17 @@ static size_t *find_needed(struct recorded_job *job, const struct recorded_proce
     return needed;
 }
 
-/* Each await that is needed gets its flag, the others lose their threads. */
+/* True if the thread does nothing but wait, for others and for the device. */
+static bool is_observer(const struct recorded_ops *ops)
+{
+    for (size_t i = 0; i < ops->count; i++)
+        if (ops->items[i].op.kind != OP_AWAIT && ops->items[i].op.kind != OP_SYNC)
+            return false;
+    return true;
+}
+
+/* Each await that is needed gets its flag, the others lose their threads. Without luck a thread comes behind one that only waits
+   where it does so in every run. */
 static bool name_orders(struct recorded_job *job, const struct recorded_process *process,
                         const struct bodies *bodies)
 {
@@ -192,7 +202,8 @@ static bool name_orders(struct recorded_job *job, const struct recorded_process 
             struct recorded_op *op = &process->threads[t].ops.items[i];
             if (op->op.kind != OP_AWAIT || op->after_thread < 0)
                 continue;
-            if (i >= needed[t]) {
+            if (i >= needed[t] || (op->by_lock && job->options->without_luck &&
+                                   is_observer(&process->threads[op->after_thread].ops))) {
                 op->after_thread = -1;
                 continue;
             }

@@ -478,6 +478,12 @@ bool recorded_locks_say(struct recorded_job *job);
 bool recorded_values_pair(struct recorded_job *job, struct recorded_process *process);
 bool recorded_values_say(struct recorded_job *job);
 
+/* ---- recorded_fold.c ------------------------------------------------------------------------------ */
+
+/* Steps that do the same become a repeat, and `about` says which. What has no effect is left out where there are such steps, or
+   `always`. */
+bool recorded_fold(struct plan *plan, bool always);
+
 /* ---- recorded_queries.c ----------------------------------------------------------------------- */
 
 /* The process asks nothing more. */

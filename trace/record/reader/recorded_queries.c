@@ -134,7 +134,8 @@ static void count_yes(const struct walk *walk, enum meaning meaning)
 
 static bool orders_nothing(const struct walk *walk, enum meaning meaning)
 {
-    return meaning == YES_OPEN && walk->job->options->queries == RECORDED_QUERIES_NONE;
+    return (meaning == YES_OPEN && walk->job->options->queries == RECORDED_QUERIES_NONE) ||
+           (meaning != YES_LOOP && walk->job->options->without_luck);
 }
 
 /* Another run may have a no where what is queried changes behind the query without an order. */

@@ -1,0 +1,789 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorded_fold.c - the steps of a recording as one step that is repeated.
+ *
+ * The marks of a rank's optimizer (PLAN_STEP) divide the thread that sets them. Another thread of the rank is in a step from its
+ * first wait for something that a thread did in that step. Steps do the same where all threads of all ranks do the same
+ * operations with the same memory in one order, in the same step set what they await, and look at what
+ * they recorded as many operations ago. An allocator may hand out memory in turns, so several steps can be one iteration.
+ *
+ *     step       0  1  2  3  4  5  6  7  8  9      two in turns: 4 iterations from step 1 on
+ *     memory     a  b  c  b  c  b  c  b  c  a
+ *
+ * Nothing of what the plan says is lost. Before that, these go, for they have no effect:
+ *
+ *     - flags that nobody awaits, records that nobody looks at, waits for what was awaited before;
+ *     - waits of a thread that only waits and signals, where it waits for more before it signals next, or signals no more: what
+ *       it awaits then comes, unless another thread or a stream does not come to its end.
+ */
+#include "recorded_internal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/array.h"
+
+/* Steps of one iteration at most; iterations at least. */
+enum { MOST_IN_TURNS = 16, LEAST_TIMES = 3 };
+
+struct fold_flag {
+    size_t list, at;       /* where it is set */
+    int sets, awaits, own; /* `own`: awaits in the step in which it is set */
+    bool other;            /* it is used otherwise */
+};
+
+/* An event of a rank. */
+struct fold_event {
+    size_t list; /* the only one that uses it */
+    int stream;  /* the only one that it is recorded in; -1: none yet */
+    bool used, shared, several, looked_at;
+};
+
+struct fold_list {
+    struct host_thread *thread;
+    struct host_op *ops;
+    size_t count;
+    size_t *bounds; /* steps + 1: where they begin, and the end of the last */
+    size_t *
+        versions; /* per operation that looks at an event of this list alone: 1 + the place of its record; 0: none */
+    bool *known; /* per operation: it awaits what has been awaited */
+};
+
+struct step_folding {
+    struct plan *plan;
+    struct arena *arena;
+    struct fold_list *lists;
+    size_t count;
+    struct fold_flag *flags;   /* plan->flags */
+    struct fold_event *events; /* plan->events of each rank */
+    size_t steps;
+    size_t from, turns, times;     /* the run: steps */
+    const struct host_op *differs; /* the first that is not as before, behind the run */
+    size_t differs_list;
+};
+
+static bool is_plain_flag(const struct host_op *op, enum op_kind kind)
+{
+    return op->kind == kind && !op->flag_use.given;
+}
+
+static bool looks_at_event(const struct host_op *op)
+{
+    return op_operand(op->kind) == OPERAND_EVENT && op->kind != OP_RECORD && op->object >= 0;
+}
+
+static struct fold_event *fold_event_of(const struct step_folding *folding, size_t list,
+                                        const struct host_op *op)
+{
+    const int home = host_op_rank(op, folding->lists[list].thread->rank);
+    const int rank = op->object_rank > 0 ? op->object_rank - 1 : home;
+    return &folding->events[(size_t)rank * folding->plan->events.count + (size_t)op->object];
+}
+
+/* ---- who uses flags and events ------------------------------------------------------------------ */
+
+static void fold_use_others(struct step_folding *folding, const struct host_op *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (op_operand(ops[i].kind) == OPERAND_FLAG && ops[i].object >= 0)
+            folding->flags[ops[i].object].other = true;
+        for (int r = 0; op_operand(ops[i].kind) == OPERAND_EVENT && ops[i].object >= 0 &&
+                        r < folding->plan->ranks;
+             r++) {
+            struct fold_event *event =
+                &folding->events[(size_t)r * folding->plan->events.count + (size_t)ops[i].object];
+            event->shared = event->several = event->looked_at = true;
+        }
+    }
+}
+
+static void fold_use_flag(struct step_folding *folding, size_t list, size_t at)
+{
+    const struct host_op *op = &folding->lists[list].ops[at];
+    struct fold_flag *flag = &folding->flags[op->object];
+    if (is_plain_flag(op, OP_SIGNAL)) {
+        flag->list = list;
+        flag->at = at;
+        flag->sets++;
+    } else if (is_plain_flag(op, OP_AWAIT))
+        flag->awaits++;
+    else
+        flag->other = true;
+}
+
+static void fold_use_event(struct step_folding *folding, size_t list, size_t at)
+{
+    const struct host_op *op = &folding->lists[list].ops[at];
+    struct fold_event *event = fold_event_of(folding, list, op);
+    event->shared |= (event->used && event->list != list) || op->device > 0 || op->object_rank > 0;
+    event->used = true;
+    event->list = list;
+    event->looked_at |= looks_at_event(op);
+    if (op->kind != OP_RECORD)
+        return;
+    event->several |= event->stream >= 0 && event->stream != op->stream;
+    event->stream = op->stream;
+}
+
+static void fold_use(struct step_folding *folding)
+{
+    const struct plan *plan = folding->plan;
+    for (size_t f = 0; f < plan->flags.count; f++)
+        folding->flags[f] = (struct fold_flag){0};
+    for (size_t e = 0; e < (size_t)plan->ranks * plan->events.count; e++)
+        folding->events[e] = (struct fold_event){.stream = -1};
+    for (size_t l = 0; l < folding->count; l++)
+        for (size_t i = 0; i < folding->lists[l].count; i++) {
+            const struct host_op *op = &folding->lists[l].ops[i];
+            if (op_operand(op->kind) == OPERAND_FLAG && op->object >= 0)
+                fold_use_flag(folding, l, i);
+            if (op_operand(op->kind) == OPERAND_EVENT && op->object >= 0)
+                fold_use_event(folding, l, i);
+            fold_use_others(folding, op->body, host_op_body_count(op));
+        }
+    for (size_t g = 0; g < plan->graph_count; g++)
+        fold_use_others(folding, plan->graphs[g].ops, plan->graphs[g].op_count);
+}
+
+/* ---- what has no effect --------------------------------------------------------------------------- */
+
+static bool fold_is_awaited(const struct step_folding *folding, const struct host_op *op)
+{
+    const struct fold_flag *flag = &folding->flags[op->object];
+    return flag->other || flag->awaits > 0 || flag->sets > 1;
+}
+
+static bool is_unseen_op(const struct step_folding *folding, size_t list, const struct host_op *op)
+{
+    return (is_plain_flag(op, OP_SIGNAL) && !fold_is_awaited(folding, op)) ||
+           (op->kind == OP_RECORD && !op->external && !fold_event_of(folding, list, op)->looked_at);
+}
+
+/* Between signals of a thread with nothing between it does not wait: all of them are set when one is. */
+static bool find_known(struct step_folding *folding, size_t l)
+{
+    struct fold_list *list = &folding->lists[l];
+    size_t *seen =
+        ARENA_ARRAY(folding->arena, folding->count + 1, size_t); /* operations of lists */
+    list->known = ARENA_ARRAY(folding->arena, list->count + 1, bool);
+    if (!seen || !list->known)
+        return false;
+    memset(seen, 0, folding->count * sizeof *seen);
+    for (size_t i = 0; i < list->count; i++) {
+        list->known[i] = false;
+        if (!is_plain_flag(&list->ops[i], OP_AWAIT))
+            continue;
+        const struct fold_flag *flag = &folding->flags[list->ops[i].object];
+        const struct host_op *ops = folding->lists[flag->list].ops;
+        size_t first = flag->at;
+        if (flag->other || flag->sets != 1)
+            continue;
+        while (first > 0 && is_plain_flag(&ops[first - 1], OP_SIGNAL))
+            first--;
+        list->known[i] = seen[flag->list] > first;
+        if (seen[flag->list] < flag->at + 1)
+            seen[flag->list] = flag->at + 1;
+    }
+    return true;
+}
+
+/* A wait of a thread that only waits, seen from behind: true if it waits for more later, and before it signals. */
+struct fold_later {
+    bool *awaits;  /* per list: for what it does, with no wait for a device between */
+    bool *events;  /* plan->events, of the thread's rank */
+    bool *streams; /* plan->streams */
+    bool device;
+    bool signals;
+};
+
+static bool waits_later(const struct step_folding *folding, size_t list, const struct host_op *op,
+                        struct fold_later *later)
+{
+    bool *seen = &later->device;
+    if (op->kind == OP_SYNC && !later->signals)
+        return true;
+    if (op->kind == OP_AWAIT) {
+        const struct fold_flag *flag = &folding->flags[op->object];
+        if (flag->other || flag->sets != 1 || !later->signals)
+            return !flag->other && flag->sets == 1;
+        seen = &later->awaits[flag->list];
+    } else if (host_op_syncs(op, SYNC_EVENT)) {
+        const struct fold_event *event = fold_event_of(folding, list, op);
+        if (event->several || op->object_rank > 0)
+            return false;
+        seen = &later->events[op->object];
+    } else if (host_op_syncs(op, SYNC_STREAM))
+        seen = &later->streams[op->stream];
+    const bool was = *seen;
+    *seen = true;
+    if (op->kind == OP_SYNC && !was)
+        memset(later->awaits, 0, folding->count * sizeof *later->awaits);
+    return was;
+}
+
+static bool only_waits(const struct host_op *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_plain_flag(&ops[i], OP_AWAIT) && !is_plain_flag(&ops[i], OP_SIGNAL) &&
+            ops[i].kind != OP_SYNC)
+            return false;
+    return true;
+}
+
+static void fold_forget(const struct step_folding *folding, struct fold_later *later)
+{
+    const struct plan *plan = folding->plan;
+    memset(later->awaits, 0, folding->count * sizeof *later->awaits);
+    memset(later->events, 0, plan->events.count * sizeof *later->events);
+    memset(later->streams, 0, plan->streams.count * sizeof *later->streams);
+    later->device = later->signals = false;
+}
+
+/* Leaves out what has no effect; true if that is anything. */
+static bool fold_trim(struct step_folding *folding, size_t l, struct fold_later *later)
+{
+    struct fold_list *list = &folding->lists[l];
+    const bool waits = only_waits(list->ops, list->count);
+    size_t kept = list->count;
+    fold_forget(folding, later);
+    for (size_t i = list->count; i-- > 0;) {
+        const struct host_op *op = &list->ops[i];
+        const bool goes = is_unseen_op(folding, l, op) || list->known[i] ||
+                          (waits && op->kind != OP_SIGNAL && waits_later(folding, l, op, later));
+        if (!goes && op->kind == OP_SIGNAL) {
+            fold_forget(folding, later);
+            later->signals = true;
+        }
+        if (!goes)
+            list->ops[--kept] = *op;
+    }
+    memmove(list->ops, list->ops + kept, (list->count - kept) * sizeof *list->ops);
+    list->count -= kept;
+    return kept > 0;
+}
+
+static bool fold_trim_all(struct step_folding *folding)
+{
+    const struct plan *plan = folding->plan;
+    struct fold_later later = {.awaits = ARENA_ARRAY(folding->arena, folding->count + 1, bool),
+                               .events = ARENA_ARRAY(folding->arena, plan->events.count + 1, bool),
+                               .streams =
+                                   ARENA_ARRAY(folding->arena, plan->streams.count + 1, bool)};
+    bool more = later.awaits && later.events && later.streams;
+    if (!more)
+        return false;
+    while (more) {
+        more = false;
+        fold_use(folding);
+        for (size_t l = 0; l < folding->count; l++)
+            if (!find_known(folding, l))
+                return false;
+        for (size_t l = 0; l < folding->count; l++)
+            more |= fold_trim(folding, l, &later);
+    }
+    return true;
+}
+
+/* ---- where steps begin ---------------------------------------------------------------------------- */
+
+static bool is_mark(const struct host_op *op)
+{
+    return op->kind == OP_HOST && op->time_ns == 0 && op->name && strcmp(op->name, PLAN_STEP) == 0;
+}
+
+static size_t count_marks(const struct fold_list *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        count += is_mark(&list->ops[i]);
+    return count;
+}
+
+/* Of each rank the first list with marks. */
+static bool find_marks(struct step_folding *folding)
+{
+    bool *found = ARENA_ARRAY(folding->arena, (size_t)folding->plan->ranks, bool);
+    size_t least = SIZE_MAX, ranks = 0;
+    if (!found)
+        return false;
+    memset(found, 0, (size_t)folding->plan->ranks * sizeof *found);
+    for (size_t l = 0; l < folding->count; l++) {
+        struct fold_list *list = &folding->lists[l];
+        const size_t marks = count_marks(list);
+        if (marks == 0 || found[list->thread->rank])
+            continue;
+        found[list->thread->rank] = true;
+        ranks++;
+        least = marks < least ? marks : least;
+        list->bounds = ARENA_ARRAY(folding->arena, marks + 1, size_t);
+        for (size_t i = 0, next = 0; list->bounds && i < list->count; i++)
+            if (is_mark(&list->ops[i]))
+                list->bounds[next++] = i + 1;
+        if (!list->bounds)
+            return false;
+    }
+    folding->steps = ranks == (size_t)folding->plan->ranks ? least - 1 : 0;
+    return true;
+}
+
+/* True if a bound was found that was not known, or was further behind. */
+static bool follow_bounds(struct step_folding *folding, size_t l)
+{
+    struct fold_list *list = &folding->lists[l];
+    bool more = false;
+    for (size_t i = 0; i < list->count; i++) {
+        if (!is_plain_flag(&list->ops[i], OP_AWAIT))
+            continue;
+        const struct fold_flag *flag = &folding->flags[list->ops[i].object];
+        const struct fold_list *other = &folding->lists[flag->list];
+        if (flag->sets != 1 || other == list || !other->bounds)
+            continue;
+        for (size_t k = 0; k <= folding->steps && flag->at >= other->bounds[k]; k++) {
+            more |= list->bounds[k] > i;
+            list->bounds[k] = list->bounds[k] > i ? i : list->bounds[k];
+        }
+    }
+    return more;
+}
+
+static bool find_step_bounds(struct step_folding *folding)
+{
+    bool *marked = ARENA_ARRAY(folding->arena, folding->count + 1, bool);
+    for (size_t l = 0; marked && l < folding->count; l++) {
+        struct fold_list *list = &folding->lists[l];
+        marked[l] = list->bounds != NULL;
+        if (marked[l])
+            continue;
+        list->bounds = ARENA_ARRAY(folding->arena, folding->steps + 1, size_t);
+        for (size_t k = 0; list->bounds && k <= folding->steps; k++)
+            list->bounds[k] = list->count;
+        if (!list->bounds)
+            return false;
+    }
+    for (bool more = marked != NULL; more;) {
+        more = false;
+        for (size_t l = 0; l < folding->count; l++)
+            more |= !marked[l] && follow_bounds(folding, l);
+    }
+    return marked != NULL;
+}
+
+/* The step of an operation; SIZE_MAX: none. */
+static size_t fold_step_of(const struct step_folding *folding, const struct fold_list *list,
+                           size_t at)
+{
+    size_t step = SIZE_MAX;
+    for (size_t k = 0; k <= folding->steps && list->bounds[k] <= at; k++)
+        step = k < folding->steps ? k : SIZE_MAX;
+    return step;
+}
+
+static bool fold_has_version(const struct step_folding *folding, size_t l, const struct host_op *op)
+{
+    return op_operand(op->kind) == OPERAND_EVENT && op->object >= 0 && !op_asks(op->kind) &&
+           !fold_event_of(folding, l, op)->shared && !host_op_is_external(op);
+}
+
+static bool find_versions(struct step_folding *folding, size_t l)
+{
+    struct fold_list *list = &folding->lists[l];
+    size_t *last = ARENA_ARRAY(folding->arena, folding->plan->events.count + 1, size_t);
+    list->versions = ARENA_ARRAY(folding->arena, list->count + 1, size_t);
+    if (!last || !list->versions)
+        return false;
+    memset(last, 0, folding->plan->events.count * sizeof *last);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct host_op *op = &list->ops[i];
+        const bool own = fold_has_version(folding, l, op);
+        if (own && op->kind == OP_RECORD)
+            last[op->object] = i + 1;
+        list->versions[i] = own ? last[op->object] : 0;
+        struct fold_flag *flag = is_plain_flag(op, OP_AWAIT) ? &folding->flags[op->object] : NULL;
+        if (flag && flag->sets == 1) {
+            const size_t step = fold_step_of(folding, list, i);
+            flag->own += step != SIZE_MAX &&
+                         step == fold_step_of(folding, &folding->lists[flag->list], flag->at);
+        }
+    }
+    return true;
+}
+
+/* ---- which steps do the same ------------------------------------------------------------------------ */
+
+static bool fold_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool fold_same_list(const struct index_list *a, const struct index_list *b)
+{
+    for (size_t i = 0; a->count == b->count && i < a->count; i++)
+        if (a->items[i] != b->items[i] ||
+            (a->ranks ? a->ranks[i] : 0) != (b->ranks ? b->ranks[i] : 0))
+            return false;
+    return a->count == b->count;
+}
+
+static bool fold_same_part(const struct p2p_part *a, const struct p2p_part *b)
+{
+    return a->is_collective == b->is_collective && a->send == b->send && a->peer == b->peer &&
+           a->collective == b->collective && a->root == b->root && a->comm == b->comm &&
+           a->stream == b->stream && a->device == b->device && a->bytes == b->bytes &&
+           a->elements == b->elements && a->element == b->element &&
+           fold_same_text(a->tag, b->tag) && fold_same_list(&a->reads, &b->reads) &&
+           fold_same_list(&a->writes, &b->writes);
+}
+
+static bool fold_same_details(const struct host_op *a, const struct host_op *b)
+{
+    const struct host_details *left = host_op_details(a), *right = host_op_details(b);
+    return left->cost.bytes == right->cost.bytes && left->cost.flops == right->cost.flops &&
+           left->cost.rate == right->cost.rate &&
+           fold_same_text(left->cost.shapes, right->cost.shapes);
+}
+
+/* What the members say that depend on the kind. */
+static bool fold_same_kind(const struct host_op *a, const struct host_op *b)
+{
+    bool same = host_op_part_count(a) == host_op_part_count(b) && host_op_body_count(a) == 0 &&
+                host_op_body_count(b) == 0 && !host_op_process_group(a) &&
+                !host_op_process_group(b) && host_op_bytes(a) == host_op_bytes(b);
+    for (size_t i = 0; same && i < host_op_part_count(a); i++)
+        same = fold_same_part(&a->parts[i], &b->parts[i]);
+    if (!same || op_asks(a->kind) || a->has_branches || b->has_branches)
+        return false;
+    if (a->kind == OP_LAUNCH)
+        return a->is_graph == b->is_graph && a->graph == b->graph;
+    if (a->kind == OP_COPY)
+        return a->direction == b->direction && a->pageable == b->pageable;
+    if (a->kind == OP_COLLECTIVE)
+        return a->collective == b->collective && a->root == b->root;
+    if (a->kind == OP_SYNC)
+        return a->sync == b->sync;
+    if (a->kind == OP_RECORD || a->kind == OP_WAIT)
+        return a->external == b->external;
+    if (a->kind == OP_SIGNAL || a->kind == OP_AWAIT)
+        return !a->flag_use.given && !b->flag_use.given;
+    return a->kind == OP_HOST || a->kind == OP_COMPUTE || a->kind == OP_GROUP ||
+           a->kind == OP_LOCK || a->kind == OP_UNLOCK;
+}
+
+/* Where they stand in their lists; `a` in step `a_step` of its. */
+struct fold_pair {
+    size_t list, a, b, a_step, b_step;
+};
+
+static bool fold_same_flag(const struct step_folding *folding, const struct fold_pair *at)
+{
+    const struct host_op *ops = folding->lists[at->list].ops;
+    const struct fold_flag *a = &folding->flags[ops[at->a].object],
+                           *b = &folding->flags[ops[at->b].object];
+    const struct fold_list *setter = &folding->lists[a->list];
+    return !a->other && !b->other && a->sets == 1 && b->sets == 1 && a->list == b->list &&
+           a->awaits == a->own && b->awaits == b->own && a->own == b->own &&
+           fold_step_of(folding, setter, a->at) == at->a_step &&
+           fold_step_of(folding, setter, b->at) == at->b_step &&
+           a->at - setter->bounds[at->a_step] == b->at - setter->bounds[at->b_step];
+}
+
+static bool fold_same_object(const struct step_folding *folding, const struct fold_pair *at)
+{
+    const struct fold_list *list = &folding->lists[at->list];
+    const struct host_op *a = &list->ops[at->a], *b = &list->ops[at->b];
+    if (op_operand(a->kind) == OPERAND_FLAG)
+        return fold_same_flag(folding, at);
+    if (a->object < 0 || b->object < 0 || op_operand(a->kind) != OPERAND_EVENT ||
+        !fold_has_version(folding, at->list, a) || !fold_has_version(folding, at->list, b))
+        return a->object == b->object;
+    const size_t version = list->versions[at->a], other = list->versions[at->b];
+    return version == 0 || other == 0 ? version == other : at->a - version == at->b - other;
+}
+
+static bool fold_same_op(const struct step_folding *folding, const struct fold_pair *at)
+{
+    const struct fold_list *list = &folding->lists[at->list];
+    const struct host_op *a = &list->ops[at->a], *b = &list->ops[at->b];
+    return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
+           a->object_rank == b->object_rank && a->device == b->device && a->sm == b->sm &&
+           a->time_ns == b->time_ns && a->host_time_ns == b->host_time_ns && fold_same_kind(a, b) &&
+           fold_same_object(folding, at) && fold_same_text(a->name, b->name) &&
+           fold_same_text(a->at, b->at) && fold_same_list(host_op_reads(a), host_op_reads(b)) &&
+           fold_same_list(host_op_writes(a), host_op_writes(b)) && fold_same_details(a, b);
+}
+
+static bool fold_same_steps(struct step_folding *folding, size_t a, size_t b)
+{
+    for (size_t l = 0; l < folding->count; l++) {
+        const struct fold_list *list = &folding->lists[l];
+        const size_t count = list->bounds[a + 1] - list->bounds[a];
+        const size_t other = list->bounds[b + 1] - list->bounds[b];
+        for (size_t i = 0; i < count || i < other; i++) {
+            const struct fold_pair at = {l, list->bounds[a] + i, list->bounds[b] + i, a, b};
+            if (i < count && i < other && fold_same_op(folding, &at))
+                continue;
+            folding->differs = &list->ops[i < other ? at.b : at.a];
+            folding->differs_list = l;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The run that leaves the fewest operations to write. */
+static void find_step_run(struct step_folding *folding)
+{
+    size_t saved = 0;
+    const struct host_op *differs = NULL;
+    size_t differs_list = 0;
+    for (size_t turns = 1; turns <= MOST_IN_TURNS; turns++) {
+        for (size_t k = 0, from = 0; k + turns <= folding->steps; k++) {
+            folding->differs = NULL;
+            if (k + turns < folding->steps && fold_same_steps(folding, k, k + turns))
+                continue;
+            const size_t times = (k - from + turns) / turns;
+            if (times >= LEAST_TIMES && (times - 1) * turns > saved) {
+                saved = (times - 1) * turns;
+                folding->from = from;
+                folding->turns = turns;
+                folding->times = times;
+                differs = folding->differs;
+                differs_list = folding->differs_list;
+            }
+            from = k + 1;
+        }
+    }
+    folding->differs = differs;
+    folding->differs_list = differs_list;
+}
+
+/* ---- the repeated step ---------------------------------------------------------------------------------- */
+
+static size_t run_begin(const struct step_folding *folding, const struct fold_list *list)
+{
+    return list->bounds[folding->from];
+}
+
+static size_t run_length(const struct step_folding *folding, const struct fold_list *list)
+{
+    return list->bounds[folding->from + folding->turns] - run_begin(folding, list);
+}
+
+/* What is recorded in the run is looked at before it is recorded again. */
+static bool looks_in_time(const struct step_folding *folding, const struct fold_list *list)
+{
+    const size_t begin = run_begin(folding, list), length = run_length(folding, list);
+    const size_t end = begin + folding->times * length;
+    for (size_t i = begin; i < list->count; i++) {
+        const size_t version = list->versions[i];
+        const size_t latest = i < end ? i : end;
+        if (version > begin && version <= end && version + length <= latest)
+            return false;
+        if (version > 0 && version <= begin && i < end && version + length <= i)
+            return false;
+    }
+    return true;
+}
+
+static bool names_differ(const struct step_folding *folding, const struct fold_list *list)
+{
+    const size_t begin = run_begin(folding, list), length = run_length(folding, list);
+    for (size_t i = begin + length; i < begin + folding->times * length; i++)
+        if (op_operand(list->ops[i].kind) == OPERAND_EVENT &&
+            list->ops[i].object != list->ops[begin + (i - begin) % length].object)
+            return true;
+    return false;
+}
+
+/* Where iterations name their events differently, what is recorded at each place of the iteration has a name of its own,
+   also if it is recorded in the iteration that would be in front of the first. */
+static bool rename_records(const struct step_folding *folding, const struct fold_list *list)
+{
+    struct plan *plan = folding->plan;
+    const size_t begin = run_begin(folding, list), length = run_length(folding, list);
+    const size_t end = begin + folding->times * length;
+    if (length == 0 || !names_differ(folding, list))
+        return true;
+    int *names = ARENA_ARRAY(folding->arena, length, int);
+    bool *looked_at =
+        ARENA_ARRAY(folding->arena, list->count + 1, bool); /* 1 + place of a record */
+    if (!names || !looked_at)
+        return false;
+    memset(looked_at, 0, (list->count + 1) * sizeof *looked_at);
+    for (size_t i = 0; i < length; i++) {
+        const struct host_op *op = &list->ops[begin + i];
+        const char *name =
+            list->versions[begin + i] == begin + i + 1
+                ? arena_printf(&plan->arena, "%s.%zu", plan->events.items[op->object], i)
+                : "";
+        names[i] = name && *name ? names_intern(&plan->events, &plan->arena, name) : -1;
+        if (!name || (*name && names[i] < 0))
+            return false;
+    }
+    for (size_t i = begin; i < end; i++)
+        looked_at[list->versions[i]] = true;
+    for (size_t i = 0; i < list->count; i++) {
+        const size_t version = list->versions[i], record = version - 1;
+        if (version > 0 && record < end && (record >= begin || looked_at[version]))
+            list->ops[i].object = names[(record + length - begin) % length];
+    }
+    return true;
+}
+
+/* The flag of the first iteration gives all of them its name. */
+static bool fold_name_flag(struct step_folding *folding, struct host_op *op, const char *stem,
+                           size_t iteration)
+{
+    struct plan *plan = folding->plan;
+    const char *name = plan_flag_per_iteration(plan, stem)
+                           ? arena_printf(&plan->arena, "%s(%zu)", stem, iteration)
+                           : NULL;
+    op->object = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
+    return op->object >= 0;
+}
+
+/* The flag that stands for this one in the first iteration. */
+static int first_flag(const struct step_folding *folding, int flag)
+{
+    const struct fold_list *setter = &folding->lists[folding->flags[flag].list];
+    const size_t begin = run_begin(folding, setter);
+    return setter->ops[begin + (folding->flags[flag].at - begin) % run_length(folding, setter)]
+        .object;
+}
+
+static bool fold_write(struct step_folding *folding, struct fold_list *list)
+{
+    struct plan *plan = folding->plan;
+    struct host_thread *thread = list->thread;
+    const bool folds = folding->times > 0;
+    const size_t begin = folds ? run_begin(folding, list) : 0;
+    const size_t length = folds ? run_length(folding, list) : 0;
+    struct host_op *ops = ARENA_ARRAY(&plan->arena, list->count + 1, struct host_op);
+    if (!ops)
+        return false;
+    memcpy(ops, list->ops, list->count * sizeof *ops);
+    for (size_t i = begin; length > 0 && i < begin + folding->times * length; i++) {
+        ops[i].iteration = 1 + (int)((i - begin) / length);
+        if (op_operand(ops[i].kind) == OPERAND_FLAG &&
+            !fold_name_flag(folding, &ops[i], plan->flags.items[first_flag(folding, ops[i].object)],
+                            (i - begin) / length))
+            return false;
+    }
+    thread->ops = ops;
+    thread->op_count = list->count;
+    if (length == 0)
+        return true;
+    thread->repeats = ARENA_NEW(&plan->arena, struct repeat);
+    thread->repeat_count = thread->repeats != NULL;
+    if (thread->repeats)
+        *thread->repeats = (struct repeat){begin, length, (int)folding->times};
+    return thread->repeats != NULL;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------- */
+
+static bool fold_begin(struct step_folding *folding)
+{
+    struct plan *plan = folding->plan;
+    folding->count = plan->thread_count;
+    folding->lists = ARENA_ARRAY(folding->arena, folding->count + 1, struct fold_list);
+    folding->flags = ARENA_ARRAY(folding->arena, plan->flags.count + 1, struct fold_flag);
+    folding->events = ARENA_ARRAY(folding->arena, (size_t)plan->ranks * plan->events.count + 1,
+                                  struct fold_event);
+    if (!folding->lists || !folding->flags || !folding->events)
+        return false;
+    for (size_t l = 0; l < folding->count; l++) {
+        struct host_thread *thread = &plan->threads[l];
+        struct host_op *ops = ARENA_ARRAY(folding->arena, thread->op_count + 1, struct host_op);
+        if (!ops)
+            return false;
+        memcpy(ops, thread->ops, thread->op_count * sizeof *ops);
+        folding->lists[l] =
+            (struct fold_list){.thread = thread, .ops = ops, .count = thread->op_count};
+    }
+    return true;
+}
+
+static bool fold_analyse(struct step_folding *folding)
+{
+    if (!fold_begin(folding) || !fold_trim_all(folding) || !find_marks(folding))
+        return false;
+    if (folding->steps < LEAST_TIMES)
+        return true;
+    if (!find_step_bounds(folding))
+        return false;
+    for (size_t l = 0; l < folding->count; l++)
+        if (!find_versions(folding, l))
+            return false;
+    find_step_run(folding);
+    for (size_t l = 0; folding->times > 0 && l < folding->count; l++)
+        if (!looks_in_time(folding, &folding->lists[l]))
+            folding->times = 0;
+    return true;
+}
+
+/* "step 7 differs in aten.mm at train.py:9 of r0.main"; the first mark ends step 1. */
+static const char *fold_difference(const struct step_folding *folding, size_t step)
+{
+    const struct host_op *op = folding->differs;
+    const struct host_thread *thread = folding->lists[folding->differs_list].thread;
+    if (!op)
+        return "";
+    return arena_printf(&folding->plan->arena, "; step %zu differs in %s%s%s of r%d.%s", step + 2,
+                        op->name ? op->name : op_key(op->kind), op->at ? " at " : "",
+                        op->at ? op->at : "", thread->rank, thread->name);
+}
+
+/* Which steps are written once, and what the next one does otherwise. */
+static const char *fold_words(struct step_folding *folding)
+{
+    struct arena *arena = &folding->plan->arena;
+    const size_t behind = folding->from + folding->turns * folding->times;
+    if (folding->times == 0) {
+        const size_t middle = folding->steps / 2;
+        const bool asked = folding->steps >= LEAST_TIMES;
+        const char *where = asked && !fold_same_steps(folding, middle - 1, middle)
+                                ? fold_difference(folding, middle)
+                                : "";
+        return asked && where ? arena_printf(arena, "; no steps are alike%s", where) : where;
+    }
+    const char *where = fold_difference(folding, behind);
+    const char *turns = folding->turns == 1
+                            ? ""
+                            : arena_printf(arena, ", with memory in turns of %zu", folding->turns);
+    return where && turns ? arena_printf(arena, "; steps %zu to %zu are alike and written once%s%s",
+                                         folding->from + 2, behind + 1, turns, where)
+                          : NULL;
+}
+
+static bool fold_write_all(struct step_folding *folding)
+{
+    struct plan *plan = folding->plan;
+    for (size_t l = 0; l < folding->count; l++)
+        if (!fold_write(folding, &folding->lists[l]))
+            return false;
+    plan->thread_count = 0;
+    for (size_t l = 0; l < folding->count; l++)
+        if (plan->threads[l].op_count > 0)
+            plan->threads[plan->thread_count++] = plan->threads[l];
+    return true;
+}
+
+bool recorded_fold(struct plan *plan, bool always)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    struct step_folding folding = {.plan = plan, .arena = &arena};
+    bool good = fold_analyse(&folding);
+    if (good) {
+        const char *words = fold_words(&folding);
+        plan->about = words ? arena_printf(&plan->arena, "%s%s", plan->about, words) : NULL;
+        good = plan->about != NULL;
+    }
+    for (size_t l = 0; good && folding.times > 0 && l < folding.count; l++)
+        good = rename_records(&folding, &folding.lists[l]);
+    if (good && (folding.times > 0 || always))
+        good = fold_write_all(&folding);
+    arena_fini(&arena);
+    return good;
+}
