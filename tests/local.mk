@@ -531,6 +531,7 @@ partner_files = \
     tests/partners/pipeline_run.py \
     tests/partners/pipelining.py \
     tests/partners/python.sh \
+    tests/partners/random_host.py \
     tests/partners/versions.txt \
     tests/partners/tap.py \
     tests/partners/torchrec_order.py \

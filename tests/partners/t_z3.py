@@ -4,9 +4,10 @@
 # in which two members of a communicator meet that differ (mismatch). Written from doc/semantics.md, without the machine and
 # without a search. In it: launches, records, waits, syncs, flags, queues, locks, collectives, sends and receives.
 #
-#   SWSIM_PLANS=N    how many plans (60)      SWSIM_SEED=S    their first seed (1)
-import json, os, random
+#   SWSIM_PLANS=N    how many plans (60)      SWSIM_SEED=S    the first seed that is tried (1)
+import itertools, json, os
 
+from random_host import RandomHost
 from tap import check, comment, done, folder, needs, swsim
 
 needs("z3")
@@ -15,97 +16,40 @@ import z3
 SYNCS = ("sync_stream", "sync_event", "sync_device")
 
 
+WORDS = "queue lock group collective sync flags events".split()
+OBJECTS = {"signal": "flag", "await": "flag", "record": "event", "wait": "event", "lock": "lock", "unlock": "lock"}
+KINDS = {"launch", "collective", "group", "sync", "put", "get", "compute", *OBJECTS}
+
+
 class Plan:
     """A random program: threads[(rank, name)] is a list of operations, each a dict with `kind`."""
 
     def __init__(self, seed):
-        self.random = random.Random(f"z3 {seed}")
-        ranks = self.random.choice([1, 2, 2, 2, 3])
-        self.ranks, self.names = ranks, 0
-        self.comms = {"A": list(range(ranks)), "B": list(range(ranks))} if ranks > 1 else {}
-        self.capacity = self.random.choice([1, 2])
+        self.seed, self.plan = seed, RandomHost(seed, WORDS).made()
+        self.ranks, self.comms = self.plan.get("ranks", 1), self.plan.get("comms", {})
+        self.capacity = self.plan.get("queues", {}).get("q", 1)
         self.threads = {}
-        for rank in range(ranks):
-            for name in ("a", "b")[: self.random.choice([1, 2])]:
-                self.threads[rank, name] = self.some(rank, self.random.randint(2, 5))
-        self.give()
-        if ranks > 1:
-            self.meet()
+        for thread, steps in self.plan["threads"].items():
+            rank, name = thread[1:].split(".")
+            self.threads[int(rank), name] = [self.read(step) for step in steps if "compute" not in step]
 
-    def give(self):
-        """Mostly somebody gives what is waited for."""
-        all_ops = [op for ops in self.threads.values() for op in ops]
-        wanted = [{"kind": "signal", "flag": flag} for flag in {op["flag"] for op in all_ops if op["kind"] == "await"}]
-        apart = sum({"put": 1, "get": -1}.get(op["kind"], 0) for op in all_ops)
-        wanted += [{"kind": "get" if apart > 0 else "put"}] * abs(apart)
-        for op in sorted(wanted, key=str):
-            ops = self.threads[self.random.choice(list(self.threads))]
-            ops.insert(self.random.choice([0, 0, len(ops)]), op)
+    def fits(self):
+        """False if a step cannot be expressed in the formula: then the seed is passed over."""
+        steps = [step for steps in self.plan["threads"].values() for step in steps]
+        values = {"add", "value", "at_least", "equals"}
+        fitting = (next(iter(step)) in KINDS and len(step.get("group", "-")) == 1 and not values & set(step) for step in steps)
+        return all(fitting) and "machine" not in self.plan and "flags" not in self.plan
 
-    def some(self, rank, count):
-        kinds = ["launch", "launch", "record", "wait", "signal", "await", "put", "get", "lock", *SYNCS]
-        ops = []
-        for _ in range(count):
-            kind, stream = self.random.choice(kinds), self.random.choice("st")
-            event, flag = self.random.choice("eg"), self.random.choice("fh")
-            if kind == "lock":
-                first = self.random.choice("lm")
-                second = "m" if first == "l" else "l"
-                ops += [{"kind": "lock", "lock": first}, {"kind": "lock", "lock": second}]
-                ops += [{"kind": "unlock", "lock": second}, {"kind": "unlock", "lock": first}]
-            else:
-                ops.append({"kind": kind, "stream": stream, "event": event, "flag": flag})
-        return ops
-
-    def meet(self):
-        """Collectives and messages, mostly on all ranks and mostly in one order."""
-        for number in range(self.random.randint(1, 4)):
-            comm, stream = self.random.choice("AB"), self.random.choice("st")
-            collective = self.random.random() < 0.6
-            sender, receiver = self.random.sample(range(self.ranks), 2)
-            for rank in range(self.ranks) if collective else (sender, receiver):
-                if self.random.random() < 0.07:
-                    continue  # it forgets
-                op = {"comm": comm, "tag": f"n{number}", "stream": stream}
-                if self.random.random() < 0.1:
-                    op["stream"] = self.random.choice("st")
-                if collective:
-                    op["kind"] = "collective"
-                else:
-                    op.update(kind="send" if rank == sender else "recv", peer=receiver if rank == sender else sender)
-                names = [key for key in self.threads if key[0] == rank]
-                ops = self.threads[self.random.choice(names) if self.random.random() < 0.2 else names[0]]
-                ops.insert(self.random.randint(0, len(ops)) if self.random.random() < 0.2 else len(ops), op)
-
-    def text(self):
-        threads = {}
-        for (rank, name), ops in self.threads.items():
-            threads[f"r{rank}.{name}"] = [self.written(op) for op in ops]
-        plan = {"swplan": 1, "ranks": self.ranks, "queues": {"q": self.capacity}, "threads": threads}
-        if self.comms:
-            plan["comms"] = self.comms
-        return json.dumps(plan)
-
-    def written(self, op):
-        kind, stream = op["kind"], op.get("stream")
-        self.names += 1
-        return {
-            "launch": lambda: {"launch": f"k{self.names}", "stream": stream},
-            "record": lambda: {"record": op["event"], "stream": stream},
-            "wait": lambda: {"wait": op["event"], "stream": stream},
-            "signal": lambda: {"signal": op["flag"]},
-            "await": lambda: {"await": op["flag"]},
-            "put": lambda: {"put": "q"},
-            "get": lambda: {"get": "q"},
-            "lock": lambda: {"lock": op["lock"]},
-            "unlock": lambda: {"unlock": op["lock"]},
-            "sync_stream": lambda: {"sync": "stream", "stream": stream},
-            "sync_event": lambda: {"sync": "event", "event": op["event"]},
-            "sync_device": lambda: {"sync": "device"},
-            "collective": lambda: {"collective": op["tag"], "comm": op["comm"], "stream": stream},
-            "send": lambda: {"send": op["tag"], "peer": op["peer"], "comm": op["comm"], "stream": stream},
-            "recv": lambda: {"recv": op["tag"], "peer": op["peer"], "comm": op["comm"], "stream": stream},
-        }[kind]()
+    def read(self, step):
+        kind = next(iter(step))
+        op = {"kind": f"sync_{step[kind]}" if kind == "sync" else kind, OBJECTS.get(kind, "name"): step[kind], **step}
+        if kind == "collective":
+            root = step.get("root", min(self.comms[step["comm"]])) if step.get("op") == "broadcast" else None
+            op["tag"] = step[kind], step.get("op", "all_reduce"), root
+        if kind == "group":
+            way = "send" if "send" in step[kind][0] else "recv"
+            op |= {"kind": way, "tag": step[kind][0][way], "peer": step[kind][0]["peer"]}
+        return op
 
 
 class Step:
@@ -253,7 +197,8 @@ class Formula:
             for other in self.partners(item):
                 here = z3.And(at(other.start), self.number(item) == self.number(other))
                 met.setdefault(other.rank, []).append(here)
-            wanted = [item.op["peer"]] if "peer" in item.op else [r for r in range(self.plan.ranks) if r != item.rank]
+            members = [item.op["peer"]] if "peer" in item.op else self.plan.comms[item.op["comm"]]
+            wanted = [rank for rank in members if "peer" in item.op or rank != item.rank]
             return z3.And(at(item.start), *[z3.Or(met.get(rank, [])) for rank in wanted])
 
         return guard
@@ -289,12 +234,12 @@ def main():
     comment(f"SWSIM_PLANS={plans} SWSIM_SEED={first}, Z3 {z3.get_version_string()}")
     seen, wrong, unknown = {}, [], 0
     path = folder / "plan.json"
-    for seed in range(first, first + plans):
-        plan = Plan(seed)
-        path.write_text(plan.text())
+    fitting = filter(Plan.fits, map(Plan, itertools.count(first)))
+    for plan in itertools.islice(fitting, plans):
+        path.write_text(json.dumps(plan.plan))
         told = swsim("verify", "--json", "--no-fix", "--property=deadlock,mismatch", path)
         if not told.stdout:
-            wrong.append(f"seed {seed}: {told.stderr}")
+            wrong.append(f"seed {plan.seed}: {told.stderr}")
             continue
         properties = json.loads(told.stdout.splitlines()[0])["properties"]
         ours = {key: "proved" if properties[key] == "proved" else "violated" for key in ("mismatch", "deadlock")}
@@ -306,7 +251,7 @@ def main():
             unknown += answer == "unknown"
             seen[key, answer] = seen.get((key, answer), 0) + 1
             if answer not in ("unknown", ours[key]):
-                wrong.append(f"seed {seed}: {key} is {answer} for Z3 and {ours[key]} for swsim\n{plan.text()}")
+                wrong.append(f"seed {plan.seed}: {key} is {answer} for Z3 and {ours[key]} for swsim\n{json.dumps(plan.plan)}")
     check(f"{plans} plans, {sum(seen.values())} answers, {unknown} open: swsim agrees", not wrong, "\n".join(wrong[:3]))
     comment(", ".join(f"{key} {answer}: {n}" for (key, answer), n in sorted(seen.items())))
     for key in ("mismatch", "deadlock"):
