@@ -503,6 +503,7 @@ check-long:
 partner_tests = \
     tests/partners/t_accesses.py \
     tests/partners/t_adapters.py \
+    tests/partners/t_c_programs.py \
     tests/partners/t_cupti.py \
     tests/partners/t_dry.py \
     tests/partners/t_dry_mutants.py \
@@ -523,6 +524,7 @@ partner_tests = \
 
 partner_files = \
     tests/partners/accesses.py \
+    tests/partners/c_program.py \
     tests/partners/dry_program.py tests/partners/dry_right.py \
     tests/partners/executed.py \
     tests/partners/hangs.py \
