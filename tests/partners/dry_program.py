@@ -213,18 +213,18 @@ def values():
 
 # ---- two ranks --------------------------------------------------------------------------------------------
 
-def ddp():
+def ddp(steps=2):
     _, device = begin()
     net = nn.parallel.DistributedDataParallel(model().to(device), device_ids=[device], bucket_cap_mb=1)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(2):
+    for _ in range(steps):
         optimizer.zero_grad()
         net(torch.randn(32, 256, device=device)).pow(2).mean().backward()
         optimizer.step()
     end()
 
 
-def fsdp():
+def fsdp(steps=2):
     from torch.distributed.fsdp import fully_shard
     _, device = begin()
     net = model(3).to(device)
@@ -232,7 +232,7 @@ def fsdp():
         fully_shard(layer)
     fully_shard(net)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    for _ in range(2):
+    for _ in range(steps):
         net(torch.randn(32, 256, device=device)).pow(2).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -416,6 +416,8 @@ CASES = {
     "values": values,
     "ddp": ddp,
     "fsdp": fsdp,
+    "ddp_steps": lambda: ddp(24),
+    "fsdp_steps": lambda: fsdp(14),
     "ddp_options": ddp_options,
     "hook": lambda: hook(True),
     "hook_unwaited": lambda: hook(False),

@@ -53,6 +53,13 @@ def right(case, ranks=0, alone="", **options):
         check(f"{case}: for {64 * ranks} ranks", many.returncode == (3 if alone else 0) and told, many.stdout[:3000] + many.stderr)
 
 
+def steps(case):
+    """Its steps are written once, and stand for any number."""
+    verdict = record(case, 2, imports=["--repeat=like"])
+    if verdict:
+        check(f"{case}: any number of steps", verdict.returncode == 0 and "or more iterations" in verdict.stdout, verdict.stdout[:3000])
+
+
 def wrong(case, words, *places, ranks=0, **options):
     """The headline has these words, and the lines of these places."""
     verdict = record(case, ranks, **options)
@@ -142,6 +149,8 @@ right("shapes")
 right("values", options=["--values"])
 right("ddp", 2)
 right("fsdp", 2)
+steps("ddp_steps")
+steps("fsdp_steps")
 right("ddp_options", 2)
 right("hook", 2)
 wrong("hook_unwaited", "race", "hook: use", ranks=2)

@@ -57,6 +57,8 @@ struct step_folding {
     size_t count;
     struct fold_flag *flags;   /* plan->flags */
     struct fold_event *events; /* plan->events of each rank */
+    bool *
+        changes; /* plan->buffers: somebody writes, allocates or frees it, or it begins without values */
     size_t steps;
     size_t from, turns, times;     /* the run: steps */
     const struct host_op *differs; /* the first that is not as before, behind the run */
@@ -416,23 +418,27 @@ static bool fold_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool fold_same_list(const struct index_list *a, const struct index_list *b)
+/* Who reads memory that nobody changes may as well read other such memory. */
+static bool fold_same_list(const struct step_folding *folding, const struct index_list *a,
+                           const struct index_list *b)
 {
     for (size_t i = 0; a->count == b->count && i < a->count; i++)
-        if (a->items[i] != b->items[i] ||
+        if ((a->items[i] != b->items[i] &&
+             (folding->changes[a->items[i]] || folding->changes[b->items[i]])) ||
             (a->ranks ? a->ranks[i] : 0) != (b->ranks ? b->ranks[i] : 0))
             return false;
     return a->count == b->count;
 }
 
-static bool fold_same_part(const struct p2p_part *a, const struct p2p_part *b)
+static bool fold_same_part(const struct step_folding *folding, const struct p2p_part *a,
+                           const struct p2p_part *b)
 {
     return a->is_collective == b->is_collective && a->send == b->send && a->peer == b->peer &&
            a->collective == b->collective && a->root == b->root && a->comm == b->comm &&
            a->stream == b->stream && a->device == b->device && a->bytes == b->bytes &&
            a->elements == b->elements && a->element == b->element &&
-           fold_same_text(a->tag, b->tag) && fold_same_list(&a->reads, &b->reads) &&
-           fold_same_list(&a->writes, &b->writes);
+           fold_same_text(a->tag, b->tag) && fold_same_list(folding, &a->reads, &b->reads) &&
+           fold_same_list(folding, &a->writes, &b->writes);
 }
 
 static bool fold_same_details(const struct host_op *a, const struct host_op *b)
@@ -444,13 +450,14 @@ static bool fold_same_details(const struct host_op *a, const struct host_op *b)
 }
 
 /* What the members say that depend on the kind. */
-static bool fold_same_kind(const struct host_op *a, const struct host_op *b)
+static bool fold_same_kind(const struct step_folding *folding, const struct host_op *a,
+                           const struct host_op *b)
 {
     bool same = host_op_part_count(a) == host_op_part_count(b) && host_op_body_count(a) == 0 &&
                 host_op_body_count(b) == 0 && !host_op_process_group(a) &&
                 !host_op_process_group(b) && host_op_bytes(a) == host_op_bytes(b);
     for (size_t i = 0; same && i < host_op_part_count(a); i++)
-        same = fold_same_part(&a->parts[i], &b->parts[i]);
+        same = fold_same_part(folding, &a->parts[i], &b->parts[i]);
     if (!same || op_asks(a->kind) || a->has_branches || b->has_branches)
         return false;
     if (a->kind == OP_LAUNCH)
@@ -506,10 +513,11 @@ static bool fold_same_op(const struct step_folding *folding, const struct fold_p
     const struct host_op *a = &list->ops[at->a], *b = &list->ops[at->b];
     return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
            a->object_rank == b->object_rank && a->device == b->device && a->sm == b->sm &&
-           a->time_ns == b->time_ns && a->host_time_ns == b->host_time_ns && fold_same_kind(a, b) &&
-           fold_same_object(folding, at) && fold_same_text(a->name, b->name) &&
-           fold_same_text(a->at, b->at) && fold_same_list(host_op_reads(a), host_op_reads(b)) &&
-           fold_same_list(host_op_writes(a), host_op_writes(b)) && fold_same_details(a, b);
+           a->time_ns == b->time_ns && a->host_time_ns == b->host_time_ns &&
+           fold_same_kind(folding, a, b) && fold_same_object(folding, at) &&
+           fold_same_text(a->name, b->name) && fold_same_text(a->at, b->at) &&
+           fold_same_list(folding, host_op_reads(a), host_op_reads(b)) &&
+           fold_same_list(folding, host_op_writes(a), host_op_writes(b)) && fold_same_details(a, b);
 }
 
 static bool fold_same_steps(struct step_folding *folding, size_t a, size_t b)
@@ -663,6 +671,11 @@ static bool fold_write(struct step_folding *folding, struct fold_list *list)
         return false;
     memcpy(ops, list->ops, list->count * sizeof *ops);
     for (size_t i = begin; length > 0 && i < begin + folding->times * length; i++) {
+        /* What it reads that nobody changes is the same in all. */
+        const struct host_op *first = &list->ops[begin + (i - begin) % length];
+        ops[i].accesses = first->accesses;
+        if (host_op_part_count(&ops[i]) > 0)
+            ops[i].parts = first->parts;
         ops[i].iteration = 1 + (int)((i - begin) / length);
         if (op_operand(ops[i].kind) == OPERAND_FLAG &&
             !fold_name_flag(folding, &ops[i], plan->flags.items[first_flag(folding, ops[i].object)],
@@ -681,6 +694,47 @@ static bool fold_write(struct step_folding *folding, struct fold_list *list)
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------- */
+
+static void fold_mark_list(bool *marks, const struct index_list *list, bool marked)
+{
+    for (size_t i = 0; marked && i < list->count; i++)
+        marks[list->items[i]] = true;
+}
+
+/* The buffers that operations write, allocate or free; or also those that they read. */
+static void fold_mark(bool *marks, const struct host_op *ops, size_t count, bool reads)
+{
+    for (size_t i = 0; i < count; i++) {
+        fold_mark_list(marks, host_op_writes(&ops[i]), true);
+        fold_mark_list(marks, host_op_reads(&ops[i]), reads);
+        for (size_t k = 0; k < host_op_part_count(&ops[i]); k++) {
+            fold_mark_list(marks, &ops[i].parts[k].writes, true);
+            fold_mark_list(marks, &ops[i].parts[k].reads, reads);
+        }
+        if (op_operand(ops[i].kind) == OPERAND_BUFFER)
+            marks[ops[i].object] = true;
+        fold_mark(marks, ops[i].body, host_op_body_count(&ops[i]), reads);
+    }
+}
+
+static void fold_mark_all(bool *marks, const struct plan *plan, bool reads)
+{
+    for (size_t t = 0; t < plan->thread_count; t++)
+        fold_mark(marks, plan->threads[t].ops, plan->threads[t].op_count, reads);
+    for (size_t g = 0; g < plan->graph_count; g++)
+        fold_mark(marks, plan->graphs[g].ops, plan->graphs[g].op_count, reads);
+}
+
+static bool fold_find_changes(struct step_folding *folding)
+{
+    const struct plan *plan = folding->plan;
+    folding->changes = ARENA_ARRAY(folding->arena, plan->buffer_count + 1, bool);
+    for (size_t i = 0; folding->changes && i < plan->buffer_count; i++)
+        folding->changes[i] = !plan->buffers[i].input;
+    if (folding->changes)
+        fold_mark_all(folding->changes, plan, false);
+    return folding->changes != NULL;
+}
 
 static bool fold_begin(struct step_folding *folding)
 {
@@ -706,7 +760,8 @@ static bool fold_begin(struct step_folding *folding)
 
 static bool fold_analyse(struct step_folding *folding)
 {
-    if (!fold_begin(folding) || !fold_trim_all(folding) || !find_marks(folding))
+    if (!fold_begin(folding) || !fold_find_changes(folding) || !fold_trim_all(folding) ||
+        !find_marks(folding))
         return false;
     if (folding->steps < LEAST_TIMES)
         return true;
@@ -756,6 +811,20 @@ static const char *fold_words(struct step_folding *folding)
                           : NULL;
 }
 
+/* A plan names as inputs only what its operations use. */
+static bool fold_forget_inputs(const struct step_folding *folding)
+{
+    struct plan *plan = folding->plan;
+    bool *used = ARENA_ARRAY(folding->arena, plan->buffer_count + 1, bool);
+    if (!used)
+        return false;
+    memset(used, 0, (plan->buffer_count + 1) * sizeof *used);
+    fold_mark_all(used, plan, true);
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        plan->buffers[i].input &= used[i];
+    return true;
+}
+
 static bool fold_write_all(struct step_folding *folding)
 {
     struct plan *plan = folding->plan;
@@ -766,7 +835,7 @@ static bool fold_write_all(struct step_folding *folding)
     for (size_t l = 0; l < folding->count; l++)
         if (plan->threads[l].op_count > 0)
             plan->threads[plan->thread_count++] = plan->threads[l];
-    return true;
+    return fold_forget_inputs(folding);
 }
 
 bool recorded_fold(struct plan *plan, bool always)
