@@ -44,17 +44,14 @@ enum status work_limit_end(const struct work_limit *limit, enum status status, c
     const bool over = watch_over(&limit->watch);
     if (status != STATUS_SYSTEM || !(limit->out_of_room || over))
         return status;
-    char used[UNITS_TEXT], most[UNITS_TEXT];
-    units_show_bytes((double)limit->used_bytes, used);
+    char most[UNITS_TEXT];
     units_show_bytes((double)limit->most_bytes, most);
     diag->out_of_memory = false; /* said better */
     if (!over)
         return diag_error(diag, STATUS_LIMIT,
                           "%s: %s takes more than the %s of memory that are its limit", file, what,
                           most);
-    return diag_error(diag, STATUS_LIMIT, "%s: %s ended while %s was built, which had %s so far",
-                      file,
-                      watch_interrupted(&limit->watch) ? "an interrupt came; the work"
-                                                       : "the time limit passed; the work",
-                      what, used);
+    return diag_error(diag, STATUS_LIMIT, "%s: %s while %s was built", file,
+                      watch_interrupted(&limit->watch) ? "interrupted" : "the time limit passed",
+                      what);
 }

@@ -330,6 +330,14 @@ static void close_workers(struct exact_search *search)
     search->ready = NULL;
 }
 
+/* True if the search has been told to end. Tables of a large state take seconds to fill. */
+static bool is_told_to_end(struct exact_search *search)
+{
+    if (watch_own_watch_look(&search->watch))
+        end_search(search, watch_interrupted(&search->watch) ? "interrupted" : "time");
+    return search->stop;
+}
+
 /* Move all states into another tree; they keep their numbers. */
 static enum status move_states(struct exact_search *search, struct tree *tree,
                                struct states *states)
@@ -337,7 +345,9 @@ static enum status move_states(struct exact_search *search, struct tree *tree,
     struct cursor from, to;
     enum status status = cursor_open(&from, &search->tree), opened = cursor_open(&to, tree);
     status = status == STATUS_OK ? opened : status;
-    for (uint32_t id = 0; id < states_count(&search->states) && status == STATUS_OK; id++) {
+    for (uint32_t id = 0;
+         id < states_count(&search->states) && status == STATUS_OK && !is_told_to_end(search);
+         id++) {
         uint64_t root;
         uint32_t same;
         bool is_new;
@@ -366,7 +376,7 @@ static enum status search_learn(struct exact_search *search, bool shared)
         status = states_open(&states, search->program, budget);
     if (status == STATUS_OK)
         status = move_states(search, &tree, &states);
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK || search->stop) {
         states_close(&states);
         tree_close(&tree);
         return status;
@@ -435,14 +445,6 @@ static void search_conclude(struct exact_search *search)
     search->result->avoided |= cycle;
     search->result->complete = !search->stop && !search->given_up;
     search->result->states = states_count(&search->states);
-}
-
-/* True if the search has been told to end. Tables of a large state take seconds to fill. */
-static bool is_told_to_end(struct exact_search *search)
-{
-    if (watch_own_watch_look(&search->watch))
-        end_search(search, watch_interrupted(&search->watch) ? "interrupted" : "time");
-    return search->stop;
 }
 
 static enum status search_open_tables(struct exact_search *search)

@@ -263,7 +263,7 @@ enum status warned_find(struct app *app, const struct plan *plan, struct warning
 
 /* ---- interrupts ------------------------------------------------------------------------------ */
 
-static atomic_bool interrupted;
+static atomic_bool interrupted, caught;
 
 static void interrupt(int signal_number)
 {
@@ -284,6 +284,7 @@ void interrupts_handle(void (*handler)(int), unsigned flags)
 
 const atomic_bool *interrupts_catch(void)
 {
+    atomic_store(&caught, true);
     interrupts_handle(interrupt, SA_RESETHAND);
     return &interrupted;
 }
@@ -291,6 +292,12 @@ const atomic_bool *interrupts_catch(void)
 bool interrupts_seen(void)
 {
     return atomic_load(&interrupted);
+}
+
+bool interrupts_send(void)
+{
+    atomic_store(&interrupted, atomic_load(&caught));
+    return atomic_load(&caught);
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */

@@ -130,6 +130,9 @@ const atomic_bool *interrupts_catch(void);
 /* True if one of these signals has come. */
 bool interrupts_seen(void);
 
+/* The same as if one had come; false where they are not caught. */
+bool interrupts_send(void);
+
 /* A handler of its own, or SIG_IGN, for these signals; `flags` as for sigaction(). Where SIGHUP is ignored, as
    nohup makes it, it stays so. */
 void interrupts_handle(void (*handler)(int), unsigned flags);

@@ -215,6 +215,7 @@ enum status cmd_dry(struct app *app, int argc, char **argv)
          .value = &host_accesses},
     };
     const struct command command = {
+        .unlimited = true,
         .name = "swsim dry",
         .arguments = "-- PROGRAM [ARGUMENT]...",
         .about =

@@ -29,6 +29,7 @@ static const char *find_server(struct app *app)
 enum status cmd_mcp(struct app *app, int argc, char **argv)
 {
     const struct command command = {
+        .unlimited = true,
         .name = "swsim mcp",
         .arguments = "",
         .about = "Serve an agent over standard input and output, by the Model Context Protocol: it "

@@ -424,13 +424,15 @@ static enum status cmd_predict_agree(struct app *app, const struct predict_reque
 }
 
 /* The predicted run comes to its end; another order of the steps of a host program may not. The look is a short one. */
-static enum status warn_of_hang(struct app *app, const struct plan *plan)
+static enum status warn_of_hang(struct app *app, const struct plan *plan,
+                                const atomic_bool *interrupted)
 {
     enum { HANG_STATES = 2000, HANG_STEPS = 200000 };
     const struct verify_options options = {
         .program = {.iterations = -1},
         .properties = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_DRAIN,
         .quick = true,
+        .interrupted = interrupted,
         .limits = {.states = HANG_STATES, .steps = HANG_STEPS},
     };
     struct verify_report report;
@@ -466,7 +468,9 @@ static enum status cmd_predict_plan(struct app *app, const struct predict_reques
                               plan->file,
                               sweeps(request, SWEPT_CORES) ? "one" : request->swept->name);
         enum status status = predict_driver(app, request, plan, DRIVER_NONE);
-        return status == STATUS_OK && plan->form == FORM_THREADS ? warn_of_hang(app, plan) : status;
+        return status == STATUS_OK && plan->form == FORM_THREADS
+                   ? warn_of_hang(app, plan, request->predict.interrupted)
+                   : status;
     }
     bool depth = sweeps(request, SWEPT_DEPTH);
     if (depth && driver == CLOCK_ONLY)

@@ -534,6 +534,7 @@ enum status cmd_record(struct app *app, int argc, char **argv)
          OPTION_FLAG, .value = &values},
     };
     const struct command command = {
+        .unlimited = true,
         .name = "swsim record",
         .arguments = "-- PROGRAM [ARGUMENT]...",
         .about =

@@ -20,6 +20,7 @@
 #include "sim/predict/predict.h"
 
 #include "app.h"
+#include "limits.h"
 #include "options.h"
 #include "show_channels.h"
 #include "verdict_formats.h"
@@ -186,26 +187,19 @@ static enum status cmd_verify_parse_limit(struct option_reader reader, const cha
                                           const char *value, void *context)
 {
     struct search_limits *limits = context;
-    value = value ? value : "";
-    int64_t number, time_ns;
-    const char *what = NULL;
-    if (strcmp(key, "states") == 0) {
-        enum status status = option_number(reader, "--limit states", value, 1, INT64_MAX, &number);
-        if (status == STATUS_OK)
-            limits->states = (uint64_t)number;
+    int64_t number;
+    bool known;
+    enum status status =
+        limits_read(reader, key, value, &limits->mem_bytes, &limits->time_ns, &known);
+    if (status != STATUS_OK || known)
         return status;
-    }
-    if (strcmp(key, "mem") == 0 && units_parse_bytes(value, &number, &what))
-        limits->mem_bytes = (size_t)number;
-    else if (strcmp(key, "time") == 0)
-        limits->time_ns = units_parse_time(value, &time_ns, &what) ? (time_ns ? time_ns : 1) : 0;
-    else if (!what)
+    if (strcmp(key, "states") != 0)
         return diag_error(reader.diag, STATUS_USAGE,
                           "--limit: found '%s', expected states=N, mem=SIZE or time=DURATION", key);
-    if (what)
-        return diag_error(reader.diag, STATUS_USAGE, "--limit %s: found '%s', %s", key, value,
-                          what);
-    return STATUS_OK;
+    status = option_number(reader, "--limit states", value ? value : "", 1, INT64_MAX, &number);
+    if (status == STATUS_OK)
+        limits->states = (uint64_t)number;
+    return status;
 }
 
 /* The size of the filter, by default half of the memory limit. */
@@ -708,6 +702,7 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .value = &request.expect},
     };
     const struct command command = {
+        .unlimited = true,
         .name = "swsim verify",
         .arguments = "PLAN...",
         .about = about,

@@ -503,14 +503,18 @@ enum status cmd_watch(struct app *app, int argc, char **argv)
          OPTION_TIME, .value = &watch.timeout_ns},
     };
     const struct command command = {
+        .unlimited = true,
         .name = "swsim watch",
         .arguments = "DB",
-        .about =
-            "Follow a run that another process adds to a trace store, as swrun --db does. Each second\n"
-            "the command shows how many iterations are done, how many a second, how long one takes,\n"
-            "and what each stream did in the last second. It ends when the run ends: with 0 if the run\n"
-            "is finished, with 1 if it was interrupted or nothing more is written. If the run is over\n"
-            "already, its summary is printed.",
+        .about = "Follow a run that another process adds to a trace store, as swrun --db does. "
+                 "Each second\n"
+                 "the command shows how many iterations are done, how many a second, how long one "
+                 "takes,\n"
+                 "and what each stream did in the last second. It ends when the run ends: with 0 "
+                 "if the run\n"
+                 "is finished, with 1 if it was interrupted or nothing more is written. If the run "
+                 "is over\n"
+                 "already, its summary is printed.",
         .examples = "  swsim watch runs.db\n"
                     "  swsim watch --json --timeout=60s runs.db",
         COMMAND_OPTIONS(options),

@@ -25,6 +25,7 @@ swsim_SOURCES = \
     cmd/cmd_watch.c \
     cmd/cmd_why.c \
     cmd/hardware_choice.c cmd/hardware_choice.h \
+    cmd/limits.c cmd/limits.h \
     cmd/mpi_workers.c cmd/mpi_workers.h \
     cmd/options.c cmd/options.h \
     cmd/plan_out.c cmd/plan_out.h \
@@ -42,6 +43,7 @@ swrun_SOURCES = \
     cmd/app.c cmd/app.h \
     cmd/launch.c cmd/launch.h \
     cmd/library_runs.c cmd/library_runs.h \
+    cmd/limits.c cmd/limits.h \
     cmd/measured.c cmd/measured.h \
     cmd/options.c cmd/options.h \
     cmd/replayed.c cmd/replayed.h \

@@ -7,6 +7,8 @@
  */
 #include "options.h"
 
+#include "limits.h"
+
 #include <assert.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #include "base/nearest.h"
 #include "base/units.h"
 
-enum { FIRST = 256, COMMON = 6, HELP_COLUMN = 30, HELP_WIDTH = 80 };
+enum { FIRST = 256, COMMON = 7, HELP_COLUMN = 30, HELP_WIDTH = 80 };
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0.1.0"
@@ -30,6 +32,7 @@ struct option_table {
     char *shorts;
     bool *given; /* [count] */
     bool help, version;
+    const char *limits;
 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -202,7 +205,7 @@ void options_print_version(const char *program)
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
-static void add_common(struct app *app, struct option_table *table)
+static void add_common(struct app *app, bool limited, struct option_table *table)
 {
     const struct option_spec common[COMMON] = {
         {"json", 0, NULL, "results as JSON, one object a line", OPTION_FLAG, .value = &app->json},
@@ -217,9 +220,11 @@ static void add_common(struct app *app, struct option_table *table)
          OPTION_CHOICE, .value = &app->progress},
         {"help", 'h', NULL, "print this help", OPTION_FLAG, .value = &table->help},
         {"version", 'V', NULL, "print the version", OPTION_FLAG, .value = &table->version},
+        {"limit", 0, "LIST", "end with exit code 4 at a limit: mem=SIZE,time=DURATION", OPTION_TEXT,
+         .value = &table->limits},
     };
     memcpy(table->specs + table->count, common, sizeof common);
-    table->count += COMMON;
+    table->count += limited ? COMMON : COMMON - 1;
 }
 
 static int takes_argument(const struct option_spec *spec)
@@ -232,7 +237,7 @@ static int takes_argument(const struct option_spec *spec)
 /* Fill `table`, whose address the common options keep. `order` is "+" to stop at the first
  * argument. */
 static bool options_make_table(struct app *app, const struct option_spec *options, size_t count,
-                               const char *order, struct option_table *table)
+                               const char *order, bool limited, struct option_table *table)
 {
     *table = (struct option_table){0};
     table->specs = ARENA_ARRAY(&app->arena, count + COMMON, struct option_spec);
@@ -244,7 +249,7 @@ static bool options_make_table(struct app *app, const struct option_spec *option
     if (count > 0)
         memcpy(table->specs, options, count * sizeof *options);
     table->count = count;
-    add_common(app, table);
+    add_common(app, limited, table);
     char *shorts = stpcpy(stpcpy(table->shorts, order), ":");
     for (size_t i = 0; i < table->count; i++) {
         const struct option_spec *spec = &table->specs[i];
@@ -262,7 +267,7 @@ static bool options_make_table(struct app *app, const struct option_spec *option
 enum status options_print_common(struct app *app)
 {
     struct option_table table;
-    if (!options_make_table(app, NULL, 0, "", &table))
+    if (!options_make_table(app, NULL, 0, "", true, &table))
         return diag_no_memory(&app->diag);
     printf("\nCommon options:\n");
     for (size_t i = 0; i < table.count; i++)
@@ -412,7 +417,8 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
                    struct arguments *out, enum status *status)
 {
     struct option_table table;
-    if (!options_make_table(app, command->options, command->option_count, "", &table)) {
+    if (!options_make_table(app, command->options, command->option_count, "", !command->unlimited,
+                            &table)) {
         *status = diag_no_memory(&app->diag);
         return false;
     }
@@ -434,6 +440,8 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
         *status = check_exclusions(app, &table);
     if (*status == STATUS_OK)
         *status = check_count(app, command, out);
+    if (*status == STATUS_OK)
+        *status = limits_begin(app, table.limits);
     note_help(app, command->name, *status);
     return *status == STATUS_OK;
 }
@@ -452,7 +460,7 @@ bool options_parse_leading(struct app *app, const char *name, int argc, char **a
                            bool *help, enum status *status)
 {
     struct option_table table;
-    if (!options_make_table(app, NULL, 0, "+", &table)) {
+    if (!options_make_table(app, NULL, 0, "+", false, &table)) {
         *status = diag_no_memory(&app->diag);
         return false;
     }

@@ -53,6 +53,7 @@ struct command {
     size_t option_count;
     bool argument_optional; /* otherwise there is one at least */
     int more_arguments;     /* most of them beyond one */
+    bool unlimited; /* without the common --limit: it has its own, or does not end by itself */
 };
 
 /* The two fields of a command that a table fills. */

@@ -561,6 +561,7 @@ static bool swrun_parse_line(struct app *app, int argc, char **argv, struct run_
          OPTION_FLAG, .value = &line->no_check},
     };
     const struct command command = {
+        .unlimited = true,
         .name = "swrun",
         .arguments = "PLAN|--replay=FILE",
         .about = about,

@@ -198,11 +198,12 @@ enum status edits_list(const struct plan *plan, const struct suspects *suspects,
 }
 
 /* Nothing is far from what is to be faster. */
-enum status edits_list_faster(const struct plan *plan, struct arena *arena, struct edit_list *out,
-                              struct diag *diag)
+enum status edits_list_faster(const struct plan *plan, const struct edits_end *end,
+                              struct arena *arena, struct edit_list *out, struct diag *diag)
 {
     const struct suspects none = {0};
-    struct proposer proposer = {.plan = plan, .suspects = &none, .arena = arena, .out = out};
+    struct proposer proposer = {
+        .plan = plan, .suspects = &none, .end = end, .arena = arena, .out = out};
     *out = (struct edit_list){0};
     proposer.near = ARENA_ARRAY(arena, plan->thread_count, int *);
     for (size_t t = 0; proposer.near && t < plan->thread_count; t++)

@@ -138,8 +138,8 @@ enum status edits_list(const struct plan *plan, const struct suspects *suspects,
                        struct diag *diag);
 
 /* Edits of a folded host program that may make it faster: streams wait in place of threads, other streams, other orders. */
-enum status edits_list_faster(const struct plan *plan, struct arena *arena, struct edit_list *out,
-                              struct diag *diag);
+enum status edits_list_faster(const struct plan *plan, const struct edits_end *end,
+                              struct arena *arena, struct edit_list *out, struct diag *diag);
 
 /* Change the plan; new memory is its own. The result may be ill-formed (a cycle of
    dependences): print and parse it to know. STATUS_SYSTEM: memory. */

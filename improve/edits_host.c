@@ -401,7 +401,7 @@ static void propose_work_streams(struct proposer *proposer, int t, size_t i)
 static void propose_streams(struct proposer *proposer, int t)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
-    for (size_t i = 0; i < thread->op_count; i++)
+    for (size_t i = 0; i < thread->op_count && !edits_are_over(proposer); i++)
         if (edits_host_is_far(proposer, t, i))
             continue;
         else if (thread->ops[i].kind == OP_RECORD || thread->ops[i].kind == OP_WAIT)
@@ -562,7 +562,7 @@ void propose_faster(struct proposer *proposer)
 {
     if (!find_alike(proposer))
         return;
-    for (int t = 0; t < (int)proposer->plan->thread_count; t++) {
+    for (int t = 0; t < (int)proposer->plan->thread_count && !edits_are_over(proposer); t++) {
         const struct host_thread *thread = &proposer->plan->threads[t];
         if (!is_first_alike(proposer, t))
             continue;

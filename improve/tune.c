@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plan/text/print.h"
+#include "base/stopwatch.h"
 #include "base/hash.h"
 #include "plan/order.h"
 #include "plan/schedule.h"
@@ -188,17 +189,29 @@ static void score_cells(const struct tune *tune, const int *cells, double period
 
 /* ---- proof ----------------------------------------------------------------------------------- */
 
-enum status tune_verify(const struct plan *plan, enum driver driver, bool quick, uint64_t states,
-                        struct verify_report *out, struct diag *diag)
+const atomic_bool *tune_own_interrupt(const struct tune_options *options)
 {
+    return options->interrupted && atomic_load(options->interrupted) ? NULL : options->interrupted;
+}
+
+enum status tune_verify(const struct plan *plan, const struct tune_options *options,
+                        enum driver driver, bool quick, uint64_t states, struct verify_report *out,
+                        struct diag *diag)
+{
+    const int64_t answer_ns = 300000000;
+    const atomic_bool *interrupted = tune_own_interrupt(options);
+    const bool late = options->interrupted && !interrupted;
     /* A candidate is compared with the given plan, which may be stale on purpose; not with a serial run. */
     const unsigned all = (1u << PROPERTY_COUNT) - 1;
-    const struct verify_options options = {
+    const struct verify_options wanted = {
         .program = {.driver = driver, .iterations = -1},
         .properties = all & ~(1u << PROPERTY_FAULTS | (quick ? 1u << PROPERTY_SERIAL : 0)),
         .quick = quick,
-        .limits = {.states = states, .mem_bytes = quick ? CANDIDATE_BYTES : 0}};
-    return verify_plan(plan, &options, out, diag);
+        .interrupted = interrupted,
+        .limits = {.states = states,
+                   .mem_bytes = quick ? CANDIDATE_BYTES : 0,
+                   .until_ns = late ? stopwatch_until(answer_ns) : 0}};
+    return verify_plan(plan, &wanted, out, diag);
 }
 
 /* Find out whether tune->work is proved. A plan that cannot be checked is not. */
@@ -207,7 +220,8 @@ static enum status tune_prove(struct tune *tune, enum driver driver, bool *prove
     struct verify_report report;
     struct diag unused;
     diag_init(&unused);
-    enum status status = tune_verify(&tune->work, driver, true, tune->states, &report, &unused);
+    enum status status =
+        tune_verify(&tune->work, tune->options, driver, true, tune->states, &report, &unused);
     *proved = status == STATUS_OK && report.verdict == VERDICT_PROVED;
     if (status == STATUS_OK)
         verify_fini(&report);
@@ -219,11 +233,13 @@ static enum status tune_prove(struct tune *tune, enum driver driver, bool *prove
 
 /* The exact steady state of a plan, found in one of the ways up to `last`; kind UNKNOWN where that finds
    none or durations vary. */
-static enum status find_steady(const struct plan *plan, enum driver driver, enum steady_way last,
-                               struct steady *out, struct diag *diag)
+static enum status find_steady(const struct plan *plan, const struct tune_options *tune,
+                               enum steady_way last, struct steady *out, struct diag *diag)
 {
-    const struct program_options options = {
-        .driver = driver, .iterations = ITERATIONS, .no_knowledge = true};
+    const struct program_options options = {.driver = tune->driver,
+                                            .iterations = ITERATIONS,
+                                            .no_knowledge = true,
+                                            .interrupted = tune_own_interrupt(tune)};
     struct program *program;
     struct timing timing;
     *out = (struct steady){.kind = STEADY_UNKNOWN};
@@ -248,7 +264,8 @@ static enum status simulate_period(const struct plan *plan, const struct tune_op
         .seed = options->seed,
         .replications = 1,
         .threads = 1,
-        .exposed = EXPOSED_NEVER};
+        .exposed = EXPOSED_NEVER,
+        .interrupted = tune_own_interrupt(options)};
     struct prediction prediction;
     enum status status = predict(plan, &wanted, &prediction, diag);
     if (status != STATUS_OK)
@@ -262,7 +279,7 @@ enum status tune_find_period(const struct plan *plan, const struct tune_options 
                              enum steady_way last, bool only_exact, struct steady *steady,
                              double *out_ns, struct diag *diag)
 {
-    enum status status = find_steady(plan, options->driver, last, steady, diag);
+    enum status status = find_steady(plan, options, last, steady, diag);
     *out_ns = NAN;
     if (status == STATUS_OK && steady->kind == STEADY_EXACT)
         *out_ns = (double)steady->num_ns / (double)steady->den;
@@ -442,14 +459,15 @@ static enum status tune_allocate(struct tune *tune, struct diag *diag)
 static enum status judge_given(struct tune *tune, struct diag *diag)
 {
     struct verify_report report;
-    enum status status = tune_verify(&tune->given, tune->options->driver, true, 0, &report, diag);
+    enum status status =
+        tune_verify(&tune->given, tune->options, tune->options->driver, true, 0, &report, diag);
     if (status != STATUS_OK)
         return status;
     tune->verdict = report.verdict;
     tune->states = EFFORTS * report.states > STATES ? EFFORTS * report.states : STATES;
     verify_fini(&report);
-    status = tune_verify(&tune->given, other_driver(tune->options->driver), true, tune->states,
-                         &report, diag);
+    status = tune_verify(&tune->given, tune->options, other_driver(tune->options->driver), true,
+                         tune->states, &report, diag);
     if (status != STATUS_OK)
         return status;
     tune->has_other = report.verdict == VERDICT_PROVED;
@@ -460,7 +478,9 @@ static enum status judge_given(struct tune *tune, struct diag *diag)
 /* Its bytes, its period, its view. */
 static enum status measure_given(struct tune *tune, struct diag *diag)
 {
-    const struct program_options options = {.driver = tune->options->driver, .iterations = 1};
+    const struct program_options options = {.driver = tune->options->driver,
+                                            .iterations = 1,
+                                            .interrupted = tune_own_interrupt(tune->options)};
     struct program *program;
     struct steady steady;
     double period_ns = NAN;

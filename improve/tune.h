@@ -185,10 +185,14 @@ bool tune_is_better(const struct tune_score *a, const struct tune_score *b);
 /* Different values from `least` on among the tasks' cells of a row. */
 int tune_count_used(const struct tune *tune, const int *cells, enum tune_row row, int least);
 
+/* The flag that ends what is begun now: once it is set, what is left to do is the answer, which takes its short time. */
+const atomic_bool *tune_own_interrupt(const struct tune_options *options);
+
 /* Verify every property for any number of iterations. `quick`: a candidate, up to `states` states and without
    `serial`: its order of accesses is compared with that of the given plan. */
-enum status tune_verify(const struct plan *plan, enum driver driver, bool quick, uint64_t states,
-                        struct verify_report *out, struct diag *diag);
+enum status tune_verify(const struct plan *plan, const struct tune_options *options,
+                        enum driver driver, bool quick, uint64_t states, struct verify_report *out,
+                        struct diag *diag);
 
 /* The time of an iteration, NAN if it never ends, or is not exact and has to be. */
 enum status tune_find_period(const struct plan *plan, const struct tune_options *options,

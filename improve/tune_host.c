@@ -109,14 +109,15 @@ static uint64_t view_of(const struct host_watcher *w)
     return view;
 }
 
-static enum status run_program(const struct program *program, uint64_t seed, struct host_run *out,
-                               struct diag *diag)
+static enum status run_program(const struct program *program, const struct tune_options *tune,
+                               struct host_run *out, struct diag *diag)
 {
     struct timing timing;
     struct simulation_result result;
     struct host_watcher w = {.program = program};
     const struct simulate_observer observer = {.context = &w, .step = tune_host_watch};
-    const struct simulate_options options = {.seed = seed, .observer = &observer};
+    const struct simulate_options options = {
+        .seed = tune->seed, .observer = &observer, .interrupted = tune_own_interrupt(tune)};
     w.writes = calloc((size_t)program->buffer_count + 1, sizeof *w.writes);
     if (!w.writes)
         return diag_no_memory(diag);
@@ -134,24 +135,27 @@ static enum status run_program(const struct program *program, uint64_t seed, str
     return status;
 }
 
-static enum status run_plan(const struct plan *plan, uint64_t seed, struct host_run *out,
-                            struct diag *diag)
+static enum status run_plan(const struct plan *plan, const struct tune_options *tune,
+                            struct host_run *out, struct diag *diag)
 {
-    const struct program_options options = {
-        .driver = DRIVER_NONE, .iterations = -1, .no_knowledge = true};
+    const struct program_options options = {.driver = DRIVER_NONE,
+                                            .iterations = -1,
+                                            .no_knowledge = true,
+                                            .interrupted = tune_own_interrupt(tune)};
     struct program *program;
     enum status status = program_build(plan, &options, &program, diag);
     if (status != STATUS_OK)
         return status;
-    status = run_program(program, seed, out, diag);
+    status = run_program(program, tune, out, diag);
     program_close(program);
     return status;
 }
 
 /* ---- a candidate ------------------------------------------------------------------------------- */
 
-static bool tune_host_is_over(const struct host_tuner *tuner)
+static bool tune_host_is_over(const void *arg)
 {
+    const struct host_tuner *tuner = arg;
     const atomic_bool *interrupted = tuner->options->interrupted;
     return tuner->budget <= tuner->out->counts.tried || (interrupted && atomic_load(interrupted));
 }
@@ -200,7 +204,7 @@ static enum status run_text(const struct host_tuner *tuner, const char *text, st
     diag_init(&unused);
     enum status status = plan_parse(TUNE_NAME, text, strlen(text), &plan, &unused);
     if (status == STATUS_OK) {
-        status = run_plan(&plan, tuner->options->seed, out, &unused);
+        status = run_plan(&plan, tuner->options, out, &unused);
         plan_fini(&plan);
     }
     diag_fini(&unused);
@@ -242,7 +246,8 @@ static enum status prove_text(struct host_tuner *tuner, const char *text, bool *
     diag_init(&unused);
     enum status status = plan_parse(TUNE_NAME, text, strlen(text), &plan, &unused);
     if (status == STATUS_OK) {
-        status = tune_verify(&plan, DRIVER_NONE, true, tuner->states, &report, &unused);
+        status =
+            tune_verify(&plan, tuner->options, DRIVER_NONE, true, tuner->states, &report, &unused);
         if (status == STATUS_OK) {
             *proved = report.verdict == VERDICT_PROVED;
             verify_fini(&report);
@@ -290,7 +295,8 @@ static enum status tune_host_try_all(struct host_tuner *tuner)
     enum status status = read_folded(tuner->best, &best, tuner->diag);
     if (status != STATUS_OK)
         return status;
-    status = edits_list_faster(&best, tuner->arena, &edits, tuner->diag);
+    const struct edits_end end = {tune_host_is_over, tuner};
+    status = edits_list_faster(&best, &end, tuner->arena, &edits, tuner->diag);
     if (status == STATUS_OK)
         shuffle(tuner, &edits);
     for (size_t i = 0; status == STATUS_OK && i < edits.count && !tune_host_is_over(tuner); i++)
@@ -354,11 +360,11 @@ static enum status judge_text(const struct host_tuner *tuner, const char *text, 
     enum status status = plan_parse(TUNE_NAME, text, strlen(text), &out->plan, tuner->diag);
     if (status != STATUS_OK)
         return status;
-    status = tune_verify(&out->plan, DRIVER_NONE, false, 0, &report, tuner->diag);
+    status = tune_verify(&out->plan, tuner->options, DRIVER_NONE, false, 0, &report, tuner->diag);
     if (status == STATUS_OK) {
         out->verdict = report.verdict;
         verify_fini(&report);
-        status = run_plan(&out->plan, tuner->options->seed, &run, tuner->diag);
+        status = run_plan(&out->plan, tuner->options, &run, tuner->diag);
     }
     if (status != STATUS_OK) {
         plan_fini(&out->plan);
@@ -409,14 +415,14 @@ static enum status finish_text(struct host_tuner *tuner, const char **out)
 static enum status judge_given_text(struct host_tuner *tuner, const struct plan *plan)
 {
     struct verify_report report;
-    enum status status = run_plan(plan, tuner->options->seed, &tuner->given, tuner->diag);
+    enum status status = run_plan(plan, tuner->options, &tuner->given, tuner->diag);
     if (status != STATUS_OK)
         return status;
     if (!tuner->given.complete)
         return diag_error(tuner->diag, STATUS_VIOLATED, "%s hangs: its results are unknown",
                           plan->name);
     tuner->best_run = tuner->given;
-    status = tune_verify(plan, DRIVER_NONE, true, 0, &report, tuner->diag);
+    status = tune_verify(plan, tuner->options, DRIVER_NONE, true, 0, &report, tuner->diag);
     if (status != STATUS_OK)
         return status;
     tuner->states = EFFORTS * report.states > STATES ? EFFORTS * report.states : STATES;

@@ -47,7 +47,8 @@ static bool finish_work(struct tune *tune, const int *cells)
 static enum status judge_result(struct tune *tune, struct tune_result *out, struct diag *diag)
 {
     struct verify_report report;
-    enum status status = tune_verify(&out->plan, tune->options->driver, false, 0, &report, diag);
+    enum status status =
+        tune_verify(&out->plan, tune->options, tune->options->driver, false, 0, &report, diag);
     if (status != STATUS_OK)
         return status;
     out->verdict = report.verdict;
@@ -75,8 +76,8 @@ static enum status declare_staleness(struct tune *tune, struct diag *diag)
          iterations++) {
         struct verify_report report;
         set_staleness(tune, iterations);
-        status =
-            tune_verify(&tune->work, tune->options->driver, false, tune->states, &report, diag);
+        status = tune_verify(&tune->work, tune->options, tune->options->driver, false, tune->states,
+                             &report, diag);
         if (status == STATUS_OK) {
             proved = report.verdict == VERDICT_PROVED;
             verify_fini(&report);

@@ -21,6 +21,7 @@
 #ifndef SWSIM_PROGRAM_H
 #define SWSIM_PROGRAM_H
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/assert_index.h"
@@ -51,6 +52,8 @@ struct program_options {
                            its options build further ones, and those have states */
     const struct work_limit
         *limit; /* of building, which copies it; NULL: half of this machine's memory */
+    const atomic_bool
+        *interrupted; /* without a limit: building ends when it turns true; NULL: never */
 };
 
 struct access {

@@ -98,11 +98,16 @@ int lower_thread(struct lowering *lowering, struct thread_desc desc)
 int lower_stream(struct lowering *lowering, int rank, int plan_stream)
 {
     struct program *program = lowering->program;
-    for (int s = program->stream_count - 1; s >= 0;
-         s--) /* those of this rank are mostly the last */
-        if (program->streams[s].rank == rank && program->streams[s].plan_stream == plan_stream)
-            return s;
-    if (!ARENA_GROW(&program->arena, program->streams, lowering->stream_total,
+    const struct stream_desc *streams = program->streams;
+    const int key[] = {rank, plan_stream};
+    const uint64_t hash = hash_bytes(key, sizeof key);
+    const uint32_t found =
+        TABLE_FIND(&lowering->streams, hash, i,
+                   streams[i].rank == rank && streams[i].plan_stream == plan_stream);
+    if (found != TABLE_NONE)
+        return (int)found;
+    if (!table_add_in(&lowering->streams, &program->arena, hash, lowering->stream_total) ||
+        !ARENA_GROW(&program->arena, program->streams, lowering->stream_total,
                     lowering->stream_cap)) {
         lowering->failed = true;
         return 0;

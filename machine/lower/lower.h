@@ -19,6 +19,7 @@ struct lowering {
     size_t thread_cap, stream_cap, comm_cap, channel_cap;
     size_t channel_total, stream_total, thread_total;
     struct table channels; /* of the program, by communicator and ranks; in its arena */
+    struct table streams;  /* likewise, by rank and stream of the plan */
     struct names flags;    /* flag families by name */
     int at;                /* of the operations that are lowered, as in struct op */
     /* Plans with a legacy stream, rank by rank: a stream that is used and that it orders. */

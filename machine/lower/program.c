@@ -396,6 +396,7 @@ static void program_check(const struct program *program)
 static void take_off_limit(struct program *program)
 {
     program->options.limit = NULL;
+    program->options.interrupted = NULL;
     program->arena.limit = NULL;
     if (program->owned_plan)
         program->owned_plan->arena.limit = NULL;
@@ -413,7 +414,7 @@ enum status program_build(const struct plan *plan, const struct program_options 
     if (options->limit)
         limit = *options->limit;
     else
-        work_limit_init(&limit, 0, NULL);
+        work_limit_init(&limit, 0, &(struct search_watch){.interrupted = options->interrupted});
     arena_init(&program->arena, 0);
     program->arena.limit = &limit;
     struct lowering lowering = {.program = program, .diag = diag};

@@ -299,8 +299,19 @@ static bool lists_make(struct lists *lists, struct arena *arena, struct lists_pa
     return true;
 }
 
+static size_t add_awaited(const struct program *p, struct lists_pair *pairs, int thread, int body)
+{
+    size_t count = 0;
+    for (int k = p->bodies[body].first; k < p->bodies[body].first + p->bodies[body].count; k++) {
+        const int object = op_awaited(p, &p->ops[k], thread);
+        if (object >= 0)
+            pairs[count++] = (struct lists_pair){object, thread};
+    }
+    return count;
+}
+
 /*
- * The lists of threads by objects; of the pipeline form only. false: memory is exhausted.
+ * The lists of threads by objects. false: memory is exhausted.
  *
  * A rank may have thousands of workers, and most steps of one concern few others. So each thread is listed once
  * under each object that it may wait for (op_awaited of machine/uses.h): the flag that it awaits, the lock that it takes, the
@@ -314,15 +325,12 @@ static bool wakes_make(struct lists *wakes, const struct program *program, struc
     const struct program *p = program;
     size_t count = 0;
     struct lists_pair *pairs = malloc((p->op_count + (size_t)p->ranks) * sizeof *pairs);
-    for (int i = 0; pairs && i < p->ranks * p->tasks; i++) {
-        const struct body *body = &p->bodies[i];
-        for (int k = body->first; k < body->first + body->count; k++) {
-            int object = op_awaited(p, &p->ops[k], p->worker[i]);
-            if (object >= 0)
-                pairs[count++] = (struct lists_pair){object, p->worker[i]};
-        }
-    }
-    for (int rank = 0; pairs && rank < p->ranks; rank++)
+    for (int i = 0; pairs && i < p->ranks * p->tasks; i++)
+        count += add_awaited(p, pairs + count, p->worker[i], i);
+    for (int t = 0; pairs && !p->tasks && t < p->thread_count; t++)
+        if (p->threads[t].body >= 0)
+            count += add_awaited(p, pairs + count, t, p->threads[t].body);
+    for (int rank = 0; pairs && p->tasks && rank < p->ranks; rank++)
         pairs[count++] =
             (struct lists_pair){uses_use_object(p, OBJECT_DEVICE, rank), p->driver_thread[rank]};
     bool made = pairs && lists_make(wakes, arena, pairs, count, p->uses->object_count);
@@ -437,7 +445,7 @@ static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
     list_stream_tasks(sim);
     for (int t = 0; t < p->thread_count; t++)
         pipeline->hands[t].task = -1;
-    return prepare_selection(sim) && wakes_make(&sim->marks.wakes, p, &sim->arena) &&
+    return prepare_selection(sim) &&
            iterations_init(&pipeline->iterations, p->ends, p->ranks, p->depth, seed);
 }
 
@@ -484,6 +492,13 @@ static bool prepare_find_pushers(struct simulation *sim, int thread, int *known,
     return true;
 }
 
+/* Of those that are sorted. */
+static struct pusher *find_pusher(struct host_notes *host, int thread, int stream)
+{
+    const struct pusher key = {.thread = thread, .stream = stream};
+    return bsearch(&key, host->pushers, host->pusher_count, sizeof key, compare_pushers);
+}
+
 static void fill_pushers(struct simulation *sim)
 {
     struct host_notes *host = &sim->host;
@@ -494,12 +509,18 @@ static void fill_pushers(struct simulation *sim)
         struct pusher *pusher = &host->pushers[i];
         host->stream_pushers[pusher->stream + 1] = (int)i + 1;
         pusher->first = place;
-        const struct body *body = &p->bodies[p->threads[pusher->thread].body];
-        for (int k = body->first; k < body->first + body->count; k++)
-            if (op_is_stream_work(p->ops[k].kind) && p->ops[k].stream == pusher->stream)
-                host->pushes[place++] = k;
-        assert(place == pusher->first + pusher->count);
+        place += pusher->count;
     }
+    for (int t = 0; t < p->thread_count; t++) {
+        const struct body *body = p->threads[t].body < 0 ? NULL : &p->bodies[p->threads[t].body];
+        for (int k = body ? body->first : 0; body && k < body->first + body->count; k++)
+            if (op_is_stream_work(p->ops[k].kind)) {
+                struct pusher *pusher = find_pusher(host, t, p->ops[k].stream);
+                host->pushes[pusher->first + pusher->next++] = k;
+            }
+    }
+    for (size_t i = 0; i < host->pusher_count; i++)
+        host->pushers[i].next = 0;
     for (int s = 0; s < p->stream_count; s++)
         host->stream_pushers[s + 1] = max_int(host->stream_pushers[s + 1], host->stream_pushers[s]);
 }
@@ -561,6 +582,8 @@ enum status prepare(struct simulation *sim, const struct program *program,
     sim->state = machine_state(sim->program);
     bool good = events_init(&sim->clocks.events, program->agent_count) && sim->state &&
                 sharing_open(sim->program, &sim->clocks.sharing) && prepare_make_tables(sim);
+    if (good)
+        good = wakes_make(&sim->marks.wakes, sim->program, &sim->arena);
     if (good)
         good = program->tasks ? prepare_pipeline(sim, options->seed) : prepare_host_programs(sim);
     if (!good)

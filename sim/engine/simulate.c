@@ -416,7 +416,7 @@ static void wake_helped(struct simulation *sim, int thread, const struct op *op)
              p->driver == DRIVER_DATAFLOW && (fired = program_may_fire(p, rank, op->task, k)) >= 0;
              k++)
             simulation_mark(sim, program_thread_agent(p, p->worker[rank * p->tasks + fired]));
-    } else if (p->tasks)
+    } else if (p->tasks || op_operand(op->kind) == OPERAND_FLAG)
         simulation_wake(sim, object);
     else if (p->is_crossed || operand_table[op_operand(op->kind)].is_far)
         mark_all_threads(sim);
@@ -789,11 +789,27 @@ static bool nothing_forgotten(struct simulation *sim)
 }
 #endif
 
+static void simulate_own_interrupted(struct simulation *sim)
+{
+    const int64_t *finished = sim->pipeline.finished;
+    char now[UNITS_TEXT + 32];
+    units_show_time((double)sim->now_ns, now);
+    if (sim->program->tasks)
+        simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT,
+                                        "interrupted after %" PRId64 " iterations, %s simulated",
+                                        finished[0], now));
+    else
+        simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT, "interrupted, %s simulated", now));
+}
+
 void simulation_instant(struct simulation *sim)
 {
     int agent;
-    while (sim->status == STATUS_OK && (agent = next_dirty(sim)) >= 0)
+    while (sim->status == STATUS_OK && (agent = next_dirty(sim)) >= 0) {
         simulate_look_at(sim, agent);
+        if (simulate_interrupted(sim->options))
+            simulate_own_interrupted(sim);
+    }
     if (sim->clocks.sharing)
         sharing_settle(sim->clocks.sharing, sim->now_ns, &sim->clocks.events);
 #ifdef SWSIM_CHECKS
@@ -836,19 +852,6 @@ void simulation_event(struct simulation *sim, int agent)
     }
 }
 
-static void simulate_own_interrupted(struct simulation *sim)
-{
-    const int64_t *finished = sim->pipeline.finished;
-    char now[UNITS_TEXT + 32];
-    units_show_time((double)sim->now_ns, now);
-    if (sim->program->tasks)
-        simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT,
-                                        "interrupted after %" PRId64 " iterations, %s simulated",
-                                        finished[0], now));
-    else
-        simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT, "interrupted, %s simulated", now));
-}
-
 void simulate_begin(struct simulation *sim, const struct simulation *fellow)
 {
     simulation_instant(sim);
@@ -869,8 +872,6 @@ void simulate_go_on(struct simulation *sim)
             simulation_event(sim, event.agent);
         } while (events_next(&sim->clocks.events, &event) && event.time_ns == sim->now_ns);
         simulation_instant(sim);
-        if (simulate_interrupted(sim->options))
-            simulate_own_interrupted(sim);
     }
 }
 

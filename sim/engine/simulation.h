@@ -99,7 +99,7 @@ struct marks {
     int *peer_first, *peers; /* members that exchange messages with member m */
     bool *mixed;             /* communicators with collectives */
     struct lists watchers;   /* by stream: streams with waits for the events it records */
-    struct lists wakes;      /* pipeline form; by object (machine/uses.h): threads */
+    struct lists wakes;      /* by object (machine/uses.h): threads that may wait for it */
     int *queued_seen;        /* per stream: operations in it when last looked at */
     int *cascade;            /* scratch: streams */
 };

@@ -673,6 +673,8 @@ static enum status rehearsal_open(struct rehearsal *out, const struct plan *plan
     struct rehearsal made;
     struct program_options timed = *how;
     timed.no_knowledge = true;
+    if (options->interrupted && !atomic_load(options->interrupted)) /* else it is of the answer */
+        timed.interrupted = options->interrupted;
     enum status status = program_build(plan, &timed, &made.program, diag);
     if (status != STATUS_OK)
         return status;
@@ -874,6 +876,7 @@ static enum status predict_build(struct prediction *prediction, const struct pla
     /* Times need no knowledge of what happened before. */
     struct program_options timed = options->program;
     timed.no_knowledge = true;
+    timed.interrupted = options->interrupted;
     timed.keep_lists = plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
     timed.straight = timed.keep_lists && dates_will_do(options);
     if (one) {

@@ -159,7 +159,7 @@ static void check_edits_of(const char *source, struct op_stats *op_stats)
         }
         /* Those of swsim tune are of host programs, and in no order. */
         if (plan.form == FORM_THREADS && i == 0 &&
-            edits_list_faster(&plan, &arena, &edits, &diag) != STATUS_OK)
+            edits_list_faster(&plan, NULL, &arena, &edits, &diag) != STATUS_OK)
             complain(0, "no list of faster edits", "", text);
         for (size_t k = 0; plan.form == FORM_THREADS && i == 0 && k < edits.count; k++)
             check_edit(text, &edits.items[k], op_stats);

@@ -68,6 +68,66 @@ for signal in INT TERM HUP; do
     fi
 done
 
+# What takes long before there is a result hears a signal within a second, and --limit holds for every verb.
+large=$dir/large.yaml
+echo 'swplan: 1
+generate: {schedule: gpipe, ranks: 4096, microbatches: 4096, chunks: 1}' >"$large"
+{
+    echo 'swplan: 1'
+    echo 'threads:'
+    echo '  r0.main:'
+    seq -f '    - {launch: k, stream: s%.0f, time: 1us, host_time: 1us, reads: [], writes: []}' 1 20000
+    seq 1 20000 | sed 's/.*/    - {record: e&, stream: s&}/'
+} >"$dir/streams.yaml"
+# barriers N: host threads that meet twice
+barriers()
+{
+    echo 'swplan: 1'
+    echo 'threads:'
+    seq -f '  r0.t%.0f: [{host: 1us}, {barrier: b}, {host: 2us}, {barrier: b}]' 1 "$1"
+}
+barriers 2000 >"$dir/barriers.yaml"
+# soon SIGNAL command...: ends within a second and what a busy machine adds
+soon()
+{
+    signal=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null &
+    pid=$!
+    wait_until 100 catches $pid $signal && sleep 0.5
+    kill -s $signal $pid
+    ends_within 4 $pid || { echo "deaf for 4 s"; return 1; }
+}
+check "TERM: predict of a plan that is large" soon TERM "$SWSIM" predict "$large"
+check "and says what it was at" grep -q 'interrupted while the program of this plan was built' "$dir/err"
+check "TERM: tune of many streams" soon TERM "$SWSIM" tune "$dir/streams.yaml"
+# limited CODE LIMIT command...: with the limit, within it and a little more
+limited()
+{
+    want=$1 limit=$2
+    shift 2
+    "$@" --limit=$limit >"$dir/out" 2>"$dir/err" </dev/null &
+    ends_within 5 $!
+    test "$code" -eq "$want" && return
+    echo "exit code $code, expected $want"
+    cat "$dir/err"
+    false
+}
+for limit in time=1s mem=200MB; do
+    for verb in verify predict lower "render -o $dir/large.svg" "generate gpipe -p4096 -m4096"; do
+        case $verb in generate*) plan= ;; *) plan=$large ;; esac
+        check "$limit: $verb" limited 4 $limit "$SWSIM" $verb $plan
+        check "and says so" grep -qE 'limit|interrupted' "$dir/err"
+    done
+done
+check "--limit in JSON" grep -q '"text":"the time limit of 1.00 s was reached before there was an answer"' <<END
+$("$SWSIM" lower --json --limit=time=1s "$large" 2>&1)
+END
+check "a verb that ends in time does not hear of it" limited 0 time=20s,mem=4GB "$SWSIM" predict "$hello"
+check "a barrier of 2,000 threads" limited 0 time=4s "$SWSIM" predict -q "$dir/barriers.yaml"
+check "a limit in the search's own tables" limited 4 time=2s "$SWSIM" verify -q --no-reduction "$dir/barriers.yaml"
+check "work on 20,000 streams" limited 0 time=4s "$SWSIM" verify -q "$dir/streams.yaml"
+
 # nohup: a run goes on when its terminal is closed.
 ignored()
 {

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits.h - `--limit=time=DURATION,mem=SIZE` of the verbs that do no search.
+ *
+ * A thread looks at the clock and at the memory of the process. Past a limit it asks for an end as an interrupt does, so that a
+ * verb that hears interrupts tells what it has. One that does not, or is not done a moment later, is ended: with a message and
+ * the exit code of a limit.
+ */
+#ifndef SWSIM_LIMITS_H
+#define SWSIM_LIMITS_H
+
+#include "app.h"
+
+/* Wrong use is told; no `list`, no limits. */
+enum status limits_begin(struct app *app, const char *list);
+
+/* "mem=SIZE" or "time=DURATION". *known is false, with STATUS_OK, where the key is another one. */
+enum status limits_read(struct option_reader reader, const char *key, const char *value,
+                        size_t *mem_bytes, int64_t *time_ns, bool *known);
+
+#endif
