@@ -157,7 +157,8 @@ offered()
 for verb in $(swsim --help | sed -n '/^Verbs:/,/^$/ { s/^  \([a-z]*\) .*/\1/p }'); do
     [ "$verb" != help ] || continue
     page=swsim-$verb.1
-    check "$page: the options of $verb" diff <({ documented .It swsim.1; documented .It "$page"; } | sort -u) \
+    case $verb in record | dry | watch | mcp) unlimited=--limit ;; *) unlimited=none ;; esac
+    check "$page: the options of $verb" diff <({ documented .It swsim.1 | grep -vx -- "$unlimited"; documented .It "$page"; } | sort -u) \
         <(offered swsim "$verb" | sort -u)
     check "$page: what it is for" diff <(sed -n 's/^\.Nd //p' "doc/$page") <(swsim --help | sed -n "s/^  $verb  *[A-Z|.]*  *//p")
     check "swsim.1: $verb" diff <(sed -n 's/^\.Nd //p' "doc/$page") <(sed -n "/^\.It Xr swsim-$verb 1/ { n; p; }" doc/swsim.1)
