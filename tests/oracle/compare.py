@@ -361,6 +361,9 @@ class Comparison:
         self.pipeline_faults(swsim, seed, True)
 
     def refused(self, title, plan, said):
+        if "than can be tracked" in said["errors"][0]["text"]:  # messages of 0 bytes, all eager
+            self.counts["not read"] += 1
+            return
         self.counts["refused"] += 1
         print(f"refused: {title}: {said['errors'][0]['text']}\n{json.dumps(plan)}")
 
