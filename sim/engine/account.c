@@ -256,10 +256,13 @@ static inline void account_book(struct simulation *sim, int stream, const struct
                                 int64_t ns)
 {
     const struct stream_account *account = &sim->result.streams[stream];
-    int booked = sim->stalls.lanes[stream].booked;
-    bool known = booked < account->blame_count && same_stall(&account->blames[booked].stall, stall);
+    int *booked = &sim->stalls.lanes[stream].booked;
+    bool known = false;
+    for (int i = *booked; i < *booked + 2 && i < account->blame_count && !known; i++)
+        if ((known = same_stall(&account->blames[i].stall, stall)))
+            *booked = i; /* the same, or that which came behind it the first time */
     if (ns > 0 && (known || find_booked(sim, stream, stall)))
-        account->blames[sim->stalls.lanes[stream].booked].ns += ns;
+        account->blames[*booked].ns += ns;
 }
 
 /* Book what a lane's common reason has been since the lane came to it, or was last booked. */
