@@ -14,7 +14,7 @@ has()
 {
     readelf "$3" --wide "$1" | grep -q "$2"
 }
-for program in "$SWSIM" "$SWRUN"; do
+for program in "$SWSIM" "$SWRUN" libswsim.so libswpipe.so libswrecord.so none/libswnone.so; do
     name=${program##*/}
     for row in '-Wl,-z,relro,-z,now|GNU_RELRO|--segments' '-Wl,-z,relro,-z,now|BIND_NOW|--dynamic' \
         '-fstack-protector-strong|__stack_chk_fail|--symbols' '-D_FORTIFY_SOURCE=3|__[a-z]*printf_chk|--symbols'; do
@@ -31,12 +31,12 @@ done
 make_in()
 {
     mkdir -p "$1/build" && (cd "$top" && git ls-files -z | tar c --null -T -) | tar x -C "$1" &&
-        (cd "$1" && ./autogen.sh && cd build && ../configure -q && make -s swsim swrun libswpipe.a libswsim.a) >"$dir/log" 2>&1
+        (cd "$1" && ./autogen.sh && cd build && ../configure -q && make -s all) >"$dir/log" 2>&1
 }
 same_everywhere()
 {
     make_in "$dir/one" && make_in "$dir/another/folder" || { tail -n 20 "$dir/log"; return 1; }
-    for made in swsim swrun libswpipe.a libswsim.a libswpipe.so libswsim.so; do
+    for made in swsim swrun libswpipe.a libswsim.a libswpipe.so libswsim.so libswrecord.so none/libswnone.so; do
         cmp "$dir/one/build/$made" "$dir/another/folder/build/$made" || return 1
     done
 }

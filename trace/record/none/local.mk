@@ -28,8 +28,8 @@ EXTRA_DIST += $(none_headers) $(nonepython_DATA) trace/record/none/audit.c trace
 CLEANFILES += $(nonepython_DATA:trace/record/none/%=none/%) $(none_libraries) $(none_all_objects:%=none/%)
 
 none_compile = $(AM_V_CC)$(MKDIR_P) none && $(CC) $(DEFS) -I. -I$(srcdir) $(CPPFLAGS) -D_GNU_SOURCE -std=c11 -O2 -g -fPIC -Wall -Wextra \
-    -Wshadow -Wconversion -Wstrict-prototypes $(WERROR_CFLAGS)
-none_link = $(AM_V_CCLD)$(CC) $(CFLAGS) $(LDFLAGS) -shared
+    -Wshadow -Wconversion -Wstrict-prototypes $(WERROR_CFLAGS) $(HARDENING_CFLAGS) $(FOLDER_CFLAGS)
+none_link = $(AM_V_CCLD)$(CC) $(CFLAGS) $(HARDENING_LDFLAGS) $(LDFLAGS) -shared
 
 none/none_%.o: trace/record/none/%.c $(none_headers) Makefile
 	$(none_compile) -c -o $@ $<
