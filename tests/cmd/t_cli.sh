@@ -135,7 +135,7 @@ wide_help()
 wide_help >"$dir/wide"
 check "no help is wider than 100 columns" cmp "$dir/wide" /dev/null
 check "explain says what a property is" prints "without happens-before" "$SWSIM" explain race
-check "... a cause of stalls" prints "its ticket's turn has not come" "$SWSIM" explain head_of_line
+check "... a cause of stalls" prints "ticket's turn has not come" "$SWSIM" explain head_of_line
 check "... a warning, whose lines are one sentence" prints "a write that another overwrites, in every run" "$SWSIM" explain dead_write
 check "... one of several words" prints "admit, retire (term)" "$SWSIM" explain Retire
 check "... a key of plans" prints "turns in the order of a software pipeline" "$SWSIM" explain ticket_at
