@@ -299,17 +299,6 @@ static bool lists_make(struct lists *lists, struct arena *arena, struct lists_pa
     return true;
 }
 
-static size_t add_awaited(const struct program *p, struct lists_pair *pairs, int thread, int body)
-{
-    size_t count = 0;
-    for (int k = p->bodies[body].first; k < p->bodies[body].first + p->bodies[body].count; k++) {
-        const int object = op_awaited(p, &p->ops[k], thread);
-        if (object >= 0)
-            pairs[count++] = (struct lists_pair){object, thread};
-    }
-    return count;
-}
-
 /*
  * The lists of threads by objects. false: memory is exhausted.
  *
@@ -325,11 +314,14 @@ static bool wakes_make(struct lists *wakes, const struct program *program, struc
     const struct program *p = program;
     size_t count = 0;
     struct lists_pair *pairs = malloc((p->op_count + (size_t)p->ranks) * sizeof *pairs);
-    for (int i = 0; pairs && i < p->ranks * p->tasks; i++)
-        count += add_awaited(p, pairs + count, p->worker[i], i);
-    for (int t = 0; pairs && !p->tasks && t < p->thread_count; t++)
-        if (p->threads[t].body >= 0)
-            count += add_awaited(p, pairs + count, t, p->threads[t].body);
+    for (size_t b = 0; pairs && b < p->body_count; b++) { /* those of callbacks and kernels, too */
+        const struct body *body = &p->bodies[b];
+        for (int k = body->first; k < body->first + body->count; k++) {
+            const int object = op_awaited(p, &p->ops[k], body->thread);
+            if (object >= 0)
+                pairs[count++] = (struct lists_pair){object, body->thread};
+        }
+    }
     for (int rank = 0; pairs && p->tasks && rank < p->ranks; rank++)
         pairs[count++] =
             (struct lists_pair){uses_use_object(p, OBJECT_DEVICE, rank), p->driver_thread[rank]};
