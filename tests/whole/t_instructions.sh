@@ -165,6 +165,14 @@ END
                         k ? ", " : "", i, k, k, k, i, k
                 print "], comm: all, stream: s}\n    - {sync: stream, stream: s}"
             } }' ;;
+    repeats) # N ranks with a repeat, and a communicator for each two
+        awk -v n="$2" 'BEGIN {
+            printf "swplan: 1\nname: shape\nranks: %d\ncomms:\n", n
+            for (i = 0; i < n; i += 2)
+                printf "  c%d: [%d, %d]\n", i, i, i + 1
+            print "threads:"
+            for (i = 0; i < n; i++)
+                printf "  r%d.main: [{repeat: 5, body: [{launch: k, stream: s}, {record: e, stream: s}, {wait: e, stream: t}, {collective: x, comm: c%d, stream: t}, {sync: device}]}]\n", i, i - i % 2 }' ;;
     job) sh "$srcdir/tests/bench/job.sh" "$2" ;; # as imported from a trace, N steps
     ranks) # data-parallel training on N ranks
         sed "s/^ranks: .*/ranks: $2/" "$srcdir/plans/examples/two_ranks.yaml" ;;
@@ -217,6 +225,7 @@ programs 32 verify -q
 programs 32 predict -q
 holes 4000 predict -q
 exchange 1024 verify -q --no-fix
+repeats 1024 verify -q --no-fix
 exchange 1024 predict -q --hardware=h100-sxm --ranks=1024
 host 500 verify -q --limit=states=2000
 host 500 predict -q
