@@ -77,6 +77,23 @@ static const char WAITS[] =
     "  r1.d: [{launch: d1, stream: s}, {launch: d2, stream: t}, {signal: hd}]\n"
     "  r1.e: [{sync: device}, {sync: stream, stream: t}, {await: hd}, {sync: device}]\n";
 
+/* The program of a plan that is right. The caller closes both. */
+static struct program *open_text(const char *text, struct plan *plan,
+                                 const struct program_options *options)
+{
+    const struct program_options none = {0};
+    struct program *program = NULL;
+    struct diag diag;
+    diag_init(&diag);
+    if (plan_parse("t.yaml", text, strlen(text), plan, &diag) ||
+        program_build(plan, options ? options : &none, &program, &diag)) {
+        diag_print(&diag, "t_replay", false, stderr);
+        abort();
+    }
+    diag_fini(&diag);
+    return program;
+}
+
 /* ---- a walk and its log ---------------------------------------------------------------------- */
 
 struct walk {
@@ -422,14 +439,9 @@ static void test_settle(void)
                                "threads:\n"
                                "  r0.a: [{group: [{send: x, peer: 1}], comm: pair, stream: s}]\n"
                                "  r1.b: [{await: never}]\n";
-    struct diag diag;
     struct plan plan;
-    struct program *program = NULL;
     char wait[320];
-    diag_init(&diag);
-    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
-        program_build(&plan, &(struct program_options){0}, &program, &diag))
-        abort();
+    struct program *program = open_text(text, &plan, NULL);
     struct replay *replay = replay_open(program, 0, NULL, NULL);
     struct replay_step push = {
         .kind = REPLAY_OP, .agent = program_thread_agent(program, 0), .task = -1};
@@ -444,7 +456,6 @@ static void test_settle(void)
     replay_close(replay);
     program_close(program);
     plan_fini(&plan);
-    diag_fini(&diag);
 }
 
 /* ---- a wait of the host while another thread pushes -------------------------------------------- */
@@ -457,13 +468,8 @@ static void test_settle_wait(void)
                                "  r0.a: [{sync: stream, stream: s}, {signal: f}]\n"
                                "  r0.b: [{callback: k, stream: s, body: [{await: f}]}]\n";
     enum { SYNC, SIGNAL, CALLBACK };
-    struct diag diag;
     struct plan plan;
-    struct program *program = NULL;
-    diag_init(&diag);
-    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
-        program_build(&plan, &(struct program_options){0}, &program, &diag))
-        abort();
+    struct program *program = open_text(text, &plan, NULL);
     for (int later = 0; later < 2; later++) {
         struct replay *replay = replay_open(program, 0, NULL, NULL);
         struct replay_step call = {.kind = REPLAY_OP,
@@ -488,7 +494,6 @@ static void test_settle_wait(void)
     }
     program_close(program);
     plan_fini(&plan);
-    diag_fini(&diag);
 }
 
 static void put_step(struct walk *walk, enum replay_kind kind, int agent, int op, int64_t number)
@@ -508,13 +513,8 @@ static void test_overtaken(void)
                                "  r0.b: [{launch: y, stream: t}]\n";
     enum { LAUNCH_X, SYNC, LAUNCH_Y };
     static struct walk walk;
-    struct diag diag;
     struct plan plan;
-    struct program *program = NULL;
-    diag_init(&diag);
-    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
-        program_build(&plan, &(struct program_options){0}, &program, &diag))
-        abort();
+    struct program *program = open_text(text, &plan, NULL);
     const int a = program_thread_agent(program, 0), b = program_thread_agent(program, 1);
     const int s = program_stream_agent(program, 0), t = program_stream_agent(program, 1);
     walk = (struct walk){.program = program};
@@ -535,7 +535,6 @@ static void test_overtaken(void)
     tap_ok(!judge(&walk, 1, true).legal, "not while what came before its call does");
     program_close(program);
     plan_fini(&plan);
-    diag_fini(&diag);
 }
 
 /* ---- the order of pushes and waits that the clock leaves open ------------------------------------------------ */
@@ -550,15 +549,8 @@ struct line {
 static struct verdict judge_log(const char *text, const struct line *log, size_t count)
 {
     static struct walk walk;
-    struct diag diag;
     struct plan plan;
-    struct program *program = NULL;
-    diag_init(&diag);
-    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
-        program_build(&plan, &(struct program_options){0}, &program, &diag)) {
-        diag_print(&diag, "t_replay", false, stderr);
-        abort();
-    }
+    struct program *program = open_text(text, &plan, NULL);
     walk = (struct walk){.program = program};
     for (size_t i = 0; i < count; i++) {
         int agent = log[i].kind == REPLAY_OP
@@ -573,7 +565,6 @@ static struct verdict judge_log(const char *text, const struct line *log, size_t
     struct verdict verdict = judge(&walk, 1, true);
     program_close(program);
     plan_fini(&plan);
-    diag_fini(&diag);
     return verdict;
 }
 
@@ -705,16 +696,9 @@ static void test_held_up(const struct program *program)
 
 static void test_program(const char *text, const char *what, enum driver driver)
 {
-    struct diag diag;
     struct plan plan;
-    struct program *program = NULL;
     const struct program_options options = {.driver = driver, .iterations = 4};
-    diag_init(&diag);
-    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
-        program_build(&plan, &options, &program, &diag)) {
-        diag_print(&diag, "t_replay", false, stderr);
-        abort();
-    }
+    struct program *program = open_text(text, &plan, &options);
     test_walks(program, what);
     if (driver != DRIVER_NONE) {
         test_wrong_clock(program);
@@ -729,7 +713,6 @@ static void test_program(const char *text, const char *what, enum driver driver)
     }
     program_close(program);
     plan_fini(&plan);
-    diag_fini(&diag);
 }
 
 int main(void)
