@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sort.h"
 
 /* Steps of one iteration at most; iterations at least. */
 enum { MOST_IN_TURNS = 16, LEAST_TIMES = 3 };
@@ -341,9 +342,10 @@ static bool follow_bounds(struct step_folding *folding, size_t l)
         const struct fold_list *other = &folding->lists[flag->list];
         if (flag->sets != 1 || other == list || !other->bounds)
             continue;
-        for (size_t k = 0; k <= folding->steps && flag->at >= other->bounds[k]; k++) {
-            more |= list->bounds[k] > i;
-            list->bounds[k] = list->bounds[k] > i ? i : list->bounds[k];
+        size_t k = SORT_FIRST(n, 0, folding->steps + 1, other->bounds[n] > flag->at);
+        for (; k > 0 && list->bounds[k - 1] > i; k--) { /* those before are no further behind */
+            list->bounds[k - 1] = i;
+            more = true;
         }
     }
     return more;
@@ -375,10 +377,9 @@ static bool find_step_bounds(struct step_folding *folding)
 static size_t fold_step_of(const struct step_folding *folding, const struct fold_list *list,
                            size_t at)
 {
-    size_t step = SIZE_MAX;
-    for (size_t k = 0; k <= folding->steps && list->bounds[k] <= at; k++)
-        step = k < folding->steps ? k : SIZE_MAX;
-    return step;
+    const size_t behind = SORT_FIRST(k, 0, folding->steps + 1, list->bounds[k] > at);
+    assert(behind == 0 || list->bounds[behind - 1] <= at);
+    return behind == 0 || behind > folding->steps ? SIZE_MAX : behind - 1;
 }
 
 static bool fold_has_version(const struct step_folding *folding, size_t l, const struct host_op *op)
