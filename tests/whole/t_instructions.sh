@@ -227,6 +227,7 @@ holes 4000 predict -q
 exchange 1024 verify -q --no-fix
 repeats 1024 verify -q --no-fix
 exchange 1024 predict -q --hardware=h100-sxm --ranks=1024
+repeats 512 predict -q
 host 500 verify -q --limit=states=2000
 host 500 predict -q
 job 50 predict -q
