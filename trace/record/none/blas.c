@@ -4,7 +4,7 @@
  * arguments say.
  *
  * All functions here take handles, numbers and addresses, which come as words. A function without an equal ends the run by
- * its name (missing_blas.c).
+ * its name (missing.c).
  */
 #include "runtime.h"
 

@@ -21,8 +21,7 @@ none_headers = trace/record/none/none.h trace/record/none/models.h trace/record/
     trace/record/none/nccl.h trace/record/recorder/swsim_ops.h
 EXTRA_DIST += $(none_headers) $(nonepython_DATA) trace/record/none/audit.c trace/record/none/blas.c trace/record/none/blas_lt.c \
     trace/record/none/driver.c trace/record/none/engine.c trace/record/none/graph.c trace/record/none/kernels.c \
-    trace/record/none/launches.c trace/record/none/memory.c trace/record/none/missing_blas.c \
-    trace/record/none/missing_blas_lt.c trace/record/none/missing_driver.c trace/record/none/missing_nccl.c trace/record/none/missing_runtime.c \
+    trace/record/none/launches.c trace/record/none/memory.c trace/record/none/missing.c \
     trace/record/none/models.c trace/record/none/nccl.c trace/record/none/nccl_comm.c trace/record/none/nccl_sums.c \
     trace/record/none/nvml.c trace/record/none/runtime.c trace/record/none/runtime_major.c
 CLEANFILES += $(nonepython_DATA:trace/record/none/%=none/%) $(none_libraries) $(none_all_objects:%=none/%)
@@ -33,6 +32,8 @@ none_link = $(AM_V_CCLD)$(CC) $(CFLAGS) $(HARDENING_LDFLAGS) $(LDFLAGS) -shared
 
 none/none_%.o: trace/record/none/%.c $(none_headers) Makefile
 	$(none_compile) -c -o $@ $<
+none/none_missing_%.o: trace/record/recorder/missing_%.inc trace/record/none/missing.c $(none_headers) Makefile
+	$(none_compile) -DMISSING='"$<"' -c -o $@ $(srcdir)/trace/record/none/missing.c
 none/none_major12.o none/none_major13.o: trace/record/none/runtime_major.c $(none_headers) Makefile
 	$(none_compile) -DNONE_MAJOR=`echo $@ | tr -dc 0-9` -c -o $@ $<
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime.c - the functions of CUDA's runtime over the device that is not there: devices, streams, events, memory, graphs.
- * launches.c has kernels. Functions without an equal here end the run by their name (missing_runtime.c).
+ * launches.c has kernels. Functions without an equal here end the run by their name (missing.c).
  *
  * The same objects are libcudart.so.12 and libcudart.so.13; `runtime_major` tells which.
  */

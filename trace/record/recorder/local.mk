@@ -24,3 +24,12 @@ libswrecord_so_SOURCES += \
     trace/record/recorder/touch.c trace/record/recorder/touch.h \
     trace/record/recorder/unseen.c trace/record/recorder/unseen.h \
     trace/record/recorder/words.h
+
+# The names of a section of functions.txt, each as X(name).
+recorder_lists = unmodelled harmless missing_runtime missing_driver missing_blas missing_blas_lt missing_nccl
+recorder_list_files = $(recorder_lists:%=trace/record/recorder/%.inc)
+MOSTLYCLEANFILES += $(recorder_list_files)
+trace/record/recorder/libswrecord_so-functions.$(OBJEXT): trace/record/recorder/unmodelled.inc trace/record/recorder/harmless.inc
+$(recorder_list_files): trace/record/recorder/functions.txt
+	$(AM_V_GEN)$(MKDIR_P) trace/record/recorder && awk -v section=`basename $@ .inc` '/^#/ { next } /^\[/ { on = $$0 == "[" section "]"; next } \
+	    on { for (i = 1; i <= NF; i++) print "X(" $$i ")" }' $(srcdir)/trace/record/recorder/functions.txt >$@.new && mv $@.new $@
