@@ -36,37 +36,17 @@ void blas_work(const void *stream, const char *name, const struct swsim_access *
 
 /* ---- handles ------------------------------------------------------------------------------------------- */
 
-FACE(int, cublasCreate_v2, (struct blas_handle * *out))
-{
-    *out = calloc(1, sizeof **out);
-    return *out ? 0 : BLAS_NOT_INITIALIZED;
-}
-FACE(int, cublasDestroy_v2, (struct blas_handle * handle))
-{
-    free(handle);
-    return 0;
-}
-FACE(int, cublasGetVersion_v2, (struct blas_handle * handle, int *out))
-{
-    (void)handle;
-    *out = runtime_major == 12 ? 120804 : 130000;
-    return 0;
-}
-FACE(int, cublasSetStream_v2, (struct blas_handle * handle, void *stream))
-{
-    handle->stream = stream;
-    return 0;
-}
-FACE(int, cublasGetStream_v2, (struct blas_handle * handle, void **out))
-{
-    *out = handle->stream;
-    return 0;
-}
-FACE(int, cublasSetWorkspace_v2, (struct blas_handle * handle, void *at, size_t bytes))
-{
-    (void)handle, (void)at, (void)bytes; /* used in the order of the stream */
-    return 0;
-}
+VALUE(int, cublasCreate_v2, (struct blas_handle * *out),
+      (*out = calloc(1, sizeof **out), *out ? 0 : BLAS_NOT_INITIALIZED))
+VALUE(int, cublasDestroy_v2, (struct blas_handle * handle), (free(handle), 0))
+VALUE(int, cublasGetVersion_v2, (struct blas_handle * handle, int *out),
+      (*out = runtime_major == 12 ? 120804 : 130000, 0))
+VALUE(int, cublasSetStream_v2, (struct blas_handle * handle, void *stream),
+      (handle->stream = stream, 0))
+VALUE(int, cublasGetStream_v2, (struct blas_handle * handle, void **out),
+      (*out = handle->stream, 0))
+/* The workspace is used in the order of the stream. */
+VALUE(int, cublasSetWorkspace_v2, (struct blas_handle * handle, void *at, size_t bytes), 0)
 #define SETTING(name, member)                                                                      \
     FACE(int, cublasSet##name, (struct blas_handle * handle, int value))                           \
     {                                                                                              \
@@ -82,14 +62,10 @@ SETTING(MathMode, math)
 SETTING(PointerMode_v2, pointers)
 SETTING(AtomicsMode, atomics)
 SETTING(SmCountTarget, reserved_multiprocessors)
-FACE(const char *, cublasGetStatusString, (int status))
-{
-    return status == 0 ? "success" : "an error of cuBLAS";
-}
-FACE(const char *, cublasGetStatusName, (int status))
-{
-    return status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_INVALID_VALUE";
-}
+VALUE(const char *, cublasGetStatusString, (int status),
+      status == 0 ? "success" : "an error of cuBLAS")
+VALUE(const char *, cublasGetStatusName, (int status),
+      status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_INVALID_VALUE")
 
 /* ---- matrices ---------------------------------------------------------------------------------------------- */
 
@@ -249,42 +225,35 @@ DOT(Cdotu, 8)
 DOT(Cdotc, 8)
 DOT(Zdotu, 16)
 DOT(Zdotc, 16)
-FACE(int, cublasDotEx,
-     (struct blas_handle * handle, int n, const void *x, int xkind, int incx, const void *y,
-      int ykind, int incy, void *out, int kind, int compute))
-{
-    (void)ykind, (void)kind, (void)compute;
-    return dot(handle, "cublasDotEx", (word)n, x, (word)abs(incx), y, (word)abs(incy), out,
-               blas_kind_bytes(xkind));
-}
+VALUE(int, cublasDotEx,
+      (struct blas_handle * handle, int n, const void *x, int xkind, int incx, const void *y,
+       int ykind, int incy, void *out, int kind, int compute),
+      dot(handle, "cublasDotEx", (word)n, x, (word)abs(incx), y, (word)abs(incy), out,
+          blas_kind_bytes(xkind)))
 
 FACE(int, cublasGemmEx,
      (struct blas_handle * handle, int ta, int tb, int m, int n, int k, const void *alpha,
       const void *a, int akind, int lda, const void *b, int bkind, int ldb, const void *beta,
       void *c, int ckind, int ldc, int compute, int algorithm))
 {
-    (void)alpha, (void)beta, (void)compute, (void)algorithm;
     return multiply(handle, "cublasGemmEx",
                     &(struct blas_product){(word)ta, (word)tb, (word)m, (word)n, (word)k, a, b, c,
                                            (word)lda, (word)ldb, (word)ldc, 0, 0, 0, 1,
                                            blas_kind_bytes(akind), blas_kind_bytes(bkind),
                                            blas_kind_bytes(ckind)});
 }
-FACE(int, cublasSgemmEx,
-     (struct blas_handle * handle, int ta, int tb, int m, int n, int k, const void *alpha,
-      const void *a, int akind, int lda, const void *b, int bkind, int ldb, const void *beta,
-      void *c, int ckind, int ldc))
-{
-    return cublasGemmEx(handle, ta, tb, m, n, k, alpha, a, akind, lda, b, bkind, ldb, beta, c,
-                        ckind, ldc, 0, 0);
-}
+VALUE(int, cublasSgemmEx,
+      (struct blas_handle * handle, int ta, int tb, int m, int n, int k, const void *alpha,
+       const void *a, int akind, int lda, const void *b, int bkind, int ldb, const void *beta,
+       void *c, int ckind, int ldc),
+      cublasGemmEx(handle, ta, tb, m, n, k, alpha, a, akind, lda, b, bkind, ldb, beta, c, ckind,
+                   ldc, 0, 0))
 FACE(int, cublasGemmStridedBatchedEx,
      (struct blas_handle * handle, int ta, int tb, int m, int n, int k, const void *alpha,
       const void *a, int akind, int lda, long long sa, const void *b, int bkind, int ldb,
       long long sb, const void *beta, void *c, int ckind, int ldc, long long sc, int batch,
       int compute, int algorithm))
 {
-    (void)alpha, (void)beta, (void)compute, (void)algorithm;
     return multiply(handle, "cublasGemmStridedBatchedEx",
                     &(struct blas_product){(word)ta, (word)tb, (word)m, (word)n, (word)k, a, b, c,
                                            (word)lda, (word)ldb, (word)ldc, (word)sa, (word)sb,

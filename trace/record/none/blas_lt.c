@@ -67,11 +67,8 @@ FACE(int, cublasLtMatmulDescInit_internal, (lt_product * out, size_t room, int c
     *out = (lt_product){.bias_kind = scale, .compute = compute};
     return 0;
 }
-FACE(int, cublasLtMatmulPreferenceInit_internal, (lt_preference * out, size_t room))
-{
-    memset(out, 0, room);
-    return 0;
-}
+VALUE(int, cublasLtMatmulPreferenceInit_internal, (lt_preference * out, size_t room),
+      (memset(out, 0, room), 0))
 
 /* The attributes that say what is accessed; others say how fast, or with which rounding. */
 enum {
@@ -124,31 +121,13 @@ FACE(int, cublasLtMatmulDescSetAttribute,
     }
     return 0;
 }
-FACE(int, cublasLtMatmulPreferenceSetAttribute,
-     (lt_preference * preference, int attribute, const void *value, size_t bytes))
-{
-    (void)preference, (void)attribute, (void)value, (void)bytes;
-    return 0;
-}
+VALUE(int, cublasLtMatmulPreferenceSetAttribute,
+      (lt_preference * preference, int attribute, const void *value, size_t bytes), 0)
 
-FACE(int, cublasLtCreate, (void **out))
-{
-    *out = calloc(1, 64);
-    return *out ? 0 : LT_NO_MEMORY;
-}
-FACE(int, cublasLtDestroy, (void *handle))
-{
-    free(handle);
-    return 0;
-}
-FACE(size_t, cublasLtGetVersion, (void))
-{
-    return runtime_major == 12 ? 120804 : 130000;
-}
-FACE(size_t, cublasLtGetCudartVersion, (void))
-{
-    return runtime_major == 12 ? 12080 : 13000;
-}
+VALUE(int, cublasLtCreate, (void **out), (*out = calloc(1, 64), *out ? 0 : LT_NO_MEMORY))
+VALUE(int, cublasLtDestroy, (void *handle), (free(handle), 0))
+VALUE(size_t, cublasLtGetVersion, (void), runtime_major == 12 ? 120804 : 130000)
+VALUE(size_t, cublasLtGetCudartVersion, (void), runtime_major == 12 ? 12080 : 13000)
 
 /* One algorithm, without a workspace. */
 struct lt_found {
@@ -162,7 +141,6 @@ FACE(int, cublasLtMatmulAlgoGetHeuristic,
      (void *handle, lt_product *product, lt_layout *a, lt_layout *b, lt_layout *c, lt_layout *d,
       lt_preference *preference, int room, struct lt_found *out, int *count))
 {
-    (void)handle, (void)product, (void)a, (void)b, (void)c, (void)d, (void)preference;
     *count = room > 0;
     if (room > 0)
         *out = (struct lt_found){.waves = 1};
@@ -202,7 +180,6 @@ FACE(int, cublasLtMatmul,
 {
     struct swsim_access accesses[6];
     size_t count = 0;
-    (void)handle, (void)alpha, (void)beta, (void)algorithm, (void)workspace, (void)workspace_bytes;
     accesses[count++] = lt_matrix(a, alayout, false);
     accesses[count++] = lt_matrix(b, blayout, false);
     if (c && c != d)

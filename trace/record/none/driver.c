@@ -55,54 +55,20 @@ static int driver_words(int error, const char **out, bool name)
     default: *out = NULL; return NONE_INVALID_VALUE;
     }
 }
-FACE(int, cuGetErrorName, (int error, const char **out))
-{
-    return driver_words(error, out, true);
-}
-FACE(int, cuGetErrorString, (int error, const char **out))
-{
-    return driver_words(error, out, false);
-}
+RESULT(cuGetErrorName, (int error, const char **out), driver_words(error, out, true))
+RESULT(cuGetErrorString, (int error, const char **out), driver_words(error, out, false))
 
 /* ---- devices and contexts ------------------------------------------------------------------------------ */
 
-FACE(int, cuInit, (unsigned flags))
-{
-    (void)flags;
-    return NONE_OK;
-}
+RESULT(cuInit, (unsigned flags), NONE_OK)
 /* Words on errors of the driver, which there are none of. */
-FACE(int, cuLogsRegisterCallback, (void *function, void *arg, void **out))
-{
-    (void)function, (void)arg;
-    *out = contexts;
-    return NONE_OK;
-}
-FACE(int, cuLogsUnregisterCallback, (void *handle))
-{
-    (void)handle;
-    return NONE_OK;
-}
-FACE(int, cuDriverGetVersion, (int *out))
-{
-    *out = DRIVER_VERSION;
-    return NONE_OK;
-}
-FACE(int, cuDeviceGetCount, (int *out))
-{
-    *out = none_devices();
-    return NONE_OK;
-}
-FACE(int, cuDeviceGet, (int *out, int number))
-{
-    *out = number;
-    return check_device(number);
-}
-FACE(int, cuDeviceGetName, (char *out, int room, int device))
-{
-    snprintf(out, (size_t)room, "%s", none_model()->name);
-    return check_device(device);
-}
+RESULT(cuLogsRegisterCallback, (void *function, void *arg, void **out), (*out = contexts, NONE_OK))
+RESULT(cuLogsUnregisterCallback, (void *handle), NONE_OK)
+RESULT(cuDriverGetVersion, (int *out), (*out = DRIVER_VERSION, NONE_OK))
+RESULT(cuDeviceGetCount, (int *out), (*out = none_devices(), NONE_OK))
+RESULT(cuDeviceGet, (int *out, int number), (*out = number, check_device(number)))
+RESULT(cuDeviceGetName, (char *out, int room, int device),
+       (snprintf(out, (size_t)room, "%s", none_model()->name), check_device(device)))
 static int put_uuid(char *out, int device)
 {
     memset(out, 0, 16);
@@ -110,19 +76,10 @@ static int put_uuid(char *out, int device)
     out[15] = (char)device;
     return check_device(device);
 }
-FACE(int, cuDeviceGetUuid, (char *out, int device))
-{
-    return put_uuid(out, device);
-}
-FACE(int, cuDeviceGetUuid_v2, (char *out, int device))
-{
-    return put_uuid(out, device);
-}
-FACE(int, cuDeviceTotalMem_v2, (size_t * out, int device))
-{
-    *out = none_model()->memory;
-    return check_device(device);
-}
+RESULT(cuDeviceGetUuid, (char *out, int device), put_uuid(out, device))
+RESULT(cuDeviceGetUuid_v2, (char *out, int device), put_uuid(out, device))
+RESULT(cuDeviceTotalMem_v2, (size_t * out, int device),
+       (*out = none_model()->memory, check_device(device)))
 FACE(int, cuDeviceGetAttribute, (int *out, int attribute, int device))
 {
     const int result = check_device(device);
@@ -130,61 +87,26 @@ FACE(int, cuDeviceGetAttribute, (int *out, int attribute, int device))
         *out = none_attribute(attribute, device);
     return result;
 }
-FACE(int, cuDeviceComputeCapability, (int *major, int *minor, int device))
-{
-    *major = none_model()->major;
-    *minor = none_model()->minor;
-    return check_device(device);
-}
-FACE(int, cuDeviceGetPCIBusId, (char *out, int room, int device))
-{
-    snprintf(out, (size_t)room, "0000:%02X:00.0", 1 + device);
-    return check_device(device);
-}
-FACE(int, cuDeviceCanAccessPeer, (int *out, int device, int peer))
-{
-    *out = device != peer;
-    return NONE_OK;
-}
+RESULT(cuDeviceComputeCapability, (int *major, int *minor, int device),
+       (*major = none_model()->major, *minor = none_model()->minor, check_device(device)))
+RESULT(cuDeviceGetPCIBusId, (char *out, int room, int device),
+       (snprintf(out, (size_t)room, "0000:%02X:00.0", 1 + device), check_device(device)))
+RESULT(cuDeviceCanAccessPeer, (int *out, int device, int peer), (*out = device != peer, NONE_OK))
 FACE(int, cuDevicePrimaryCtxRetain, (void **out, int device))
 {
     const int result = check_device(device);
     *out = result == NONE_OK ? &contexts[device] : NULL;
     return result;
 }
-FACE(int, cuDevicePrimaryCtxRelease, (int device))
-{
-    return check_device(device);
-}
-FACE(int, cuDevicePrimaryCtxRelease_v2, (int device))
-{
-    return check_device(device);
-}
-FACE(int, cuDevicePrimaryCtxSetFlags_v2, (int device, unsigned flags))
-{
-    (void)flags;
-    return check_device(device);
-}
-FACE(int, cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *active))
-{
-    *flags = 0;
-    *active = device == none_device();
-    return check_device(device);
-}
-FACE(int, cuCtxGetCurrent, (void **out))
-{
-    *out = &contexts[none_device()];
-    return NONE_OK;
-}
-FACE(int, cuCtxSetCurrent, (void *context))
-{
-    return context ? none_set_device(driver_device_of(context)) : NONE_OK;
-}
-FACE(int, cuCtxGetDevice, (int *out))
-{
-    *out = none_device();
-    return NONE_OK;
-}
+RESULT(cuDevicePrimaryCtxRelease, (int device), check_device(device))
+RESULT(cuDevicePrimaryCtxRelease_v2, (int device), check_device(device))
+RESULT(cuDevicePrimaryCtxSetFlags_v2, (int device, unsigned flags), check_device(device))
+RESULT(cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *active),
+       (*flags = 0, *active = device == none_device(), check_device(device)))
+RESULT(cuCtxGetCurrent, (void **out), (*out = &contexts[none_device()], NONE_OK))
+RESULT(cuCtxSetCurrent, (void *context),
+       context ? none_set_device(driver_device_of(context)) : NONE_OK)
+RESULT(cuCtxGetDevice, (int *out), (*out = none_device(), NONE_OK))
 enum { DEEPEST = 64 };
 static __thread struct {
     int devices[DEEPEST], count;
@@ -203,17 +125,8 @@ FACE(int, cuCtxPopCurrent_v2, (void **out))
     return pushed.count > 0 ? none_set_device(pushed.devices[--pushed.count])
                             : NONE_INVALID_CONTEXT;
 }
-FACE(int, cuCtxGetApiVersion, (void *context, unsigned *out))
-{
-    (void)context;
-    *out = DRIVER_VERSION;
-    return NONE_OK;
-}
-FACE(int, cuCtxGetFlags, (unsigned *out))
-{
-    *out = 0;
-    return NONE_OK;
-}
+RESULT(cuCtxGetApiVersion, (void *context, unsigned *out), (*out = DRIVER_VERSION, NONE_OK))
+RESULT(cuCtxGetFlags, (unsigned *out), (*out = 0, NONE_OK))
 FACE(int, cuCtxGetStreamPriorityRange, (int *least, int *greatest))
 {
     if (least)
@@ -222,61 +135,25 @@ FACE(int, cuCtxGetStreamPriorityRange, (int *least, int *greatest))
         *greatest = -5;
     return NONE_OK;
 }
-FACE(int, cuCtxSynchronize, (void))
-{
-    return none_device_sync();
-}
-FACE(int, cuCtxEnablePeerAccess, (void *context, unsigned flags))
-{
-    (void)context, (void)flags;
-    return NONE_OK;
-}
+RESULT(cuCtxSynchronize, (void), none_device_sync())
+RESULT(cuCtxEnablePeerAccess, (void *context, unsigned flags), NONE_OK)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-FACE(int, cuMemAlloc_v2, (void **out, size_t bytes))
-{
-    return bytes == 0 ? NONE_INVALID_VALUE : none_alloc(out, bytes, NONE_DEVICE, 0);
-}
-FACE(int, cuMemAllocManaged, (void **out, size_t bytes, unsigned flags))
-{
-    return none_alloc(out, bytes, NONE_MANAGED, flags);
-}
-FACE(int, cuMemAllocHost_v2, (void **out, size_t bytes))
-{
-    return none_alloc(out, bytes, NONE_PINNED, 0);
-}
-FACE(int, cuMemHostAlloc, (void **out, size_t bytes, unsigned flags))
-{
-    return none_alloc(out, bytes, NONE_PINNED, flags);
-}
-FACE(int, cuMemFree_v2, (void *at))
-{
-    return none_free(at, NONE_DEVICE);
-}
-FACE(int, cuMemFreeHost, (void *at))
-{
-    return none_free(at, NONE_PINNED);
-}
-FACE(int, cuMemHostRegister_v2, (void *at, size_t bytes, unsigned flags))
-{
-    return none_register(at, bytes, flags);
-}
-FACE(int, cuMemHostUnregister, (void *at))
-{
-    return none_free(at, NONE_REGISTERED);
-}
-FACE(int, cuMemHostGetDevicePointer_v2, (void **out, void *at, unsigned flags))
-{
-    (void)flags;
-    *out = at;
-    return NONE_OK;
-}
-FACE(int, cuMemGetInfo_v2, (size_t * unused, size_t *all))
-{
-    none_memory_info(unused, all);
-    return NONE_OK;
-}
+RESULT(cuMemAlloc_v2, (void **out, size_t bytes),
+       bytes == 0 ? NONE_INVALID_VALUE : none_alloc(out, bytes, NONE_DEVICE, 0))
+RESULT(cuMemAllocManaged, (void **out, size_t bytes, unsigned flags),
+       none_alloc(out, bytes, NONE_MANAGED, flags))
+RESULT(cuMemAllocHost_v2, (void **out, size_t bytes), none_alloc(out, bytes, NONE_PINNED, 0))
+RESULT(cuMemHostAlloc, (void **out, size_t bytes, unsigned flags),
+       none_alloc(out, bytes, NONE_PINNED, flags))
+RESULT(cuMemFree_v2, (void *at), none_free(at, NONE_DEVICE))
+RESULT(cuMemFreeHost, (void *at), none_free(at, NONE_PINNED))
+RESULT(cuMemHostRegister_v2, (void *at, size_t bytes, unsigned flags),
+       none_register(at, bytes, flags))
+RESULT(cuMemHostUnregister, (void *at), none_free(at, NONE_REGISTERED))
+RESULT(cuMemHostGetDevicePointer_v2, (void **out, void *at, unsigned flags), (*out = at, NONE_OK))
+RESULT(cuMemGetInfo_v2, (size_t * unused, size_t *all), (none_memory_info(unused, all), NONE_OK))
 FACE(int, cuMemGetAddressRange_v2, (void **out, size_t *bytes, void *at))
 {
     struct none_block block;
@@ -288,12 +165,8 @@ FACE(int, cuMemGetAddressRange_v2, (void **out, size_t *bytes, void *at))
         *bytes = block.bytes;
     return NONE_OK;
 }
-FACE(int, cuMemGetAllocationGranularity, (size_t * out, const void *properties, int which))
-{
-    (void)properties, (void)which;
-    *out = 2 << 20;
-    return NONE_OK;
-}
+RESULT(cuMemGetAllocationGranularity, (size_t * out, const void *properties, int which),
+       (*out = 2 << 20, NONE_OK))
 STREAM_FACE(cuMemAllocAsync, (void **out, size_t bytes, void *stream),
             ((void)ON(stream), none_alloc(out, bytes, NONE_DEVICE, 0)))
 STREAM_FACE(cuMemFreeAsync, (void *at, void *stream), none_free_async(at, ON(stream)))
@@ -335,10 +208,8 @@ static int pointer_attribute(void *out, int attribute, const char *at)
     default: none_missing("cuPointerGetAttribute", "this attribute");
     }
 }
-FACE(int, cuPointerGetAttribute, (void *out, int attribute, const void *at))
-{
-    return pointer_attribute(out, attribute, at);
-}
+RESULT(cuPointerGetAttribute, (void *out, int attribute, const void *at),
+       pointer_attribute(out, attribute, at))
 FACE(int, cuPointerGetAttributes,
      (unsigned count, const int *attributes, void **out, const void *at))
 {
@@ -350,11 +221,8 @@ FACE(int, cuPointerGetAttributes,
                    attributes[i] == POINTER_KIND || attributes[i] == POINTER_ORDINAL ? 4 : 8);
     return NONE_OK;
 }
-FACE(int, cuPointerSetAttribute, (const void *value, int attribute, void *at))
-{
-    (void)value, (void)attribute, (void)at; /* how copies without a stream wait */
-    return NONE_OK;
-}
+/* The attribute says how copies without a stream wait. */
+RESULT(cuPointerSetAttribute, (const void *value, int attribute, void *at), NONE_OK)
 
 static int driver_copy(void *to, const void *from, size_t bytes, const void *stream, bool sync)
 {
@@ -400,19 +268,10 @@ static int driver_make_stream(void **out, unsigned flags, int priority)
     *out = none_stream_new(!(flags & 1), priority);
     return *out ? NONE_OK : NONE_NO_MEMORY;
 }
-FACE(int, cuStreamCreate, (void **out, unsigned flags))
-{
-    return driver_make_stream(out, flags, 0);
-}
-FACE(int, cuStreamCreateWithPriority, (void **out, unsigned flags, int priority))
-{
-    return driver_make_stream(out, flags, priority);
-}
-FACE(int, cuStreamDestroy_v2, (void *stream))
-{
-    none_stream_close(stream);
-    return NONE_OK;
-}
+RESULT(cuStreamCreate, (void **out, unsigned flags), driver_make_stream(out, flags, 0))
+RESULT(cuStreamCreateWithPriority, (void **out, unsigned flags, int priority),
+       driver_make_stream(out, flags, priority))
+RESULT(cuStreamDestroy_v2, (void *stream), (none_stream_close(stream), NONE_OK))
 STREAM_FACE(cuStreamSynchronize, (void *stream), none_stream_sync(ON(stream)))
 STREAM_FACE(cuStreamQuery, (void *stream), none_stream_query(ON(stream)))
 STREAM_FACE(cuStreamWaitEvent, (void *stream, void *event, unsigned flags),
@@ -425,33 +284,14 @@ static int stream_context(void **out)
     return NONE_OK;
 }
 STREAM_FACE(cuStreamGetCtx, (void *stream, void **out), ((void)ON(stream), stream_context(out)))
-FACE(int, cuEventCreate, (void **out, unsigned flags))
-{
-    *out = none_event_new(!(flags & 2));
-    return *out ? NONE_OK : NONE_NO_MEMORY;
-}
-FACE(int, cuEventDestroy_v2, (void *event))
-{
-    none_event_close(event);
-    return NONE_OK;
-}
+RESULT(cuEventCreate, (void **out, unsigned flags),
+       (*out = none_event_new(!(flags & 2)), *out ? NONE_OK : NONE_NO_MEMORY))
+RESULT(cuEventDestroy_v2, (void *event), (none_event_close(event), NONE_OK))
 STREAM_FACE(cuEventRecord, (void *event, void *stream), none_event_record(event, ON(stream), false))
-FACE(int, cuEventQuery, (void *event))
-{
-    return none_event_query(event);
-}
-FACE(int, cuEventSynchronize, (void *event))
-{
-    return none_event_sync(event);
-}
-FACE(int, cuEventElapsedTime, (float *ms, void *from, void *to))
-{
-    return none_event_elapsed(from, to, ms);
-}
-FACE(int, cuEventElapsedTime_v2, (float *ms, void *from, void *to))
-{
-    return none_event_elapsed(from, to, ms);
-}
+RESULT(cuEventQuery, (void *event), none_event_query(event))
+RESULT(cuEventSynchronize, (void *event), none_event_sync(event))
+RESULT(cuEventElapsedTime, (float *ms, void *from, void *to), none_event_elapsed(from, to, ms))
+RESULT(cuEventElapsedTime_v2, (float *ms, void *from, void *to), none_event_elapsed(from, to, ms))
 static int driver_is_capturing(const void *stream, int *out)
 {
     uint64_t id;
@@ -466,29 +306,13 @@ STREAM_FACE(cuStreamBeginCapture_v2, (void *stream, int mode),
             none_capture_begin(ON(stream), NULL, mode))
 STREAM_FACE(cuStreamEndCapture, (void *stream, void **out),
             none_capture_end(ON(stream), (struct none_graph **)out))
-FACE(int, cuThreadExchangeStreamCaptureMode, (int *mode))
-{
-    *mode = none_exchange_capture_mode(*mode);
-    return NONE_OK;
-}
-FACE(int, cuGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags))
-{
-    (void)flags;
-    none_graph_keep(graph);
-    *out = graph;
-    return NONE_OK;
-}
+RESULT(cuThreadExchangeStreamCaptureMode, (int *mode),
+       (*mode = none_exchange_capture_mode(*mode), NONE_OK))
+RESULT(cuGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags),
+       (none_graph_keep(graph), *out = graph, NONE_OK))
 STREAM_FACE(cuGraphLaunch, (void *graph, void *stream), none_graph_launch(graph, ON(stream)))
-FACE(int, cuGraphExecDestroy, (void *graph))
-{
-    none_graph_release(graph);
-    return NONE_OK;
-}
-FACE(int, cuGraphDestroy, (void *graph))
-{
-    none_graph_release(graph);
-    return NONE_OK;
-}
+RESULT(cuGraphExecDestroy, (void *graph), (none_graph_release(graph), NONE_OK))
+RESULT(cuGraphDestroy, (void *graph), (none_graph_release(graph), NONE_OK))
 
 /* ---- modules and kernels ------------------------------------------------------------------------------------ */
 
@@ -497,20 +321,11 @@ static int load_module(void **out, const void *image)
     *out = none_module_load(image);
     return *out ? NONE_OK : NONE_NO_MEMORY;
 }
-FACE(int, cuModuleLoadData, (void **out, const void *image))
-{
-    return load_module(out, image);
-}
-FACE(int, cuModuleLoadDataEx,
-     (void **out, const void *image, unsigned count, void *options, void *values))
-{
-    (void)count, (void)options, (void)values;
-    return load_module(out, image);
-}
-FACE(int, cuModuleLoadFatBinary, (void **out, const void *image))
-{
-    return load_module(out, image);
-}
+RESULT(cuModuleLoadData, (void **out, const void *image), load_module(out, image))
+RESULT(cuModuleLoadDataEx,
+       (void **out, const void *image, unsigned count, void *options, void *values),
+       load_module(out, image))
+RESULT(cuModuleLoadFatBinary, (void **out, const void *image), load_module(out, image))
 FACE(int, cuModuleLoad, (void **out, const char *path))
 {
     FILE *file = fopen(path, "rb");
@@ -526,20 +341,14 @@ FACE(int, cuModuleLoad, (void **out, const char *path))
     free(bytes);
     return result;
 }
-FACE(int, cuModuleUnload, (void *module))
-{
-    (void)module;
-    return NONE_OK;
-}
+RESULT(cuModuleUnload, (void *module), NONE_OK)
 static int find_function(void **out, void *module, const char *name)
 {
     *out = none_module_function(module, name);
     return *out ? NONE_OK : NONE_NOT_FOUND;
 }
-FACE(int, cuModuleGetFunction, (void **out, void *module, const char *name))
-{
-    return find_function(out, module, name);
-}
+RESULT(cuModuleGetFunction, (void **out, void *module, const char *name),
+       find_function(out, module, name))
 FACE(int, cuModuleGetGlobal_v2, (void **out, size_t *bytes, void *module, const char *name))
 {
     void *at;
@@ -552,32 +361,15 @@ FACE(int, cuModuleGetGlobal_v2, (void **out, size_t *bytes, void *module, const 
         *bytes = size;
     return NONE_OK;
 }
-FACE(int, cuLibraryLoadData,
-     (void **out, const void *code, void *options, void *values, unsigned count, void *more,
-      void *more_values, unsigned more_count))
-{
-    (void)options, (void)values, (void)count, (void)more, (void)more_values, (void)more_count;
-    return load_module(out, code);
-}
-FACE(int, cuLibraryUnload, (void *library))
-{
-    (void)library;
-    return NONE_OK;
-}
-FACE(int, cuLibraryGetKernel, (void **out, void *library, const char *name))
-{
-    return find_function(out, library, name);
-}
-FACE(int, cuLibraryGetModule, (void **out, void *library))
-{
-    *out = library;
-    return NONE_OK;
-}
-FACE(int, cuKernelGetFunction, (void **out, void *kernel))
-{
-    *out = kernel;
-    return NONE_OK;
-}
+RESULT(cuLibraryLoadData,
+       (void **out, const void *code, void *options, void *values, unsigned count, void *more,
+        void *more_values, unsigned more_count),
+       load_module(out, code))
+RESULT(cuLibraryUnload, (void *library), NONE_OK)
+RESULT(cuLibraryGetKernel, (void **out, void *library, const char *name),
+       find_function(out, library, name))
+RESULT(cuLibraryGetModule, (void **out, void *library), (*out = library, NONE_OK))
+RESULT(cuKernelGetFunction, (void **out, void *kernel), (*out = kernel, NONE_OK))
 FACE(int, cuFuncGetModule, (void **out, void *function))
 {
     const struct none_function *found = none_function_find(function);
@@ -626,11 +418,8 @@ FACE(int, cuFuncSetAttribute, (void *function, int attribute, int value))
         found->shared = value;
     return NONE_OK;
 }
-FACE(int, cuFuncSetCacheConfig, (void *function, int config))
-{
-    (void)config;
-    return none_function_find(function) ? NONE_OK : NONE_INVALID_HANDLE;
-}
+RESULT(cuFuncSetCacheConfig, (void *function, int config),
+       none_function_find(function) ? NONE_OK : NONE_INVALID_HANDLE)
 static int driver_blocks(int *out, void *function, int threads, size_t shared)
 {
     struct none_function *found = none_function_find(function);
@@ -639,23 +428,15 @@ static int driver_blocks(int *out, void *function, int threads, size_t shared)
     *out = none_blocks(found, threads, shared);
     return NONE_OK;
 }
-FACE(int, cuOccupancyMaxActiveBlocksPerMultiprocessor,
-     (int *out, void *function, int threads, size_t shared))
-{
-    return driver_blocks(out, function, threads, shared);
-}
-FACE(int, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-     (int *out, void *function, int threads, size_t shared, unsigned flags))
-{
-    (void)flags;
-    return driver_blocks(out, function, threads, shared);
-}
-FACE(int, cuOccupancyMaxActiveClusters, (int *out, void *function, const void *config))
-{
-    (void)config;
-    *out = none_model()->multiprocessors / 2;
-    return none_function_find(function) ? NONE_OK : NONE_INVALID_HANDLE;
-}
+RESULT(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+       (int *out, void *function, int threads, size_t shared),
+       driver_blocks(out, function, threads, shared))
+RESULT(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+       (int *out, void *function, int threads, size_t shared, unsigned flags),
+       driver_blocks(out, function, threads, shared))
+RESULT(cuOccupancyMaxActiveClusters, (int *out, void *function, const void *config),
+       (*out = none_model()->multiprocessors / 2,
+        none_function_find(function) ? NONE_OK : NONE_INVALID_HANDLE))
 static int driver_launch(void *function, const void *stream)
 {
     return none_function_find(function) ? none_push_kernel(stream) : NONE_INVALID_HANDLE;
@@ -675,11 +456,7 @@ STREAM_FACE(cuLaunchKernelEx,
             (const struct driver_launch *config, void *function, void **args, void **packed),
             ((void)args, (void)packed, driver_launch(function, ON(config->stream))))
 /* What a kernel reads through, by an engine of the device: kernels do not run. */
-FACE(int, cuTensorMapEncodeTiled, (void *out))
-{
-    memset(out, 0, 128);
-    return NONE_OK;
-}
+RESULT(cuTensorMapEncodeTiled, (void *out), (memset(out, 0, 128), NONE_OK))
 
 /* What NVIDIA's own libraries, with a runtime inside, begin with. */
 FACE(int, cuGetExportTable, (const void **out, const void *id))
@@ -688,7 +465,6 @@ FACE(int, cuGetExportTable, (const void **out, const void *id))
     Dl_info info;
     const char *caller =
         dladdr(__builtin_return_address(0), &info) && info.dli_fname ? info.dli_fname : "a library";
-    (void)out, (void)id;
     snprintf(words, sizeof words, "%s does work of its own, which would have to be emulated",
              caller);
     none_missing("cuGetExportTable", words);
@@ -722,14 +498,7 @@ static int get_address(const char *name, void **out, uint64_t flags, int *found)
         *found = *out ? 0 : 1;
     return *out ? NONE_OK : NONE_NOT_FOUND;
 }
-FACE(int, cuGetProcAddress, (const char *name, void **out, int version, uint64_t flags))
-{
-    (void)version;
-    return get_address(name, out, flags, NULL);
-}
-FACE(int, cuGetProcAddress_v2,
-     (const char *name, void **out, int version, uint64_t flags, int *found))
-{
-    (void)version;
-    return get_address(name, out, flags, found);
-}
+RESULT(cuGetProcAddress, (const char *name, void **out, int version, uint64_t flags),
+       get_address(name, out, flags, NULL))
+RESULT(cuGetProcAddress_v2, (const char *name, void **out, int version, uint64_t flags, int *found),
+       get_address(name, out, flags, found))

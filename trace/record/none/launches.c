@@ -14,37 +14,26 @@ struct runtime_dim3 {
 
 /* ---- what nvcc's code calls --------------------------------------------------------------------------- */
 
-FACE(void **, __cudaRegisterFatBinary, (const void *wrapper))
-{
-    return (void **)none_module_register(wrapper);
-}
+VALUE(void **, __cudaRegisterFatBinary, (const void *wrapper),
+      (void **)none_module_register(wrapper))
 FACE(void, __cudaRegisterFatBinaryEnd, (void **module))
 {
-    (void)module;
 }
 /* Modules are never forgotten. */
 FACE(void, __cudaUnregisterFatBinary, (void **module))
 {
-    (void)module;
 }
-FACE(char, __cudaInitModule, (void **module))
-{
-    (void)module;
-    return 1;
-}
+VALUE(char, __cudaInitModule, (void **module), 1)
 FACE(void, __cudaRegisterFunction,
      (void **module, const char *function, char *device, const char *name, int threads,
       void *thread, void *block, void *block_size, void *grid_size, int *warp))
 {
-    (void)device, (void)threads, (void)thread, (void)block, (void)block_size, (void)grid_size,
-        (void)warp;
     none_function_register((struct none_module *)module, function, name);
 }
 FACE(void, __cudaRegisterVar,
      (void **module, const char *at, char *device, const char *name, int external, size_t bytes,
       int constant, int global))
 {
-    (void)device, (void)external, (void)constant, (void)global;
     none_variable_register((struct none_module *)module, at, name, bytes);
 }
 /* A managed variable: the program reads its address from `*at`. */
@@ -52,7 +41,6 @@ FACE(void, __cudaRegisterManagedVar,
      (void **module, void **at, char *device, const char *name, int external, size_t bytes,
       int constant, int global))
 {
-    (void)module, (void)device, (void)name, (void)external, (void)constant, (void)global;
     if (none_alloc(at, bytes, NONE_MANAGED, 0) != NONE_OK)
         none_missing(name, "there is no memory for the variable");
 }
@@ -87,18 +75,9 @@ static int get_kernel(void **out, const void *function)
     *out = (void *)(uintptr_t)function;
     return none_function_find(function) ? NONE_OK : INVALID_FUNCTION;
 }
-FACE(int, __cudaGetKernel, (void **out, const void *function))
-{
-    return runtime_end(get_kernel(out, function));
-}
-FACE(int, cudaGetKernel, (void **out, const void *function))
-{
-    return runtime_end(get_kernel(out, function));
-}
-FACE(int, cudaGetFuncBySymbol, (void **out, const void *function))
-{
-    return runtime_end(get_kernel(out, function));
-}
+RESULT(__cudaGetKernel, (void **out, const void *function), get_kernel(out, function))
+RESULT(cudaGetKernel, (void **out, const void *function), get_kernel(out, function))
+RESULT(cudaGetFuncBySymbol, (void **out, const void *function), get_kernel(out, function))
 
 /* ---- launches ------------------------------------------------------------------------------------------ */
 
@@ -160,21 +139,12 @@ static int set_attribute(const void *function, int attribute, int value)
         found->shared = value;
     return NONE_OK;
 }
-FACE(int, cudaFuncSetAttribute, (const void *function, int attribute, int value))
-{
-    return runtime_end(set_attribute(function, attribute, value));
-}
-FACE(int, cudaKernelSetAttributeForDevice,
-     (const void *kernel, int attribute, int value, int device))
-{
-    (void)device;
-    return runtime_end(set_attribute(kernel, attribute, value));
-}
-FACE(int, cudaFuncSetCacheConfig, (const void *function, int config))
-{
-    (void)config;
-    return runtime_end(none_function_find(function) ? NONE_OK : INVALID_FUNCTION);
-}
+RESULT(cudaFuncSetAttribute, (const void *function, int attribute, int value),
+       set_attribute(function, attribute, value))
+RESULT(cudaKernelSetAttributeForDevice, (const void *kernel, int attribute, int value, int device),
+       set_attribute(kernel, attribute, value))
+RESULT(cudaFuncSetCacheConfig, (const void *function, int config),
+       none_function_find(function) ? NONE_OK : INVALID_FUNCTION)
 FACE(int, cudaFuncGetName, (const char **out, const void *function))
 {
     const struct none_function *found = none_function_find(function);
@@ -198,52 +168,28 @@ static int blocks_of_multiprocessor(int *out, const void *function, int threads,
     *out = none_blocks(found, threads, shared);
     return NONE_OK;
 }
-FACE(int, cudaOccupancyMaxActiveBlocksPerMultiprocessor,
-     (int *out, const void *function, int threads, size_t shared))
-{
-    return runtime_end(blocks_of_multiprocessor(out, function, threads, shared));
-}
-FACE(int, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-     (int *out, const void *function, int threads, size_t shared, unsigned flags))
-{
-    (void)flags;
-    return runtime_end(blocks_of_multiprocessor(out, function, threads, shared));
-}
+RESULT(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+       (int *out, const void *function, int threads, size_t shared),
+       blocks_of_multiprocessor(out, function, threads, shared))
+RESULT(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+       (int *out, const void *function, int threads, size_t shared, unsigned flags),
+       blocks_of_multiprocessor(out, function, threads, shared))
 
 /* ---- libraries of kernels that are loaded ------------------------------------------------------------------ */
 
-FACE(int, cudaLibraryLoadData,
-     (void **out, const void *code, void *options, void *values, unsigned count, void *more,
-      void *more_values, unsigned more_count))
-{
-    (void)options, (void)values, (void)count, (void)more, (void)more_values, (void)more_count;
-    *out = none_module_load(code);
-    return runtime_end(*out ? NONE_OK : NONE_NO_MEMORY);
-}
-FACE(int, cudaLibraryUnload, (void *library))
-{
-    (void)library;
-    return NONE_OK;
-}
-FACE(int, cudaLibraryGetKernel, (void **out, void *library, const char *name))
-{
-    *out = none_module_function(library, name);
-    return runtime_end(*out ? NONE_OK : NONE_NOT_FOUND);
-}
-FACE(int, cudaLibraryGetKernelCount, (unsigned *out, void *library))
-{
-    *out = (unsigned)none_module_functions(library, NULL, 0);
-    return NONE_OK;
-}
-FACE(int, cudaLibraryEnumerateKernels, (void **out, unsigned room, void *library))
-{
-    none_module_functions(library, (struct none_function **)out, room);
-    return NONE_OK;
-}
-FACE(int, cudaLibraryGetGlobal, (void **out, size_t *bytes, void *library, const char *name))
-{
-    return runtime_end(none_module_variable(library, name, out, bytes) ? NONE_OK : NONE_NOT_FOUND);
-}
+RESULT(cudaLibraryLoadData,
+       (void **out, const void *code, void *options, void *values, unsigned count, void *more,
+        void *more_values, unsigned more_count),
+       (*out = none_module_load(code), *out ? NONE_OK : NONE_NO_MEMORY))
+RESULT(cudaLibraryUnload, (void *library), NONE_OK)
+RESULT(cudaLibraryGetKernel, (void **out, void *library, const char *name),
+       (*out = none_module_function(library, name), *out ? NONE_OK : NONE_NOT_FOUND))
+RESULT(cudaLibraryGetKernelCount, (unsigned *out, void *library),
+       (*out = (unsigned)none_module_functions(library, NULL, 0), NONE_OK))
+RESULT(cudaLibraryEnumerateKernels, (void **out, unsigned room, void *library),
+       (none_module_functions(library, (struct none_function **)out, room), NONE_OK))
+RESULT(cudaLibraryGetGlobal, (void **out, size_t *bytes, void *library, const char *name),
+       none_module_variable(library, name, out, bytes) ? NONE_OK : NONE_NOT_FOUND)
 
 /* ---- functions of the driver ------------------------------------------------------------------------------- */
 

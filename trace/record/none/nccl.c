@@ -78,7 +78,6 @@ static double load_scalar(const void *at, int type)
 FACE(int, ncclRedOpCreatePreMulSum,
      (int *out, void *scalar, int type, int residence, comm_handle comm))
 {
-    (void)comm;
     for (int i = 0; i < (int)(sizeof scalars / sizeof *scalars); i++)
         if (!__atomic_exchange_n(&scalars[i].used, true, __ATOMIC_ACQ_REL)) {
             scalars[i].type = type;
@@ -92,7 +91,6 @@ FACE(int, ncclRedOpCreatePreMulSum,
 }
 FACE(int, ncclRedOpDestroy, (int operation, comm_handle comm))
 {
-    (void)comm;
     if (operation >= NCCL_FIRST_OWN)
         __atomic_store_n(&scalars[operation - NCCL_FIRST_OWN].used, false, __ATOMIC_RELEASE);
     return NCCL_OK;
@@ -559,7 +557,6 @@ FACE(int, ncclGroupEnd, (void))
 }
 FACE(int, ncclGroupSimulateEnd, (void *info))
 {
-    (void)info;
     none_missing("ncclGroupSimulateEnd", "how long operations take");
 }
 
@@ -587,11 +584,9 @@ static int nccl_add(const struct nccl_operation *operation)
 struct nccl_id {
     char bytes[128];
 };
-FACE(int, ncclGetUniqueId, (struct nccl_id * out))
-{
-    memset(out, 0, sizeof *out);
-    return getrandom(out->bytes, 12, 0) == 12 ? NCCL_OK : NCCL_SYSTEM_ERROR;
-}
+VALUE(int, ncclGetUniqueId, (struct nccl_id * out),
+      (memset(out, 0, sizeof *out),
+       getrandom(out->bytes, 12, 0) == 12 ? NCCL_OK : NCCL_SYSTEM_ERROR))
 static int nccl_make(comm_handle *out, int ranks, const struct nccl_id *id, int rank)
 {
     char name[64] = "/swsim-";
@@ -606,23 +601,16 @@ static int nccl_make(comm_handle *out, int ranks, const struct nccl_id *id, int 
     group.joining[group.joining_count++] = *out;
     return group.depth > 0 ? NCCL_OK : end_of_group();
 }
-FACE(int, ncclCommInitRank, (comm_handle * out, int ranks, struct nccl_id id, int rank))
-{
-    return nccl_make(out, ranks, &id, rank);
-}
-FACE(int, ncclCommInitRankConfig,
-     (comm_handle * out, int ranks, struct nccl_id id, int rank, void *config))
-{
-    (void)config; /* how fast it is, and whether this call may come back early */
-    return nccl_make(out, ranks, &id, rank);
-}
-FACE(int, ncclCommInitRankScalable,
-     (comm_handle * out, int ranks, int rank, int count, const struct nccl_id *ids, void *config))
-{
-    (void)config;
-    return count < 1 ? nccl_wrong(NCCL_INVALID_ARGUMENT, "no unique id")
-                     : nccl_make(out, ranks, &ids[0], rank);
-}
+VALUE(int, ncclCommInitRank, (comm_handle * out, int ranks, struct nccl_id id, int rank),
+      nccl_make(out, ranks, &id, rank))
+/* The configuration says how fast it is, and whether this call may come back early. */
+VALUE(int, ncclCommInitRankConfig,
+      (comm_handle * out, int ranks, struct nccl_id id, int rank, void *config),
+      nccl_make(out, ranks, &id, rank))
+VALUE(int, ncclCommInitRankScalable,
+      (comm_handle * out, int ranks, int rank, int count, const struct nccl_id *ids, void *config),
+      count < 1 ? nccl_wrong(NCCL_INVALID_ARGUMENT, "no unique id")
+                : nccl_make(out, ranks, &ids[0], rank))
 FACE(int, ncclCommInitAll, (comm_handle * out, int count, const int *devices))
 {
     struct nccl_id id;
@@ -639,7 +627,6 @@ FACE(int, ncclCommInitAll, (comm_handle * out, int count, const int *devices))
 }
 FACE(int, ncclCommSplit, (comm_handle comm, int color, int key, comm_handle *out, void *config))
 {
-    (void)config;
     if (!comm)
         return nccl_wrong(NCCL_INVALID_ARGUMENT, "no communicator");
     if (group.division_count == sizeof group.divisions / sizeof *group.divisions)
@@ -651,7 +638,6 @@ FACE(int, ncclCommSplit, (comm_handle comm, int color, int key, comm_handle *out
 FACE(int, ncclCommShrink,
      (comm_handle comm, int *excluded, int count, comm_handle *out, void *config, int flags))
 {
-    (void)config, (void)flags;
     if (!comm)
         return nccl_wrong(NCCL_INVALID_ARGUMENT, "no communicator");
     int rank = comm->rank;
@@ -682,11 +668,7 @@ static void nccl_finish(comm_handle comm)
         none_unlock();
     }
 }
-FACE(int, ncclCommFinalize, (comm_handle comm))
-{
-    nccl_finish(comm);
-    return NCCL_OK;
-}
+VALUE(int, ncclCommFinalize, (comm_handle comm), (nccl_finish(comm), NCCL_OK))
 static int nccl_end(comm_handle comm, bool waits)
 {
     if (!comm)
@@ -699,14 +681,8 @@ static int nccl_end(comm_handle comm, bool waits)
     none_unlock();
     return NCCL_OK;
 }
-FACE(int, ncclCommDestroy, (comm_handle comm))
-{
-    return nccl_end(comm, true);
-}
-FACE(int, ncclCommAbort, (comm_handle comm))
-{
-    return nccl_end(comm, false);
-}
+VALUE(int, ncclCommDestroy, (comm_handle comm), nccl_end(comm, true))
+VALUE(int, ncclCommAbort, (comm_handle comm), nccl_end(comm, false))
 /* A process that just ends: what was put aside is still to be sent. */
 __attribute__((destructor)) static void nccl_leave(void)
 {
@@ -715,31 +691,13 @@ __attribute__((destructor)) static void nccl_leave(void)
             nccl_finish(comm);
 }
 
-FACE(int, ncclCommGetAsyncError, (comm_handle comm, int *out))
-{
-    *out = comm ? comm->error : NCCL_INVALID_ARGUMENT;
-    return NCCL_OK;
-}
-FACE(int, ncclCommCount, (const struct nccl_comm *comm, int *out))
-{
-    *out = comm->ranks;
-    return NCCL_OK;
-}
-FACE(int, ncclCommUserRank, (const struct nccl_comm *comm, int *out))
-{
-    *out = comm->rank;
-    return NCCL_OK;
-}
-FACE(int, ncclCommCuDevice, (const struct nccl_comm *comm, int *out))
-{
-    *out = comm->device;
-    return NCCL_OK;
-}
-FACE(int, ncclGetVersion, (int *out))
-{
-    *out = 22705;
-    return NCCL_OK;
-}
+VALUE(int, ncclCommGetAsyncError, (comm_handle comm, int *out),
+      (*out = comm ? comm->error : NCCL_INVALID_ARGUMENT, NCCL_OK))
+VALUE(int, ncclCommCount, (const struct nccl_comm *comm, int *out), (*out = comm->ranks, NCCL_OK))
+VALUE(int, ncclCommUserRank, (const struct nccl_comm *comm, int *out), (*out = comm->rank, NCCL_OK))
+VALUE(int, ncclCommCuDevice, (const struct nccl_comm *comm, int *out),
+      (*out = comm->device, NCCL_OK))
+VALUE(int, ncclGetVersion, (int *out), (*out = 22705, NCCL_OK))
 FACE(const char *, ncclGetErrorString, (int result))
 {
     static const char *const words[] = {"no error",
@@ -752,42 +710,22 @@ FACE(const char *, ncclGetErrorString, (int result))
                                         "NCCL operation in progress"};
     return result >= 0 && result < 8 ? words[result] : "unknown result code";
 }
-FACE(const char *, ncclGetLastError, (comm_handle comm))
-{
-    return comm && comm->error ? "a peer has ended" : last_words ? last_words : "";
-}
+VALUE(const char *, ncclGetLastError, (comm_handle comm),
+      comm && comm->error ? "a peer has ended"
+      : last_words        ? last_words
+                          : "")
 
 /* Memory that a communicator has been told of is faster, no more. */
-FACE(int, ncclMemAlloc, (void **out, size_t bytes))
-{
-    return none_alloc(out, bytes, NONE_DEVICE, 0) == NONE_OK ? NCCL_OK : NCCL_CUDA_ERROR;
-}
-FACE(int, ncclMemFree, (void *at))
-{
-    return none_free(at, NONE_DEVICE) == NONE_OK ? NCCL_OK : NCCL_CUDA_ERROR;
-}
-FACE(int, ncclCommRegister, (comm_handle comm, void *at, size_t bytes, void **out))
-{
-    (void)comm, (void)bytes;
-    *out = at;
-    return NCCL_OK;
-}
-FACE(int, ncclCommDeregister, (comm_handle comm, void *handle))
-{
-    (void)comm, (void)handle;
-    return NCCL_OK;
-}
-FACE(int, ncclCommWindowRegister, (comm_handle comm, void *at, size_t bytes, void **out, int flags))
-{
-    (void)comm, (void)bytes, (void)flags;
-    *out = at;
-    return NCCL_OK;
-}
-FACE(int, ncclCommWindowDeregister, (comm_handle comm, void *window))
-{
-    (void)comm, (void)window;
-    return NCCL_OK;
-}
+VALUE(int, ncclMemAlloc, (void **out, size_t bytes),
+      none_alloc(out, bytes, NONE_DEVICE, 0) == NONE_OK ? NCCL_OK : NCCL_CUDA_ERROR)
+VALUE(int, ncclMemFree, (void *at),
+      none_free(at, NONE_DEVICE) == NONE_OK ? NCCL_OK : NCCL_CUDA_ERROR)
+VALUE(int, ncclCommRegister, (comm_handle comm, void *at, size_t bytes, void **out),
+      (*out = at, NCCL_OK))
+VALUE(int, ncclCommDeregister, (comm_handle comm, void *handle), NCCL_OK)
+VALUE(int, ncclCommWindowRegister,
+      (comm_handle comm, void *at, size_t bytes, void **out, int flags), (*out = at, NCCL_OK))
+VALUE(int, ncclCommWindowDeregister, (comm_handle comm, void *window), NCCL_OK)
 FACE(void, ncclResetDebugInit, (void))
 {
 }

@@ -7,126 +7,52 @@
 
 enum { NVML_NOT_SUPPORTED = 3, NVML_INVALID = 2, NVML_NOT_FOUND = 6 };
 
-FACE(int, nvmlInit_v2, (void))
-{
-    return 0;
-}
-FACE(int, nvmlInitWithFlags, (unsigned flags))
-{
-    (void)flags;
-    return 0;
-}
-FACE(int, nvmlShutdown, (void))
-{
-    return 0;
-}
-FACE(const char *, nvmlErrorString, (int error))
-{
-    return error == 0                    ? "Success"
-           : error == NVML_NOT_SUPPORTED ? "Not Supported"
-           : error == NVML_NOT_FOUND     ? "Not Found"
-                                         : "Invalid Argument";
-}
-FACE(int, nvmlDeviceGetCount_v2, (unsigned *out))
-{
-    *out = (unsigned)none_devices();
-    return 0;
-}
+VALUE(int, nvmlInit_v2, (void), 0)
+VALUE(int, nvmlInitWithFlags, (unsigned flags), 0)
+VALUE(int, nvmlShutdown, (void), 0)
+VALUE(const char *, nvmlErrorString, (int error),
+      error == 0                    ? "Success"
+      : error == NVML_NOT_SUPPORTED ? "Not Supported"
+      : error == NVML_NOT_FOUND     ? "Not Found"
+                                    : "Invalid Argument")
+VALUE(int, nvmlDeviceGetCount_v2, (unsigned *out), (*out = (unsigned)none_devices(), 0))
 static int nvml_place(unsigned number, void **out)
 {
     *out = (void *)(uintptr_t)(number + 1);
     return (int)number < none_devices() ? 0 : NVML_INVALID;
 }
-FACE(int, nvmlDeviceGetHandleByIndex_v2, (unsigned number, void **out))
-{
-    return nvml_place(number, out);
-}
+VALUE(int, nvmlDeviceGetHandleByIndex_v2, (unsigned number, void **out), nvml_place(number, out))
 FACE(int, nvmlDeviceGetHandleByPciBusId_v2, (const char *text, void **out))
 {
     unsigned bus = 0;
     return sscanf(text, "%*x:%x", &bus) == 1 && bus > 0 ? nvml_place(bus - 1, out) : NVML_NOT_FOUND;
 }
-FACE(int, nvmlDeviceGetIndex, (void *device, unsigned *out))
-{
-    *out = (unsigned)(uintptr_t)device - 1;
-    return 0;
-}
-FACE(int, nvmlDeviceGetName, (void *device, char *out, unsigned room))
-{
-    (void)device;
-    snprintf(out, room, "%s", none_model()->name);
-    return 0;
-}
-FACE(int, nvmlDeviceGetUUID, (void *device, char *out, unsigned room))
-{
-    snprintf(out, room, "GPU-7377736d-6e6f-6e65-0000-%012x", (unsigned)(uintptr_t)device);
-    return 0;
-}
-FACE(int, nvmlDeviceGetMemoryInfo, (void *device, unsigned long long *out))
-{
-    (void)device;
-    out[0] = out[1] = none_model()->memory;
-    out[2] = 0;
-    return 0;
-}
-FACE(int, nvmlDeviceGetCudaComputeCapability, (void *device, int *major, int *minor))
-{
-    (void)device;
-    *major = none_model()->major;
-    *minor = none_model()->minor;
-    return 0;
-}
-FACE(int, nvmlDeviceGetUtilizationRates, (void *device, unsigned *out))
-{
-    (void)device;
-    out[0] = out[1] = 0;
-    return 0;
-}
-FACE(int, nvmlDeviceGetComputeRunningProcesses, (void *device, unsigned *count, void *list))
-{
-    (void)device, (void)list;
-    *count = 0;
-    return 0;
-}
-FACE(int, nvmlSystemGetDriverVersion, (char *out, unsigned room))
-{
-    snprintf(out, room, "580.65.06");
-    return 0;
-}
-FACE(int, nvmlSystemGetCudaDriverVersion_v2, (int *out))
-{
-    *out = 13000;
-    return 0;
-}
+VALUE(int, nvmlDeviceGetIndex, (void *device, unsigned *out),
+      (*out = (unsigned)(uintptr_t)device - 1, 0))
+VALUE(int, nvmlDeviceGetName, (void *device, char *out, unsigned room),
+      (snprintf(out, room, "%s", none_model()->name), 0))
+VALUE(int, nvmlDeviceGetUUID, (void *device, char *out, unsigned room),
+      (snprintf(out, room, "GPU-7377736d-6e6f-6e65-0000-%012x", (unsigned)(uintptr_t)device), 0))
+VALUE(int, nvmlDeviceGetMemoryInfo, (void *device, unsigned long long *out),
+      (out[0] = out[1] = none_model()->memory, out[2] = 0, 0))
+VALUE(int, nvmlDeviceGetCudaComputeCapability, (void *device, int *major, int *minor),
+      (*major = none_model()->major, *minor = none_model()->minor, 0))
+VALUE(int, nvmlDeviceGetUtilizationRates, (void *device, unsigned *out), (out[0] = out[1] = 0, 0))
+VALUE(int, nvmlDeviceGetComputeRunningProcesses, (void *device, unsigned *count, void *list),
+      (*count = 0, 0))
+VALUE(int, nvmlSystemGetDriverVersion, (char *out, unsigned room),
+      (snprintf(out, room, "580.65.06"), 0))
+VALUE(int, nvmlSystemGetCudaDriverVersion_v2, (int *out), (*out = 13000, 0))
 /* Between any two GPUs. */
-FACE(int, nvmlDeviceGetP2PStatus, (void *a, void *b, int which, int *out))
-{
-    (void)a, (void)b, (void)which;
-    *out = 0;
-    return 0;
-}
+VALUE(int, nvmlDeviceGetP2PStatus, (void *a, void *b, int which, int *out), (*out = 0, 0))
 /* There are no links: who looks for them is told so, as on a machine with PCIe alone. */
-FACE(int, nvmlDeviceGetNvLinkState, (void *device, unsigned link, int *out))
-{
-    (void)device, (void)link;
-    *out = 0;
-    return NVML_NOT_SUPPORTED;
-}
-FACE(int, nvmlDeviceGetNvLinkRemotePciInfo_v2, (void *device, unsigned link, void *out))
-{
-    (void)device, (void)link, (void)out;
-    return NVML_NOT_SUPPORTED;
-}
-FACE(int, nvmlDeviceGetNvLinkRemoteDeviceType, (void *device, unsigned link, int *out))
-{
-    (void)device, (void)link, (void)out;
-    return NVML_NOT_SUPPORTED;
-}
-FACE(int, nvmlDeviceGetGpuFabricInfoV, (void *device, void *out))
-{
-    (void)device, (void)out;
-    return NVML_NOT_SUPPORTED;
-}
+VALUE(int, nvmlDeviceGetNvLinkState, (void *device, unsigned link, int *out),
+      (*out = 0, NVML_NOT_SUPPORTED))
+VALUE(int, nvmlDeviceGetNvLinkRemotePciInfo_v2, (void *device, unsigned link, void *out),
+      NVML_NOT_SUPPORTED)
+VALUE(int, nvmlDeviceGetNvLinkRemoteDeviceType, (void *device, unsigned link, int *out),
+      NVML_NOT_SUPPORTED)
+VALUE(int, nvmlDeviceGetGpuFabricInfoV, (void *device, void *out), NVML_NOT_SUPPORTED)
 struct nvml_pci {
     char old_id[16];
     unsigned domain, bus, device, ids, subsystem;

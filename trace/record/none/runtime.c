@@ -63,24 +63,15 @@ const char *runtime_error(int error, bool name)
     }
 }
 
-FACE(const char *, cudaGetErrorName, (int error))
-{
-    return runtime_error(error, true);
-}
-FACE(const char *, cudaGetErrorString, (int error))
-{
-    return runtime_error(error, false);
-}
+VALUE(const char *, cudaGetErrorName, (int error), runtime_error(error, true))
+VALUE(const char *, cudaGetErrorString, (int error), runtime_error(error, false))
 FACE(int, cudaGetLastError, (void))
 {
     const int error = last_error;
     last_error = NONE_OK;
     return error;
 }
-FACE(int, cudaPeekAtLastError, (void))
-{
-    return last_error;
-}
+VALUE(int, cudaPeekAtLastError, (void), last_error)
 
 /* ---- devices --------------------------------------------------------------------------------------- */
 
@@ -89,45 +80,17 @@ static int driver_version(void)
     return runtime_major == 12 ? 12080 : 13000;
 }
 
-FACE(int, cudaDriverGetVersion, (int *out))
-{
-    *out = driver_version();
-    return NONE_OK;
-}
-FACE(int, cudaRuntimeGetVersion, (int *out))
-{
-    *out = driver_version();
-    return NONE_OK;
-}
-FACE(int, cudaGetDeviceCount, (int *out))
-{
-    *out = none_devices();
-    return NONE_OK;
-}
-FACE(int, cudaGetDevice, (int *out))
-{
-    *out = none_device();
-    return NONE_OK;
-}
-FACE(int, cudaSetDevice, (int device))
-{
-    return runtime_end(none_set_device(device));
-}
-FACE(int, cudaInitDevice, (int device, unsigned device_flags, unsigned flags))
-{
-    (void)device_flags, (void)flags;
-    return runtime_end(device < 0 || device >= none_devices() ? NONE_INVALID_DEVICE : NONE_OK);
-}
-FACE(int, cudaSetDeviceFlags, (unsigned flags))
-{
-    (void)flags; /* how a thread waits */
-    return NONE_OK;
-}
-FACE(int, cudaGetDeviceFlags, (unsigned *out))
-{
-    *out = 8; /* cudaDeviceMapHost */
-    return NONE_OK;
-}
+RESULT(cudaDriverGetVersion, (int *out), (*out = driver_version(), NONE_OK))
+RESULT(cudaRuntimeGetVersion, (int *out), (*out = driver_version(), NONE_OK))
+RESULT(cudaGetDeviceCount, (int *out), (*out = none_devices(), NONE_OK))
+RESULT(cudaGetDevice, (int *out), (*out = none_device(), NONE_OK))
+RESULT(cudaSetDevice, (int device), none_set_device(device))
+RESULT(cudaInitDevice, (int device, unsigned device_flags, unsigned flags),
+       device < 0 || device >= none_devices() ? NONE_INVALID_DEVICE : NONE_OK)
+/* The flags say how a thread waits. */
+RESULT(cudaSetDeviceFlags, (unsigned flags), NONE_OK)
+/* 8: cudaDeviceMapHost. */
+RESULT(cudaGetDeviceFlags, (unsigned *out), (*out = 8, NONE_OK))
 FACE(int, cudaDeviceGetAttribute, (int *out, int attribute, int device))
 {
     if (device < 0 || device >= none_devices())
@@ -270,11 +233,8 @@ FACE(int, cudaGetDeviceProperties, (void *at, int device))
 }
 #undef A
 
-FACE(int, cudaDeviceGetPCIBusId, (char *out, int room, int device))
-{
-    snprintf(out, (size_t)room, "0000:%02X:00.0", 1 + device);
-    return NONE_OK;
-}
+RESULT(cudaDeviceGetPCIBusId, (char *out, int room, int device),
+       (snprintf(out, (size_t)room, "0000:%02X:00.0", 1 + device), NONE_OK))
 FACE(int, cudaDeviceGetByPCIBusId, (int *out, const char *text))
 {
     unsigned bus = 0;
@@ -291,15 +251,10 @@ FACE(int, cudaDeviceGetStreamPriorityRange, (int *least, int *greatest))
         *greatest = -5;
     return NONE_OK;
 }
-FACE(int, cudaDeviceCanAccessPeer, (int *out, int device, int peer))
-{
-    *out = device != peer;
-    return NONE_OK;
-}
+RESULT(cudaDeviceCanAccessPeer, (int *out, int device, int peer), (*out = device != peer, NONE_OK))
 FACE(int, cudaDeviceEnablePeerAccess, (int peer, unsigned flags))
 {
     static __thread uint64_t peers[64];
-    (void)flags;
     if (peer < 0 || peer >= none_devices())
         return runtime_end(NONE_INVALID_DEVICE);
     if (peers[none_device()] >> peer & 1)
@@ -307,11 +262,9 @@ FACE(int, cudaDeviceEnablePeerAccess, (int peer, unsigned flags))
     peers[none_device()] |= UINT64_C(1) << peer;
     return NONE_OK;
 }
-FACE(int, cudaDeviceGetP2PAttribute, (int *out, int attribute, int source, int target))
-{
-    *out = attribute == 1 ? 0 : source != target; /* cudaDevP2PAttrPerformanceRank */
-    return NONE_OK;
-}
+/* 1: cudaDevP2PAttrPerformanceRank. */
+RESULT(cudaDeviceGetP2PAttribute, (int *out, int attribute, int source, int target),
+       (*out = attribute == 1 ? 0 : source != target, NONE_OK))
 
 /* Sizes of stack, heap and the like: kernels do not run. */
 static size_t limits[8] = {1024, 7 << 20, 8 << 20, 2, 2048, 128};
@@ -329,27 +282,12 @@ FACE(int, cudaDeviceGetLimit, (size_t * out, int limit))
     *out = limits[limit];
     return NONE_OK;
 }
-FACE(int, cudaDeviceSetCacheConfig, (int config))
-{
-    (void)config; /* how fast a kernel is */
-    return NONE_OK;
-}
-FACE(int, cudaCtxResetPersistingL2Cache, (void))
-{
-    return NONE_OK;
-}
-FACE(int, cudaProfilerStart, (void))
-{
-    return NONE_OK;
-}
-FACE(int, cudaProfilerStop, (void))
-{
-    return NONE_OK;
-}
-FACE(int, cudaDeviceSynchronize, (void))
-{
-    return runtime_end(none_device_sync());
-}
+/* The configuration says how fast a kernel is. */
+RESULT(cudaDeviceSetCacheConfig, (int config), NONE_OK)
+RESULT(cudaCtxResetPersistingL2Cache, (void), NONE_OK)
+RESULT(cudaProfilerStart, (void), NONE_OK)
+RESULT(cudaProfilerStop, (void), NONE_OK)
+RESULT(cudaDeviceSynchronize, (void), none_device_sync())
 FACE(int, cudaDeviceReset, (void))
 {
     const int result = none_device_sync();
@@ -364,18 +302,10 @@ static int make_stream(void **out, unsigned flags, int priority)
     *out = none_stream_new(!(flags & 1), priority);
     return runtime_end(*out ? NONE_OK : NONE_NO_MEMORY);
 }
-FACE(int, cudaStreamCreate, (void **out))
-{
-    return make_stream(out, 0, 0);
-}
-FACE(int, cudaStreamCreateWithFlags, (void **out, unsigned flags))
-{
-    return make_stream(out, flags, 0);
-}
-FACE(int, cudaStreamCreateWithPriority, (void **out, unsigned flags, int priority))
-{
-    return make_stream(out, flags, priority);
-}
+RESULT(cudaStreamCreate, (void **out), make_stream(out, 0, 0))
+RESULT(cudaStreamCreateWithFlags, (void **out, unsigned flags), make_stream(out, flags, 0))
+RESULT(cudaStreamCreateWithPriority, (void **out, unsigned flags, int priority),
+       make_stream(out, flags, priority))
 FACE(int, cudaStreamDestroy, (void *stream))
 {
     if ((uintptr_t)stream <= 2)
@@ -441,14 +371,8 @@ static int make_event(void **out, unsigned flags)
     *out = none_event_new(!(flags & 2));
     return runtime_end(*out ? NONE_OK : NONE_NO_MEMORY);
 }
-FACE(int, cudaEventCreate, (void **out))
-{
-    return make_event(out, 0);
-}
-FACE(int, cudaEventCreateWithFlags, (void **out, unsigned flags))
-{
-    return make_event(out, flags);
-}
+RESULT(cudaEventCreate, (void **out), make_event(out, 0))
+RESULT(cudaEventCreateWithFlags, (void **out, unsigned flags), make_event(out, flags))
 FACE(int, cudaEventDestroy, (void *event))
 {
     if (!event)
@@ -456,47 +380,23 @@ FACE(int, cudaEventDestroy, (void *event))
     none_event_close(event);
     return NONE_OK;
 }
-FACE(int, cudaEventSynchronize, (void *event))
-{
-    return runtime_end(none_event_sync(event));
-}
-FACE(int, cudaEventQuery, (void *event))
-{
-    return runtime_end(none_event_query(event));
-}
-FACE(int, cudaEventElapsedTime, (float *ms, void *from, void *to))
-{
-    return runtime_end(none_event_elapsed(from, to, ms));
-}
-FACE(int, cudaEventElapsedTime_v2, (float *ms, void *from, void *to))
-{
-    return runtime_end(none_event_elapsed(from, to, ms));
-}
+RESULT(cudaEventSynchronize, (void *event), none_event_sync(event))
+RESULT(cudaEventQuery, (void *event), none_event_query(event))
+RESULT(cudaEventElapsedTime, (float *ms, void *from, void *to), none_event_elapsed(from, to, ms))
+RESULT(cudaEventElapsedTime_v2, (float *ms, void *from, void *to), none_event_elapsed(from, to, ms))
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-FACE(int, cudaMalloc, (void **out, size_t bytes))
-{
-    return runtime_end(none_alloc(out, bytes, NONE_DEVICE, 0));
-}
-FACE(int, cudaMallocManaged, (void **out, size_t bytes, unsigned flags))
-{
-    return runtime_end(none_alloc(out, bytes, NONE_MANAGED, flags));
-}
-FACE(int, cudaMallocHost, (void **out, size_t bytes))
-{
-    return runtime_end(none_alloc(out, bytes, NONE_PINNED, 0));
-}
-FACE(int, cudaHostAlloc, (void **out, size_t bytes, unsigned flags))
-{
-    return runtime_end(none_alloc(out, bytes, NONE_PINNED, flags));
-}
+RESULT(cudaMalloc, (void **out, size_t bytes), none_alloc(out, bytes, NONE_DEVICE, 0))
+RESULT(cudaMallocManaged, (void **out, size_t bytes, unsigned flags),
+       none_alloc(out, bytes, NONE_MANAGED, flags))
+RESULT(cudaMallocHost, (void **out, size_t bytes), none_alloc(out, bytes, NONE_PINNED, 0))
+RESULT(cudaHostAlloc, (void **out, size_t bytes, unsigned flags),
+       none_alloc(out, bytes, NONE_PINNED, flags))
 enum { PITCH = 512 };
-FACE(int, cudaMallocPitch, (void **out, size_t *pitch, size_t width, size_t height))
-{
-    *pitch = (width + PITCH - 1) / PITCH * PITCH;
-    return runtime_end(none_alloc(out, *pitch * height, NONE_DEVICE, 0));
-}
+RESULT(cudaMallocPitch, (void **out, size_t *pitch, size_t width, size_t height),
+       (*pitch = (width + PITCH - 1) / PITCH * PITCH,
+        none_alloc(out, *pitch *height, NONE_DEVICE, 0)))
 struct runtime_pitched {
     void *address;
     size_t pitch, width, height;
@@ -512,28 +412,13 @@ FACE(int, cudaMalloc3D, (struct runtime_pitched * out, struct runtime_extent ext
     return runtime_end(
         none_alloc(&out->address, out->pitch * extent.height * extent.depth, NONE_DEVICE, 0));
 }
-FACE(int, cudaFree, (void *address))
-{
-    return runtime_end(none_free(address, NONE_DEVICE));
-}
-FACE(int, cudaFreeHost, (void *address))
-{
-    return runtime_end(none_free(address, NONE_PINNED));
-}
-FACE(int, cudaHostRegister, (void *address, size_t bytes, unsigned flags))
-{
-    return runtime_end(none_register(address, bytes, flags));
-}
-FACE(int, cudaHostUnregister, (void *address))
-{
-    return runtime_end(none_free(address, NONE_REGISTERED));
-}
-FACE(int, cudaHostGetDevicePointer, (void **out, void *address, unsigned flags))
-{
-    (void)flags;
-    *out = address;
-    return NONE_OK;
-}
+RESULT(cudaFree, (void *address), none_free(address, NONE_DEVICE))
+RESULT(cudaFreeHost, (void *address), none_free(address, NONE_PINNED))
+RESULT(cudaHostRegister, (void *address, size_t bytes, unsigned flags),
+       none_register(address, bytes, flags))
+RESULT(cudaHostUnregister, (void *address), none_free(address, NONE_REGISTERED))
+RESULT(cudaHostGetDevicePointer, (void **out, void *address, unsigned flags),
+       (*out = address, NONE_OK))
 FACE(int, cudaHostGetFlags, (unsigned *out, void *address))
 {
     struct none_block block;
@@ -542,11 +427,7 @@ FACE(int, cudaHostGetFlags, (unsigned *out, void *address))
     *out = block.flags;
     return NONE_OK;
 }
-FACE(int, cudaMemGetInfo, (size_t * unused, size_t *all))
-{
-    none_memory_info(unused, all);
-    return NONE_OK;
-}
+RESULT(cudaMemGetInfo, (size_t * unused, size_t *all), (none_memory_info(unused, all), NONE_OK))
 
 STREAM_FACE(cudaMallocAsync, (void **out, size_t bytes, void *stream),
             ((void)ON(stream), none_alloc(out, bytes, NONE_DEVICE, 0)))
@@ -556,47 +437,22 @@ STREAM_FACE(cudaFreeAsync, (void *address, void *stream), none_free_async(addres
 
 /* Pools keep nothing: what is freed is gone when its stream comes to it. */
 static int pools[64];
-FACE(int, cudaDeviceGetDefaultMemPool, (void **out, int device))
-{
-    *out = &pools[device & 63];
-    return NONE_OK;
-}
-FACE(int, cudaDeviceGetMemPool, (void **out, int device))
-{
-    *out = &pools[device & 63];
-    return NONE_OK;
-}
+RESULT(cudaDeviceGetDefaultMemPool, (void **out, int device), (*out = &pools[device & 63], NONE_OK))
+RESULT(cudaDeviceGetMemPool, (void **out, int device), (*out = &pools[device & 63], NONE_OK))
 FACE(int, cudaMemPoolGetAttribute, (void *pool, int attribute, void *out))
 {
-    (void)pool;
     if (attribute <= 3) /* what may be used again, an int */
         *(int *)out = 1;
     else
         *(uint64_t *)out = 0;
     return NONE_OK;
 }
-FACE(int, cudaMemPoolSetAttribute, (void *pool, int attribute, void *value))
-{
-    (void)pool, (void)attribute, (void)value;
-    return NONE_OK;
-}
-FACE(int, cudaMemPoolTrimTo, (void *pool, size_t bytes))
-{
-    (void)pool, (void)bytes;
-    return NONE_OK;
-}
-FACE(int, cudaMemPoolSetAccess, (void *pool, const void *list, size_t count))
-{
-    (void)pool, (void)list, (void)count;
-    return NONE_OK;
-}
+RESULT(cudaMemPoolSetAttribute, (void *pool, int attribute, void *value), NONE_OK)
+RESULT(cudaMemPoolTrimTo, (void *pool, size_t bytes), NONE_OK)
+RESULT(cudaMemPoolSetAccess, (void *pool, const void *list, size_t count), NONE_OK)
 
 /* Advice, and where managed memory lies: this memory is everywhere. */
-FACE(int, cudaMemAdvise, (const void *at, size_t bytes, int advice, int device))
-{
-    (void)at, (void)bytes, (void)advice, (void)device;
-    return NONE_OK;
-}
+RESULT(cudaMemAdvise, (const void *at, size_t bytes, int advice, int device), NONE_OK)
 struct runtime_location {
     int kind, id;
 };
@@ -605,17 +461,11 @@ static int prefetch(const void *stream)
     return none_push_kernel(stream);
 }
 /* CUDA 13: at, bytes, location, flags, stream; 12: at, bytes, device, stream. */
-FACE(int, cudaMemPrefetchAsync, (const void *at, size_t bytes, uint64_t to, void *c, void *d))
-{
-    (void)at, (void)bytes, (void)to;
-    return runtime_end(prefetch(runtime_major < 13 ? c : d));
-}
-FACE(int, cudaMemPrefetchAsync_v2,
-     (const void *at, size_t bytes, struct runtime_location to, unsigned flags, void *stream))
-{
-    (void)at, (void)bytes, (void)to, (void)flags;
-    return runtime_end(prefetch(stream));
-}
+RESULT(cudaMemPrefetchAsync, (const void *at, size_t bytes, uint64_t to, void *c, void *d),
+       prefetch(runtime_major < 13 ? c : d))
+RESULT(cudaMemPrefetchAsync_v2,
+       (const void *at, size_t bytes, struct runtime_location to, unsigned flags, void *stream),
+       prefetch(stream))
 
 struct runtime_attributes {
     int kind, device; /* 0: none of CUDA's, 1: host, 2: device, 3: managed */
@@ -661,17 +511,11 @@ DEFAULT_FACE(cudaMemcpy, (void *to, const void *from, size_t bytes, int directio
 STREAM_FACE(cudaMemcpyAsync,
             (void *to, const void *from, size_t bytes, int direction, void *stream),
             ((void)direction, copy_row(to, from, bytes, ON(stream), false)))
-FACE(int, cudaMemcpyPeer, (void *to, int device, const void *from, int source, size_t bytes))
-{
-    (void)device, (void)source;
-    return runtime_end(copy_row(to, from, bytes, NULL, false));
-}
-FACE(int, cudaMemcpyPeerAsync,
-     (void *to, int device, const void *from, int source, size_t bytes, void *stream))
-{
-    (void)device, (void)source;
-    return runtime_end(copy_row(to, from, bytes, stream, false));
-}
+RESULT(cudaMemcpyPeer, (void *to, int device, const void *from, int source, size_t bytes),
+       copy_row(to, from, bytes, NULL, false))
+RESULT(cudaMemcpyPeerAsync,
+       (void *to, int device, const void *from, int source, size_t bytes, void *stream),
+       copy_row(to, from, bytes, stream, false))
 static int copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                      size_t height, const void *stream, bool sync)
 {
@@ -744,11 +588,8 @@ STREAM_FACE(cudaMemcpyFromSymbolAsync,
             (void *to, const void *symbol, size_t bytes, size_t offset, int direction,
              void *stream),
             ((void)direction, from_symbol(to, symbol, bytes, offset, ON(stream), false)))
-FACE(int, cudaGetSymbolAddress, (void **out, const void *symbol))
-{
-    *out = runtime_symbol(symbol, 0);
-    return runtime_end(*out ? NONE_OK : NONE_NOT_FOUND);
-}
+RESULT(cudaGetSymbolAddress, (void **out, const void *symbol),
+       (*out = runtime_symbol(symbol, 0), *out ? NONE_OK : NONE_NOT_FOUND))
 FACE(int, cudaGetSymbolSize, (size_t * out, const void *symbol))
 {
     void *address;
@@ -821,22 +662,11 @@ STREAM_FACE(cudaStreamGetCaptureInfo,
             runtime_major < 13
                 ? capture_info(ON(stream), state, id, NULL, NULL, NULL)
                 : capture_info_edges(ON(stream), state, id, graph, nodes, edges, count))
-FACE(int, cudaThreadExchangeStreamCaptureMode, (int *mode))
-{
-    *mode = none_exchange_capture_mode(*mode);
-    return NONE_OK;
-}
-FACE(int, cudaGraphCreate, (void **out, unsigned flags))
-{
-    (void)flags;
-    *out = none_graph_new();
-    return runtime_end(*out ? NONE_OK : NONE_NO_MEMORY);
-}
-FACE(int, cudaGraphDestroy, (void *graph))
-{
-    none_graph_release(graph);
-    return NONE_OK;
-}
+RESULT(cudaThreadExchangeStreamCaptureMode, (int *mode),
+       (*mode = none_exchange_capture_mode(*mode), NONE_OK))
+RESULT(cudaGraphCreate, (void **out, unsigned flags),
+       (*out = none_graph_new(), *out ? NONE_OK : NONE_NO_MEMORY))
+RESULT(cudaGraphDestroy, (void *graph), (none_graph_release(graph), NONE_OK))
 /* An executable graph is the graph: what is captured does not change. */
 static int runtime_instantiate(void **out, void *graph)
 {
@@ -846,71 +676,30 @@ static int runtime_instantiate(void **out, void *graph)
     *out = graph;
     return NONE_OK;
 }
-FACE(int, cudaGraphInstantiate, (void **out, void *graph, unsigned long long flags))
-{
-    (void)flags;
-    return runtime_end(runtime_instantiate(out, graph));
-}
-FACE(int, cudaGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags))
-{
-    (void)flags;
-    return runtime_end(runtime_instantiate(out, graph));
-}
-FACE(int, cudaGraphExecDestroy, (void *graph))
-{
-    none_graph_release(graph);
-    return NONE_OK;
-}
+RESULT(cudaGraphInstantiate, (void **out, void *graph, unsigned long long flags),
+       runtime_instantiate(out, graph))
+RESULT(cudaGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags),
+       runtime_instantiate(out, graph))
+RESULT(cudaGraphExecDestroy, (void *graph), (none_graph_release(graph), NONE_OK))
 STREAM_FACE(cudaGraphUpload, (void *graph, void *stream),
             ((void)graph, none_push_kernel(ON(stream))))
 STREAM_FACE(cudaGraphLaunch, (void *graph, void *stream), none_graph_launch(graph, ON(stream)))
-FACE(int, cudaGraphGetNodes, (void *graph, void **out, size_t *count))
-{
-    *count = none_graph_nodes(graph, out, out ? *count : 0);
-    return NONE_OK;
-}
+RESULT(cudaGraphGetNodes, (void *graph, void **out, size_t *count),
+       (*count = none_graph_nodes(graph, out, out ? *count : 0), NONE_OK))
 
 /* Who frees what a graph uses: nobody has to. */
-FACE(int, cudaUserObjectCreate,
-     (void **out, void *at, void (*destroy)(void *), unsigned count, unsigned flags))
-{
-    (void)at, (void)destroy, (void)count, (void)flags;
-    *out = at;
-    return NONE_OK;
-}
-FACE(int, cudaUserObjectRelease, (void *object, unsigned count))
-{
-    (void)object, (void)count;
-    return NONE_OK;
-}
-FACE(int, cudaUserObjectRetain, (void *object, unsigned count))
-{
-    (void)object, (void)count;
-    return NONE_OK;
-}
-FACE(int, cudaGraphRetainUserObject, (void *graph, void *object, unsigned count, unsigned flags))
-{
-    (void)graph, (void)object, (void)count, (void)flags;
-    return NONE_OK;
-}
-FACE(int, cudaGraphReleaseUserObject, (void *graph, void *object, unsigned count))
-{
-    (void)graph, (void)object, (void)count;
-    return NONE_OK;
-}
+RESULT(cudaUserObjectCreate,
+       (void **out, void *at, void (*destroy)(void *), unsigned count, unsigned flags),
+       (*out = at, NONE_OK))
+RESULT(cudaUserObjectRelease, (void *object, unsigned count), NONE_OK)
+RESULT(cudaUserObjectRetain, (void *object, unsigned count), NONE_OK)
+RESULT(cudaGraphRetainUserObject, (void *graph, void *object, unsigned count, unsigned flags),
+       NONE_OK)
+RESULT(cudaGraphReleaseUserObject, (void *graph, void *object, unsigned count), NONE_OK)
 FACE(int, cudaDeviceGetGraphMemAttribute, (int device, int attribute, void *out))
 {
-    (void)device, (void)attribute;
     *(uint64_t *)out = 0;
     return NONE_OK;
 }
-FACE(int, cudaDeviceSetGraphMemAttribute, (int device, int attribute, void *value))
-{
-    (void)device, (void)attribute, (void)value;
-    return NONE_OK;
-}
-FACE(int, cudaDeviceGraphMemTrim, (int device))
-{
-    (void)device;
-    return NONE_OK;
-}
+RESULT(cudaDeviceSetGraphMemAttribute, (int device, int attribute, void *value), NONE_OK)
+RESULT(cudaDeviceGraphMemTrim, (int device), NONE_OK)

@@ -13,10 +13,21 @@ extern const int runtime_major;
 int runtime_end(int result);
 const char *runtime_error(int error, bool name);
 
+/* The libraries' functions have parameters that the device does not look at. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* A function that programs call, with the prototype that C wants. */
 #define FACE(type, name, PARAMS)                                                                   \
     type name PARAMS;                                                                              \
     type name PARAMS
+
+/* One that is an expression; RESULT: a result of runtime_end. */
+#define VALUE(type, name, PARAMS, ...)                                                             \
+    FACE(type, name, PARAMS)                                                                       \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }
+#define RESULT(name, PARAMS, ...) VALUE(int, name, PARAMS, runtime_end(__VA_ARGS__))
 
 /* ON(stream) is the stream that the caller means: in the variants for a default stream of each thread, without one, that of
    the thread. */
