@@ -8,22 +8,16 @@
 
 #include "improve/found.h"
 #include "plan/schedules/comms.h"
+#include "plan/schedules/complete_lists.h"
 #include "plan/schedules/generate.h"
 #include "plan/schedules/pytorch.h"
 #include "plan/text/chakra.h"
-#include "machine/lower/rank_programs.h"
-#include "machine/program.h"
-#include "check/spin/export_promela.h"
 #include "base/output.h"
 
-enum {
-    PROMELA = PLAN_CSV + 1,
-    CHAKRA
-}; /* after the formats of plan_out.h, as in the option's list */
+enum { CHAKRA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
 
 struct export_request {
     struct arguments arguments;
-    struct program_request program;
     int format; /* as above; -1: the default */
     const char *path;
     int receives, version; /* -1: not given */
@@ -105,32 +99,6 @@ static enum status cmd_export_prepare(struct app *app, struct plan *plan,
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
-static enum status write_promela(struct app *app, const struct plan *plan,
-                                 const struct export_request *request, FILE *out)
-{
-    const struct program_options options = app_program_options(app, &request->program, plan);
-    struct program *program;
-    enum status status = program_build(plan, &options, &program, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = export_promela(program, out, &app->diag);
-    program_close(program);
-    return status;
-}
-
-/* Options that mean something to a model for SPIN alone, and some of them to that of a pipeline alone. */
-static enum status cmd_export_check_options(struct app *app, const struct plan *plan,
-                                            const struct export_request *request, int format)
-{
-    static const char *const of_models[] = {"driver", "iterations", "ranks", "max-depth"};
-    for (size_t i = 0; i < sizeof of_models / sizeof *of_models && format != PROMELA; i++)
-        if (options_given(&request->arguments, of_models[i]))
-            return diag_error(&app->diag, STATUS_USAGE,
-                              "found --%s, which has no effect without --format=promela",
-                              of_models[i]);
-    return options_check_plan(app, &request->arguments, plan, request->program.driver, CLOCK_ONLY);
-}
-
 /* A file for each rank: PREFIX.0.et, PREFIX.1.et, ... */
 static enum status write_chakra(struct app *app, const struct plan *plan, const char *prefix)
 {
@@ -156,8 +124,8 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
     int format = request->format >= 0 ? request->format : app->json ? PLAN_JSON : PLAN_YAML;
     struct app_output output;
     bool as_written = (format == PLAN_YAML || format == PLAN_JSON) && !is_completed(request);
-    enum status status = cmd_export_check_options(app, plan, request, format);
-    if (status == STATUS_OK && (!as_written || request->merge))
+    enum status status = STATUS_OK;
+    if (!as_written || request->merge)
         status = found_resolve(plan, &plan->arena, &app->diag);
     if (status == STATUS_OK)
         status = cmd_export_prepare(app, plan, request);
@@ -168,24 +136,19 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
     if (status != STATUS_OK)
         return status;
     bool later = request->version + 1 == PYTORCH_2_15;
-    status = format == PROMELA    ? write_promela(app, plan, request, output.file)
-             : format == PLAN_CSV ? plan_write_csv(app, plan, later, output.file)
-                                  : plan_write(app, plan, (enum plan_format)format, output.file);
+    status = format == PLAN_CSV ? plan_write_csv(app, plan, later, output.file)
+                                : plan_write(app, plan, (enum plan_format)format, output.file);
     return app_close_file(app, &output, status);
 }
 
 enum status cmd_export(struct app *app, int argc, char **argv)
 {
-    struct export_request request = {.program = {.driver = DRIVER_NOT_GIVEN, .iterations = 3},
-                                     .format = -1,
-                                     .path = "-",
-                                     .receives = -1,
-                                     .version = -1};
+    struct export_request request = {.format = -1, .path = "-", .receives = -1, .version = -1};
     enum status status;
     const struct option_spec options[] = {
-        {"format", 'f', "yaml|json|csv|promela|chakra", "default yaml, with --json json",
-         OPTION_CHOICE, .value = &request.format},
-        {"as", 0, "yaml|json|csv|promela|chakra", "the same as --format", OPTION_CHOICE,
+        {"format", 'f', "yaml|json|csv|chakra", "default yaml, with --json json", OPTION_CHOICE,
+         .value = &request.format},
+        {"as", 0, "yaml|json|csv|chakra", "the same as --format", OPTION_CHOICE,
          .value = &request.format},
         {"output", 'o', "FILE", "output file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
@@ -197,30 +160,19 @@ enum status cmd_export(struct app *app, int argc, char **argv)
          .value = &request.version},
         {"merge", 0, NULL, "rank programs: first join each I with the W behind it to B",
          OPTION_FLAG, .value = &request.merge},
-        {"driver", 0, "clock|dataflow",
-         "promela, pipeline form: which driver (default: the plan's, else clock)", OPTION_CHOICE,
-         .value = &request.program.driver},
-        {"iterations", 'n', "N", "promela, pipeline form: iterations of data (default 3)",
-         OPTION_INTEGER, .value = &request.program.iterations, .max = INT16_MAX},
-        {"ranks", 0, "N", "promela: ranks (default: the plan's)", OPTION_INTEGER,
-         .value = &request.program.ranks, .min = 1, .max = PLAN_MAX_RANKS},
-        {"max-depth", 0, "N", "promela: most iterations in flight (default: the plan's)",
-         OPTION_INTEGER, .value = &request.program.max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
     };
     const struct command command = {
         .name = "swsim export",
         .arguments = "PLAN",
-        .about = "Print PLAN in another format: its canonical YAML, the same as JSON, for rank "
-                 "programs\n"
-                 "a PyTorch schedule, a model for SPIN, which checks it for deadlock and mismatch, "
-                 "or for\n"
-                 "host programs the execution traces of Chakra, a file for each rank.",
-        .examples =
-            "  swsim export --format=yaml schedule.csv\n"
-            "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -\n"
-            "  swsim export --format=csv --pytorch=2.15 passes.csv\n"
-            "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml\n"
-            "  swsim export --format=chakra -o job job.yaml",
+        .about =
+            "Print PLAN in another format: its canonical YAML, the same as JSON, for rank "
+            "programs\n"
+            "a PyTorch schedule, or for host programs the execution traces of Chakra, a file for "
+            "each rank.",
+        .examples = "  swsim export --format=yaml schedule.csv\n"
+                    "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -\n"
+                    "  swsim export --format=csv --pytorch=2.15 passes.csv\n"
+                    "  swsim export --format=chakra -o job job.yaml",
         COMMAND_OPTIONS(options),
     };
     if (!options_parse(app, &command, argc, argv, &request.arguments, &status))

@@ -172,7 +172,7 @@ tests_in_c += tests/gpu/t_cuda_emulation tests/gpu/t_cuda_threads
 endif
 
 TESTS = $(slow_tests_in_sh) $(slow_tests_in_c) $(tests_in_c) $(tests_in_sh)
-check_PROGRAMS = $(slow_tests_in_c) $(tests_in_c) $(examples) tests/bench/print_lean_model tests/combine_keys \
+check_PROGRAMS = $(slow_tests_in_c) $(tests_in_c) $(examples) tests/spin/print_model tests/combine_keys \
     tests/plan_json tests/print_random_plan
 check_LIBRARIES = tests/libtests.a
 check_DATA =
@@ -410,14 +410,18 @@ endif
 doc_examples_train_step_CPPFLAGS = $(examples_cppflags)
 doc_examples_train_step_LDADD = $(examples_libs)
 
-# Lean Promela models, for t_spin.sh and bench-spin.
-tests_bench_print_lean_model_SOURCES = \
-    tests/bench/lean.h \
-    tests/bench/lean_device.c \
-    tests/bench/lean_host.c \
-    tests/bench/lean_program.c \
-    tests/bench/print_lean_model.c
-tests_bench_print_lean_model_LDADD = libcheck.a libproof.a libmachine.a libplan.a $(required_libs)
+# Promela models, for t_spin.sh and bench-spin.
+tests_spin_print_model_SOURCES = \
+    tests/spin/export_promela.c tests/spin/export_promela.h \
+    tests/spin/lean.h \
+    tests/spin/lean_device.c \
+    tests/spin/lean_host.c \
+    tests/spin/lean_program.c \
+    tests/spin/print_model.c \
+    tests/spin/promela.h \
+    tests/spin/promela_drivers.c \
+    tests/spin/promela_ops.c
+tests_spin_print_model_LDADD = $(judge_libs) $(required_libs)
 
 tests_libtests_a_SOURCES = \
     tests/case_file.c tests/case_file.h \

@@ -36,8 +36,7 @@ predict --iterations=50 PLAN
 lower --json PLAN
 schedule PLAN
 stages PLAN
-export --format=yaml PLAN
-export --format=promela PLAN'
+export --format=yaml PLAN'
 
 # say BUILD PLAN: the output of all verbs.
 say()

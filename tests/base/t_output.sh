@@ -121,7 +121,6 @@ swsim lower --json $plan
 swsim generate 1f1b -p2 -m4
 swsim export $plan
 swsim export --json $plan
-swsim export --format=promela $plan
 swsim compare $dir/r.db
 swsim compare --json $dir/r.db
 swsim runs $dir/r.db

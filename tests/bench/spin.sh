@@ -4,7 +4,7 @@
 #
 # Four tables: both at their best on the same plans; both without any reduction, at the same grain; and
 # swsim alone on TorchRec's plans and on data-flow in depth. SPIN gets lean models
-# (tests/bench/lean.h). Times are process times (user and system), SPIN's without its compilation.
+# (tests/spin/lean.h). Times are process times (user and system), SPIN's without its compilation.
 #
 #   SWSIM_BENCH_LIMIT   seconds for one run (60); a ratio against SPIN at its limit is "> x"
 #   SWSIM_BENCH_MEMORY  MiB for SPIN's states (8000); beyond them it is tried with -DCOLLAPSE
@@ -18,7 +18,7 @@
 set -eu
 : "${srcdir:=.}"
 : "${SWSIM:=./swsim}"
-: "${PRINT_LEAN_MODEL:=tests/bench/print_lean_model}"
+: "${PRINT_MODEL:=tests/spin/print_model}"
 : "${PROCTIME:=tests/bench/proctime}"
 : "${CC:=cc}"
 : "${SWSIM_BENCH_LIMIT:=60}"
@@ -29,7 +29,7 @@ set -eu
 
 absolute() { case $1 in /*) echo "$1" ;; *) echo "$(pwd)/$1" ;; esac; }
 SWSIM=$(absolute "$SWSIM")
-PRINT_LEAN_MODEL=$(absolute "$PRINT_LEAN_MODEL")
+PRINT_MODEL=$(absolute "$PRINT_MODEL")
 PROCTIME=$(absolute "$PROCTIME")
 plans=$(absolute "$srcdir")/plans/reference
 json=$(absolute "$SWSIM_BENCH_JSON")
@@ -117,7 +117,7 @@ best_row()
     if test "${9-}"; then
         cp "$9" "$dir/model.pml"
     else
-        "$PRINT_LEAN_MODEL" "$dir/plan.yaml" "$driver" "$n" "$ranks" >"$dir/model.pml"
+        "$PRINT_MODEL" "$dir/plan.yaml" "$driver" "$n" "$ranks" >"$dir/model.pml"
     fi
     (cd "$dir" && spin -a model.pml)
     mode=plain
@@ -180,7 +180,7 @@ unreduced_row()
     # Without buffers: knowledge of accesses is part of our states and not of SPIN's.
     variant "$2" "$3" "$4" >"$dir/with_buffers.yaml"
     "$SWSIM" export "$dir/with_buffers.yaml" | sed '/^ *\(reads\|writes\): \[/d' >"$dir/plan.yaml"
-    "$PRINT_LEAN_MODEL" "$dir/plan.yaml" "$driver" "$n" "$ranks" exact >"$dir/model.pml"
+    "$PRINT_MODEL" "$dir/plan.yaml" "$driver" "$n" "$ranks" exact >"$dir/model.pml"
     (cd "$dir" && spin -a -o3 model.pml)
     build_pan -DNOREDUCE
     : >"$dir/a"

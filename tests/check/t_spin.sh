@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A second opinion: SPIN explores Promela models of a plan and must find a deadlock or a mismatch
 # exactly where `swsim verify` does. A pipeline is compared over three iterations, under each driver.
-# A plain pipeline has two models, that of `swsim export` and the lean one of tests/bench/lean.h, and
+# A plain pipeline has two models, the general one and the lean one of tests/spin/lean.h, and
 # both are compared; an exact lean model must also have as many states as the machine when
 # neither side reduces anything.
 #
@@ -14,11 +14,11 @@
 : "${SWSIM_SHARED:=$srcdir/../shared}"
 : "${SWSIM_SEED:=1}"
 : "${SWSIM_PLANS:=125}"
-: "${PRINT_LEAN_MODEL:=tests/bench/print_lean_model}"
+: "${PRINT_MODEL:=tests/spin/print_model}"
 : "${PRINT_RANDOM_PLAN:=tests/print_random_plan}"
 
 case $SWSIM in */*) SWSIM=$(cd "$(dirname "$SWSIM")" && pwd)/$(basename "$SWSIM") ;; esac
-case $PRINT_LEAN_MODEL in /*) ;; *) PRINT_LEAN_MODEL=$(pwd)/$PRINT_LEAN_MODEL ;; esac
+case $PRINT_MODEL in /*) ;; *) PRINT_MODEL=$(pwd)/$PRINT_MODEL ;; esac
 case $PRINT_RANDOM_PLAN in /*) ;; *) PRINT_RANDOM_PLAN=$(pwd)/$PRINT_RANDOM_PLAN ;; esac
 srcdir=$(cd "$srcdir" && pwd)
 iterations=3
@@ -93,7 +93,7 @@ agree()
 {
     ours=$(our_verdict "$1" "$2") || { cat "$dir/ours"; return 1; }
     seconds=$limit
-    "$PRINT_LEAN_MODEL" "$1" "$2" $iterations 0 >"$dir/model.pml"
+    "$PRINT_MODEL" "$1" "$2" $iterations 0 >"$dir/model.pml"
     case $? in
     0) model_agrees lean; lean=$? ;;
     3) lean=2 ;;
@@ -101,7 +101,7 @@ agree()
     esac
     test $lean -ne 1 || return 1
     test $lean -ne 0 || seconds=20
-    "$SWSIM" export --format=promela $(of_pipeline "$@") -o "$dir/model.pml" "$1" || return 1
+    "$PRINT_MODEL" "$1" "$2" $iterations 0 general >"$dir/model.pml" || return 1
     model_agrees general
     code=$?
     test $code -ne 2 || return $lean
@@ -114,7 +114,7 @@ agree()
 same_states()
 {
     "$SWSIM" export "$1" | sed '/^ *\(reads\|writes\): \[/d' >"$dir/bare.yaml"
-    "$PRINT_LEAN_MODEL" "$dir/bare.yaml" "$2" "$3" 1 exact >"$dir/model.pml" 2>"$dir/spin"
+    "$PRINT_MODEL" "$dir/bare.yaml" "$2" "$3" 1 exact >"$dir/model.pml" 2>"$dir/spin"
     case $? in 0) ;; 3) return 2 ;; *) return 1 ;; esac
     (cd "$dir" && spin -a -o3 model.pml >spin 2>&1) && build_pan -DNOREDUCE || return 1
     seconds=$limit

@@ -292,7 +292,7 @@ check "a long story begins with its ring" sh -c "'$SWSIM' verify --no-shorten '$
     sed -n 3,12p | grep -q '^  cycle: '"
 # Options that have no effect on a plan are refused, by every verb alike.
 host="$plans/examples/host_program.yaml" piped="$plans/examples/hello.yaml"
-for verb in verify lower "export --format=promela"; do
+for verb in verify lower; do
     for option in --iterations=3 --max-depth=2 --driver=clock; do
         check "$verb: no ${option%=*} of host programs" complains 2 \
             "found ${option%=*}, but only plans of the pipeline form" "$SWSIM" $verb $option "$host"
@@ -301,8 +301,6 @@ for verb in verify lower "export --format=promela"; do
         "$SWSIM" $verb --driver=clock --max-depth=2 "$piped"
     check "$verb: both of pipelines" exits 0 "$SWSIM" $verb --driver=dataflow -n 2 --max-depth=2 "$piped"
 done
-check "export: no iterations of a plan in YAML" complains 2 'no effect without --format=promela' \
-    "$SWSIM" export --iterations=3 "$piped"
 check "one step is no steps" sh -c "'$SWSIM' verify --no-fix '$plans/faults/flag_broken.yaml' | grep -q 'in 1 step  1 state '"
 sed 's/^ranks: .*/ranks: 4096/' "$plans/examples/two_ranks.yaml" >"$dir/ranks.yaml"
 check "4,096 ranks are proved without a state" exits 0 "$SWSIM" verify --quiet "$dir/ranks.yaml"

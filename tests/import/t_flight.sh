@@ -228,7 +228,5 @@ certified()
 check "... in what swcheck says" says "by run; except messages: gloo records no sends and receives" certified
 check "... in a copy, YAML and JSON" prints_again "$dir/plan.yaml"
 check "... for a prediction a warning" says "not covered: messages" "$SWSIM" predict "$dir/plan.yaml"
-check "... in a model for SPIN" says "Not recorded of the job, and not in the model: messages" \
-    "$SWSIM" export --as=promela "$dir/plan.yaml"
 check "... in the hypotheses, too" found "sends and receives, which gloo does not record, end" "$dir/plan.yaml"
 done_testing

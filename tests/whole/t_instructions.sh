@@ -305,7 +305,6 @@ predict -q --threads=1 @host:500
 predict -q --threads=1 -n 20 @ranks:16
 lower -q @programs:32
 schedule -q reference/sparse_dist.yaml
-export -q --format=promela reference/sparse_dist.yaml
 render -q -o plan.dot reference/sparse_dist.yaml'
 
 # count_of COMMAND: its instructions.

@@ -52,7 +52,6 @@ check "schedule" clean 0 "$SWSIM" schedule "$plans/examples/hello.yaml"
 check "stages" clean 0 "$SWSIM" stages "$plans/examples/hello.yaml"
 check "lower" clean 0 "$SWSIM" lower "$plans/examples/hello.yaml"
 check "generate" clean 0 "$SWSIM" generate -p 4 -m 8 --comms 1f1b
-check "export: to SPIN" clean 0 "$SWSIM" export -f promela "$plans/examples/hello.yaml"
 check "tune" clean 0 "$SWSIM" tune --budget=3 "$plans/examples/hello.yaml"
 check "swrun: two ranks, a store" clean 0 "$SWRUN" -n 5 --db="$dir/r.db" "$plans/examples/two_ranks.yaml"
 check "swrun: a replayed witness" clean 0 "$SWRUN" --replay="$dir/w.db"

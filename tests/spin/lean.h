@@ -31,10 +31,10 @@
 #ifndef SWSIM_TESTS_LEAN_H
 #define SWSIM_TESTS_LEAN_H
 
-#include "check/spin/promela.h"
+#include "promela.h"
 
 struct lean {
-    struct model model; /* what check/spin/promela.h asks for */
+    struct model model; /* what promela.h asks for */
     const struct program *p;
     bool exact;    /* one step for each of the machine's */
     bool numbered; /* tasks are called by numbers: their names are too similar */

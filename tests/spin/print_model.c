@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_lean_model.c - the lean Promela model of a plain pipeline (lean.h), for tests/check/t_spin.sh and
- * tests/bench/spin.sh.
+ * print_model.c - a plan as a Promela model, for tests/check/t_spin.sh and tests/bench/spin.sh.
  *
- *     print_lean_model PLAN clock|dataflow ITERATIONS RANKS [exact]     RANKS 0: the plan's
+ *     print_model PLAN clock|dataflow ITERATIONS RANKS [exact|general]     RANKS 0: the plan's
  *
- * Exit status 3: there is no lean model, because the plan is no plain pipeline or cannot run with
- * these options.
+ * `general` prints the model of any plan (export_promela.h). Else it is the lean one of a plain pipeline
+ * (lean.h); exit status 3: there is none, because the plan is no plain pipeline or cannot run with these
+ * options.
  */
+#include "export_promela.h"
 #include "lean.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "improve/found.h"
 #include "plan/text/parse.h"
 
 enum { EXIT_NO_MODEL = 3 };
@@ -295,28 +297,36 @@ static void put_model(const struct lean *m)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int print_program(const struct program *p, bool exact)
+static int print_lean(const struct program *p, bool exact)
 {
     const struct lean m = {
         .model = {.p = p, .out = stdout}, .p = p, .exact = exact, .numbered = lean_words_clash(p)};
     if (!lean_is_plain(p))
         return EXIT_NO_MODEL;
     put_model(&m);
-    return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return EXIT_SUCCESS;
 }
 
-static int print_plan(const struct plan *plan, const struct program_options *options, bool exact,
+/* The model that `form` names; "": a lean one. */
+static int print_plan(struct plan *plan, struct program_options options, const char *form,
                       struct diag *diag)
 {
     struct program *program;
-    if (plan->form != FORM_PIPELINE)
+    bool general = strcmp(form, "general") == 0;
+    if (plan->form != FORM_PIPELINE && !general)
         return EXIT_NO_MODEL;
-    enum status status = program_build(plan, options, &program, diag);
+    if (plan->form != FORM_PIPELINE)
+        options = (struct program_options){.driver = DRIVER_NONE};
+    if (found_resolve(plan, &plan->arena, diag) != STATUS_OK)
+        return EXIT_FAILURE;
+    enum status status = program_build(plan, &options, &program, diag);
     if (status != STATUS_OK)
-        return status == STATUS_INPUT ? EXIT_NO_MODEL : EXIT_FAILURE;
-    int code = print_program(program, exact);
+        return status == STATUS_INPUT && !general ? EXIT_NO_MODEL : EXIT_FAILURE;
+    int code = !general ? print_lean(program, strcmp(form, "exact") == 0)
+               : export_promela(program, stdout, diag) == STATUS_OK ? EXIT_SUCCESS
+                                                                    : EXIT_FAILURE;
     program_close(program);
-    return code;
+    return fflush(stdout) == 0 && !ferror(stdout) ? code : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
@@ -324,8 +334,9 @@ int main(int argc, char **argv)
     struct plan plan;
     struct diag diag;
     int code = EXIT_FAILURE;
-    if (argc != 5 && (argc != 6 || strcmp(argv[5], "exact") != 0)) {
-        fputs("usage: print_lean_model PLAN clock|dataflow ITERATIONS RANKS [exact]\n", stderr);
+    const char *form = argc == 6 ? argv[5] : "";
+    if (argc < 5 || argc > 6 || (argc == 6 && strcmp(form, "exact") && strcmp(form, "general"))) {
+        fputs("usage: print_model PLAN clock|dataflow ITERATIONS RANKS [exact|general]\n", stderr);
         return EXIT_FAILURE;
     }
     const struct program_options options = {
@@ -335,10 +346,10 @@ int main(int argc, char **argv)
     };
     diag_init(&diag);
     if (plan_read(argv[1], &plan, &diag) == STATUS_OK) {
-        code = print_plan(&plan, &options, argc == 6, &diag);
+        code = print_plan(&plan, options, form, &diag);
         plan_fini(&plan);
     }
-    diag_print(&diag, "print_lean_model", false, stderr);
+    diag_print(&diag, "print_model", false, stderr);
     diag_fini(&diag);
     return code;
 }
