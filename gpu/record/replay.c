@@ -145,7 +145,8 @@ static bool may_answer(const struct program *p, const struct replay_step *asking
         return false;
     const struct op *op = &p->ops[step->op];
     if (asks->kind == OP_QUERY)
-        return step->kind == REPLAY_FINISH || (step->number >= 0 && sees(p, asking, step));
+        return step->kind == REPLAY_FINISH ||
+               (step->kind == REPLAY_OP && step->number >= 0 && sees(p, asking, step));
     if (op_asks(op->kind) || step->no) /* it has changed nothing */
         return false;
     return op_operand(op->kind) == op_operand(asks->kind) && op->object == asks->object;
@@ -623,8 +624,9 @@ static bool answers_so(const struct replay *replay, const struct replay_step *st
 
 /* True if another thread asks, as its next step, for a state that this step changes, and the answer now is that of the
    log. Then the question is taken first: behind this step the answer may differ, and a question changes nothing for
-   this step. */
-static bool is_asked_before(struct replay *replay, const struct replay_step *step)
+   this step. A question that the clock has behind the horizon may be behind what this step leads to. */
+static bool is_asked_before(struct replay *replay, const struct replay_step *step,
+                            int64_t horizon_ns)
 {
     const struct program *p = replay->program;
     for (int t = 0; p->has_branches && t < p->thread_count; t++) {
@@ -632,7 +634,8 @@ static bool is_asked_before(struct replay *replay, const struct replay_step *ste
         const struct replay_step *other = head(replay, agent);
         if (agent != step->agent && other && other->kind == REPLAY_OP &&
             op_asks(p->ops[other->op].kind) && may_answer(p, other, step) &&
-            other->lo_ns - replay->tolerance_ns <= step->hi_ns && !replay_is_held(replay, agent) &&
+            other->lo_ns - replay->tolerance_ns <= step->hi_ns &&
+            other->lo_ns - replay->tolerance_ns <= horizon_ns && !replay_is_held(replay, agent) &&
             is_at(replay, other) && answers_so(replay, other))
             return true;
     }
@@ -689,7 +692,7 @@ static void tell_end(struct replay *replay, int rank, int64_t iterations)
         machine_end_data(p, replay->state, rank, iterations);
 }
 
-static bool try_step(struct replay *replay, const struct replay_step *step)
+static bool try_step(struct replay *replay, const struct replay_step *step, int64_t horizon_ns)
 {
     const struct program *p = replay->program;
     bool finish = step->kind == REPLAY_FINISH;
@@ -715,7 +718,8 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
         machine_admitted(p, replay->state, rank) == step->iteration)
         machine_end_data(p, replay->state, rank, step->iteration);
     if (!replay_agrees(replay, step) || !answers_so(replay, step) ||
-        machine_agent_enabled(p, replay->state, agent) == 0 || is_asked_before(replay, step))
+        machine_agent_enabled(p, replay->state, agent) == 0 ||
+        is_asked_before(replay, step, horizon_ns))
         return false;
     replay_choose(replay, step);
     do_step(replay, step, agent);
@@ -797,7 +801,7 @@ static bool take_one(struct replay *replay, int64_t until_ns)
     int64_t horizon_ns = horizon(replay);
     for (const struct replay_step *step = next_head(replay, NULL); step && step->key_ns <= until_ns;
          step = next_head(replay, step))
-        if (may_be_next(replay, step, horizon_ns) && try_step(replay, step))
+        if (may_be_next(replay, step, horizon_ns) && try_step(replay, step, horizon_ns))
             return true;
     return false;
 }

@@ -539,7 +539,8 @@ static void test_overtaken(void)
 
 /* ---- the order of pushes and waits that the clock leaves open ------------------------------------------------ */
 
-/* A log by hand: a host step, a push with its number, or a start or finish on the stream of `op`. */
+/* A log by hand: a host step, a push with its number, or a start or finish on the stream of `op`. Questions are answered
+   with no. */
 struct line {
     enum replay_kind kind;
     int thread, op, number;
@@ -560,6 +561,7 @@ static struct verdict judge_log(const char *text, const struct line *log, size_t
         struct replay_step *step = &walk.steps[i];
         step->lo_ns = log[i].lo_ns;
         step->hi_ns = log[i].hi_ns;
+        step->no = log[i].kind == REPLAY_OP && op_asks(program->ops[log[i].op].kind);
         step->key_ns = log[i].kind == REPLAY_START ? log[i].lo_ns : log[i].hi_ns;
     }
     struct verdict verdict = judge(&walk, 1, true);
@@ -642,6 +644,40 @@ static void test_late_record(int64_t y_end_ns, bool legal)
     struct verdict verdict = judge_log(text, log, sizeof log / sizeof log[0]);
     tap_ok(verdict.legal == legal, "a wait for an event that ended %s both records: %s",
            legal ? "between" : "before", verdict.reason);
+}
+
+/* A start that is seen while its work goes on has no latest time. A question that was asked behind what the start led to
+   does not come before the start. */
+static void test_late_questions(void)
+{
+    static const char of_device[] = "swplan: 1\n"
+                                    "threads:\n"
+                                    "  r0.a: [{launch: x, stream: s}]\n"
+                                    "  r0.b: [{launch: y, stream: t}, {sync: stream, stream: t}]\n"
+                                    "  r0.c: [{query: device, else: []}]\n";
+    static const char of_flag[] = "swplan: 1\n"
+                                  "flags: {f: {}}\n"
+                                  "threads:\n"
+                                  "  r0.a: [{write: f, stream: s}]\n"
+                                  "  r0.b: [{await: f}, {clear: f}]\n"
+                                  "  r0.c: [{query: flag, flag: f, else: []}]\n";
+    enum { X, Y, SYNC, ASK, WRITE = 0, AWAIT, CLEAR, ASK_FLAG };
+    const struct line device_log[] = {
+        {REPLAY_OP, 0, X, 0, 100, 100},          {REPLAY_OP, 1, Y, 1, 110, 110},
+        {REPLAY_OP, 1, SYNC, -1, 150, 210},      {REPLAY_OP, 2, ASK, -1, 500, 510},
+        {REPLAY_START, 0, X, 0, 105, INT64_MAX}, {REPLAY_FINISH, 0, X, 0, 900, 900},
+        {REPLAY_START, 0, Y, 1, 115, INT64_MAX}, {REPLAY_FINISH, 0, Y, 1, 200, 200},
+    };
+    const struct line flag_log[] = {
+        {REPLAY_OP, 0, WRITE, 0, 100, 100},          {REPLAY_OP, 1, AWAIT, -1, 200, 200},
+        {REPLAY_OP, 1, CLEAR, -1, 210, 210},         {REPLAY_OP, 2, ASK_FLAG, -1, 500, 510},
+        {REPLAY_START, 0, WRITE, 0, 105, INT64_MAX}, {REPLAY_FINISH, 0, WRITE, 0, 300, 300},
+    };
+    struct verdict verdict =
+        judge_log(of_device, device_log, sizeof device_log / sizeof device_log[0]);
+    tap_ok(verdict.legal, "a question about the device, behind what ended: %s", verdict.reason);
+    verdict = judge_log(of_flag, flag_log, sizeof flag_log / sizeof flag_log[0]);
+    tap_ok(verdict.legal, "a question about a flag, behind its being cleared: %s", verdict.reason);
 }
 
 /* A thread that is held up behind a push goes on just before its next step. */
@@ -730,5 +766,6 @@ int main(void)
     test_no_order(840, true);
     test_late_record(550, true);
     test_late_record(650, false);
+    test_late_questions();
     return tap_done();
 }
