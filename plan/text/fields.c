@@ -257,8 +257,7 @@ bool parse_number(struct parser *parser, const struct node *node, bool is_key, i
     return true;
 }
 
-bool field_int(struct parser *parser, const struct node *value, void *member,
-               const struct field *field)
+bool field_int(PARSE_PARAMS)
 {
     int64_t number;
     if (!parse_number(parser, value, false, field->min, field->max, &number))
@@ -267,8 +266,7 @@ bool field_int(struct parser *parser, const struct node *value, void *member,
     return true;
 }
 
-bool field_rank(struct parser *parser, const struct node *value, void *member,
-                const struct field *field)
+bool field_rank(PARSE_PARAMS)
 {
     struct field bounds = *field;
     bounds.max = parser->plan->ranks - 1;
@@ -323,14 +321,12 @@ bool parse_check_root(struct parser *parser, const struct node *map, enum collec
                        collective_key(kind));
 }
 
-bool field_int64(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field)
+bool field_int64(PARSE_PARAMS)
 {
     return parse_number(parser, value, false, field->min, field->max, member);
 }
 
-bool field_bool(struct parser *parser, const struct node *value, void *member,
-                const struct field *field)
+bool field_bool(PARSE_PARAMS)
 {
     bool is_true = value->kind == NODE_SCALAR && strcmp(value->text, "true") == 0;
     bool is_false = value->kind == NODE_SCALAR && strcmp(value->text, "false") == 0;
@@ -353,8 +349,7 @@ static bool parse_with_unit(struct parser *parser, const struct node *value, int
     return parse_error(parser, value->mark, "found %s, %s", parse_describe(parser, value), what);
 }
 
-bool field_time(struct parser *parser, const struct node *value, void *member,
-                const struct field *field)
+bool field_time(PARSE_PARAMS)
 {
     int64_t *time_ns = member;
     if (!parse_with_unit(parser, value, time_ns, units_parse_time, "a duration such as 0.2ms"))
@@ -366,39 +361,34 @@ bool field_time(struct parser *parser, const struct node *value, void *member,
     return parse_error(parser, value->mark, "found \"%s\", expected at most %s", value->text, most);
 }
 
-bool field_bytes(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field)
+bool field_bytes(PARSE_PARAMS)
 {
     return parse_with_unit(parser, value, member, units_parse_bytes, "a size such as 64MiB");
 }
 
-static bool field_given_time(struct parser *parser, const struct node *value, void *member,
-                             const struct field *field)
+static bool field_rate(PARSE_PARAMS)
 {
-    struct amount *amount = member;
-    return amount->given = field_time(parser, value, &amount->value, field);
+    int64_t *rate = member;
+    return parse_with_unit(parser, value, rate, units_parse_rate, "a rate such as 25GB/s") &&
+           (*rate > 0 || parse_mismatch(parser, value, "a rate above 0"));
 }
 
-static bool field_given_bytes(struct parser *parser, const struct node *value, void *member,
-                              const struct field *field)
+static bool field_flops(PARSE_PARAMS)
 {
-    struct amount *amount = member;
-    return amount->given = field_bytes(parser, value, &amount->value, field);
+    const char *what;
+    int64_t *flops = member;
+    return (value->kind == NODE_SCALAR && units_parse_flops(value->text, flops, &what) &&
+            *flops > 0) ||
+           parse_mismatch(parser, value, "operations a second such as 150TFLOPS");
 }
 
-static bool field_given_rate(struct parser *parser, const struct node *value, void *member,
-                             const struct field *field)
+static bool field_given(PARSE_PARAMS)
 {
     struct amount *amount = member;
-    if (!parse_with_unit(parser, value, &amount->value, units_parse_rate, "a rate such as 25GB/s"))
-        return false;
-    if (amount->value == 0)
-        return parse_mismatch(parser, value, "a rate above 0");
-    return amount->given = true;
+    return amount->given = field->kind->of->parse(parser, value, &amount->value, field);
 }
 
-static bool field_share(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_share(PARSE_PARAMS)
 {
     struct share *share = member;
     const char *expected = "a share from 0 to 1 with at most six decimals, such as 0.6";
@@ -411,8 +401,7 @@ static bool field_share(struct parser *parser, const struct node *value, void *m
     return true;
 }
 
-static bool field_slots(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_slots(PARSE_PARAMS)
 {
     int share;
     if (value->kind == NODE_SCALAR && strchr(value->text, '.') &&
@@ -437,8 +426,7 @@ static bool wrong_word(struct parser *parser, const struct node *value, const ch
                        nearest_hint(&nearest, '"', &parser->scratch));
 }
 
-bool field_word(struct parser *parser, const struct node *value, void *member,
-                const struct field *field)
+bool field_word(PARSE_PARAMS)
 {
     for (int i = 0; value->kind == NODE_SCALAR && field->words[i]; i++) {
         if (strcmp(value->text, field->words[i]) == 0) {
@@ -449,8 +437,7 @@ bool field_word(struct parser *parser, const struct node *value, void *member,
     return wrong_word(parser, value, field->words);
 }
 
-static bool field_text(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_text(PARSE_PARAMS)
 {
     if (value->kind != NODE_SCALAR || is_null(value))
         return parse_mismatch(parser, value, "a text");
@@ -461,8 +448,7 @@ static bool field_text(struct parser *parser, const struct node *value, void *me
     return *(const char **)member != NULL;
 }
 
-static bool field_dist(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_dist(PARSE_PARAMS)
 {
     const char *what;
     size_t where;
@@ -475,8 +461,7 @@ static bool field_dist(struct parser *parser, const struct node *value, void *me
     return parse_error(parser, mark, "%s", what);
 }
 
-static bool field_name(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_name(PARSE_PARAMS)
 {
     const char *kept =
         parse_name(parser, value, "a name") ? symbol_keep(parser, value->text) : NULL;
@@ -485,8 +470,7 @@ static bool field_name(struct parser *parser, const struct node *value, void *me
     return kept != NULL;
 }
 
-bool field_symbol(struct parser *parser, const struct node *value, void *member,
-                  const struct field *field)
+bool field_symbol(PARSE_PARAMS)
 {
     int index = symbol_resolve(parser, field->table, value);
     if (index < 0)
@@ -495,8 +479,7 @@ bool field_symbol(struct parser *parser, const struct node *value, void *member,
     return true;
 }
 
-static bool field_symbols(struct parser *parser, const struct node *value, void *member,
-                          const struct field *field)
+static bool field_symbols(PARSE_PARAMS)
 {
     struct index_list list = {0};
     if (!parse_want_list(parser, value, "a list of names"))
@@ -515,15 +498,7 @@ static bool field_symbols(struct parser *parser, const struct node *value, void 
     return ok;
 }
 
-static bool field_given_int(struct parser *parser, const struct node *value, void *member,
-                            const struct field *field)
-{
-    struct amount *amount = member;
-    return amount->given = field_int64(parser, value, &amount->value, field);
-}
-
-bool field_map(struct parser *parser, const struct node *value, void *member,
-               const struct field *field)
+bool field_map(PARSE_PARAMS)
 {
     assert(field->keys);
     return keys_parse(parser, value, field->keys, member);
@@ -531,86 +506,80 @@ bool field_map(struct parser *parser, const struct node *value, void *member,
 
 /* ---- printed --------------------------------------------------------------------------------- */
 
-void print_int(struct printer *printer, const void *member, const struct field *field)
+void print_int(PRINT_PARAMS)
 {
     put_number(printer, *(const int *)member);
 }
 
-static void print_int64(struct printer *printer, const void *member, const struct field *field)
+static void print_int64(PRINT_PARAMS)
 {
     put_number(printer, *(const int64_t *)member);
 }
 
-void print_bool(struct printer *printer, const void *member, const struct field *field)
+void print_bool(PRINT_PARAMS)
 {
     put_word(printer, *(const bool *)member ? "true" : "false");
 }
 
-static void print_time(struct printer *printer, const void *member, const struct field *field)
+static void print_time(PRINT_PARAMS)
 {
     put_time(printer, *(const int64_t *)member);
 }
 
-static void fields_print_bytes(struct printer *printer, const void *member,
-                               const struct field *field)
+static void fields_print_bytes(PRINT_PARAMS)
 {
     put_bytes(printer, *(const int64_t *)member);
 }
 
-static void print_given_int(struct printer *printer, const void *member, const struct field *field)
-{
-    put_number(printer, ((const struct amount *)member)->value);
-}
-
-static void print_given_time(struct printer *printer, const void *member, const struct field *field)
-{
-    put_time(printer, ((const struct amount *)member)->value);
-}
-
-static void print_given_bytes(struct printer *printer, const void *member,
-                              const struct field *field)
-{
-    put_bytes(printer, ((const struct amount *)member)->value);
-}
-
-static void print_given_rate(struct printer *printer, const void *member, const struct field *field)
+static void print_rate(PRINT_PARAMS)
 {
     char text[UNITS_TEXT];
-    units_print_rate(((const struct amount *)member)->value, text);
+    units_print_rate(*(const int64_t *)member, text);
     put_word(printer, text);
 }
 
-static void fields_print_share(struct printer *printer, const void *member,
-                               const struct field *field)
+static void print_flops(PRINT_PARAMS)
+{
+    char text[UNITS_TEXT];
+    units_print_flops(*(const int64_t *)member, text);
+    put_word(printer, text);
+}
+
+static void print_given(PRINT_PARAMS)
+{
+    field->kind->of->print(printer, &((const struct amount *)member)->value, field);
+}
+
+static void fields_print_share(PRINT_PARAMS)
 {
     char text[UNITS_TEXT];
     units_print_share(((const struct share *)member)->millionths, text);
     put_word(printer, text);
 }
 
-void print_word(struct printer *printer, const void *member, const struct field *field)
+void print_word(PRINT_PARAMS)
 {
     assert(field->words && *(const int *)member >= 0);
     put_word(printer, field->words[*(const int *)member]);
 }
 
-static void print_text(struct printer *printer, const void *member, const struct field *field)
+static void print_text(PRINT_PARAMS)
 {
     put_text(printer, *(const char *const *)member);
 }
 
-static void print_dist(struct printer *printer, const void *member, const struct field *field)
+static void print_dist(PRINT_PARAMS)
 {
     put_word(printer, dist_print(member, &printer->scratch));
 }
 
-static void print_symbol(struct printer *printer, const void *member, const struct field *field)
+void print_symbol(PRINT_PARAMS)
 {
     put_text(printer, symbol_name(printer->plan, field->table, *(const int *)member));
 }
 
 /* A name of another rank's buffer has the rank in front: r1.x. */
-static void print_symbols(struct printer *printer, const void *member, const struct field *field)
+void print_symbols(PRINT_PARAMS)
 {
     const struct index_list *list = member;
     open_list(printer, FLOW);
@@ -624,7 +593,7 @@ static void print_symbols(struct printer *printer, const void *member, const str
     close_list(printer);
 }
 
-void print_map(struct printer *printer, const void *member, const struct field *field)
+void print_map(PRINT_PARAMS)
 {
     open_map(printer, FLOW);
     fields_print(printer, field->keys->fields, field->keys->count, member, NULL);
@@ -633,61 +602,52 @@ void print_map(struct printer *printer, const void *member, const struct field *
 
 /* ---- the default, or the same as another ------------------------------------------------------ */
 
-bool same_int(struct printer *printer, const void *member, const void *other,
-              const struct field *field)
+bool same_int(SAME_PARAMS)
 {
     return *(const int *)member == (other ? *(const int *)other : (int)field->otherwise);
 }
 
-static bool same_more(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
+static bool same_more(SAME_PARAMS)
 {
     return *(const int *)member <= 1;
 }
 
 /* Of an index or a rank: negative ones are not given. */
-static bool same_index(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_index(SAME_PARAMS)
 {
     const int index = *(const int *)member;
     return index < 0 || (other && index == *(const int *)other);
 }
 
-static bool same_int64(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_int64(SAME_PARAMS)
 {
     return *(const int64_t *)member == (other ? *(const int64_t *)other : field->otherwise);
 }
 
-static bool same_bool(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
+static bool same_bool(SAME_PARAMS)
 {
     return *(const bool *)member == (other ? *(const bool *)other : (field->otherwise != 0));
 }
 
-static bool fields_same_given(struct printer *printer, const void *member, const void *other,
-                              const struct field *field)
+static bool fields_same_given(SAME_PARAMS)
 {
     const struct amount *a = member, *b = other;
     return b ? a->given == b->given && (!a->given || a->value == b->value) : !a->given;
 }
 
-static bool same_share(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_share(SAME_PARAMS)
 {
     const struct share *a = member, *b = other;
     return b ? a->given == b->given && (!a->given || a->millionths == b->millionths) : !a->given;
 }
 
-static bool fields_same_text(struct printer *printer, const void *member, const void *other,
-                             const struct field *field)
+static bool fields_same_text(SAME_PARAMS)
 {
     const char *a = *(const char *const *)member, *b = other ? *(const char *const *)other : NULL;
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_dist(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
+static bool same_dist(SAME_PARAMS)
 {
     const struct dist *dist = member;
     if (!other)
@@ -696,16 +656,14 @@ static bool same_dist(struct printer *printer, const void *member, const void *o
     return a && b && strcmp(a, b) == 0;
 }
 
-bool same_list(struct printer *printer, const void *member, const void *other,
-               const struct field *field)
+bool same_list(SAME_PARAMS)
 {
     const struct index_list *a = member, *b = other;
     return a->count == (b ? b->count : 0) &&
            (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
 }
 
-bool same_map(struct printer *printer, const void *member, const void *other,
-              const struct field *field)
+bool same_map(SAME_PARAMS)
 {
     return fields_same(printer, field->keys->fields, field->keys->count, member, other);
 }
@@ -720,8 +678,7 @@ static const struct field shares_fields[] = {
 static const struct keys share_keys =
     KEYS(shares_fields, "\"shares\"", "shares of the device, such as {sm: 0.6, link: 0.5}");
 
-static bool field_shares(struct parser *parser, const struct node *value, void *member,
-                         const struct field *field)
+static bool field_shares(PARSE_PARAMS)
 {
     struct shares shares = {{0}, {0}, {0}};
     if (!keys_parse(parser, value, &share_keys, &shares))
@@ -730,14 +687,12 @@ static bool field_shares(struct parser *parser, const struct node *value, void *
     return true;
 }
 
-static void fields_print_shares(struct printer *printer, const void *member,
-                                const struct field *field)
+static void fields_print_shares(PRINT_PARAMS)
 {
     print_map(printer, member, &(struct field){.keys = &share_keys});
 }
 
-static bool same_shares(struct printer *printer, const void *member, const void *other,
-                        const struct field *field)
+static bool same_shares(SAME_PARAMS)
 {
     return fields_same(printer, shares_fields, FIELD_COUNT(shares_fields), member, other);
 }
@@ -747,44 +702,35 @@ static void schema_shares(struct json *json, const struct field *field)
     schema_keys(json, shares_fields, FIELD_COUNT(shares_fields));
 }
 
-static void schema_time(struct json *json, const struct field *field)
+static void schema_given(struct json *json, const struct field *field)
 {
-    schema_refer(json, "time");
+    struct field number = *field;
+    number.kind = field->kind->of;
+    schema_value(json, &number);
 }
 
-static void schema_bytes(struct json *json, const struct field *field)
-{
-    schema_refer(json, "size");
-}
-
-static void schema_rate(struct json *json, const struct field *field)
-{
-    schema_refer(json, "rate");
-}
-
-static void schema_share(struct json *json, const struct field *field)
-{
-    schema_refer(json, "share");
-}
-
-static void schema_text(struct json *json, const struct field *field)
-{
-    schema_refer(json, "name");
-}
-
-static void schema_dist(struct json *json, const struct field *field)
-{
-    schema_refer(json, "distribution");
-}
-
-static void schema_texts(struct json *json, const struct field *field)
+void schema_symbols(struct json *json, const struct field *field)
 {
     schema_begin_list(json);
-    schema_text(json, field);
+    schema_refer(json, "name");
     schema_end(json);
 }
 
-static void print_rank(struct printer *printer, const void *member, const struct field *field)
+void schema_names(struct json *json, const struct field *field)
+{
+    schema_begin_named(json);
+    schema_value(json, field->each);
+    schema_end(json);
+}
+
+void schema_list(struct json *json, const struct field *field)
+{
+    schema_begin_list(json);
+    schema_value(json, field->each);
+    schema_end(json);
+}
+
+static void print_rank(PRINT_PARAMS)
 {
     put_rank(printer, *(const int *)member);
 }
@@ -792,41 +738,45 @@ static void print_rank(struct printer *printer, const void *member, const struct
 /* Counted from the rank of its thread, too. */
 void schema_rank(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     schema_int(json, field);
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     json_put_string(json, "type", "string");
     json_put_string(json, "pattern", "^rank([+-][0-9]{1,4})?$");
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
 }
 
-const struct field_kind kind_int = {field_int, print_int, same_int, schema_int};
-const struct field_kind kind_more = {field_int, print_int, same_more, schema_int};
-const struct field_kind kind_int64 = {field_int64, print_int64, same_int64, schema_int};
-const struct field_kind kind_rank = {field_rank, print_rank, same_index, schema_rank};
-const struct field_kind kind_slots = {field_slots, print_int, same_int, schema_int};
-const struct field_kind kind_boolean = {field_bool, print_bool, same_bool, schema_bool};
-const struct field_kind kind_time = {field_time, print_time, same_int64, schema_time};
-const struct field_kind kind_bytes = {field_bytes, fields_print_bytes, same_int64, schema_bytes};
-const struct field_kind kind_given_int = {field_given_int, print_given_int, fields_same_given,
-                                          schema_int};
-const struct field_kind kind_given_time = {field_given_time, print_given_time, fields_same_given,
-                                           schema_time};
-const struct field_kind kind_given_bytes = {field_given_bytes, print_given_bytes, fields_same_given,
-                                            schema_bytes};
-const struct field_kind kind_given_rate = {field_given_rate, print_given_rate, fields_same_given,
-                                           schema_rate};
-const struct field_kind kind_share = {field_share, fields_print_share, same_share, schema_share};
+const struct field_kind kind_int = {field_int, print_int, same_int, .schema = schema_int};
+const struct field_kind kind_more = {field_int, print_int, same_more, .schema = schema_int};
+const struct field_kind kind_int64 = {field_int64, print_int64, same_int64, .schema = schema_int};
+const struct field_kind kind_rank = {field_rank, print_rank, same_index, .schema = schema_rank};
+const struct field_kind kind_slots = {field_slots, print_int, same_int, .schema = schema_int};
+const struct field_kind kind_boolean = {field_bool, print_bool, same_bool, .schema = schema_bool};
+const struct field_kind kind_time = {field_time, print_time, same_int64, .refer = "time"};
+const struct field_kind kind_bytes = {field_bytes, fields_print_bytes, same_int64, .refer = "size"};
+static const struct field_kind kind_rate = {field_rate, print_rate, same_int64, .refer = "rate"};
+const struct field_kind kind_flops = {field_flops, print_flops, same_int64, .refer = "flops"};
+#define GIVEN(number)                                                                              \
+    {                                                                                              \
+        field_given, print_given, fields_same_given, schema_given, .of = &(number)                 \
+    }
+const struct field_kind kind_given_int = GIVEN(kind_int64);
+const struct field_kind kind_given_time = GIVEN(kind_time);
+const struct field_kind kind_given_bytes = GIVEN(kind_bytes);
+const struct field_kind kind_given_rate = GIVEN(kind_rate);
+const struct field_kind kind_given_flops = GIVEN(kind_flops);
+const struct field_kind kind_share = {field_share, fields_print_share, same_share,
+                                      .refer = "share"};
 const struct field_kind kind_shares = {field_shares, fields_print_shares, same_shares,
-                                       schema_shares};
-const struct field_kind kind_word = {field_word, print_word, same_int, schema_word};
-const struct field_kind kind_text = {field_text, print_text, fields_same_text, schema_text};
-const struct field_kind kind_name = {field_name, print_text, fields_same_text, schema_text};
-const struct field_kind kind_dist = {field_dist, print_dist, same_dist, schema_dist};
-const struct field_kind kind_symbol = {field_symbol, print_symbol, same_index, schema_text};
-const struct field_kind kind_count = {field_int64, NULL, NULL, schema_int};
-const struct field_kind kind_symbols = {field_symbols, print_symbols, same_list, schema_texts};
-const struct field_kind kind_map = {field_map, print_map, same_map, schema_map};
+                                       .schema = schema_shares};
+const struct field_kind kind_word = {field_word, print_word, same_int, .schema = schema_word};
+const struct field_kind kind_text = {field_text, print_text, fields_same_text, .refer = "name"};
+const struct field_kind kind_name = {field_name, print_text, fields_same_text, .refer = "name"};
+const struct field_kind kind_dist = {field_dist, print_dist, same_dist, .refer = "distribution"};
+const struct field_kind kind_symbol = {field_symbol, print_symbol, same_index, .refer = "name"};
+const struct field_kind kind_count = {field_int64, NULL, NULL, .schema = schema_int};
+const struct field_kind kind_symbols = {field_symbols, print_symbols, same_list,
+                                        .schema = schema_symbols};
+const struct field_kind kind_map = {field_map, print_map, same_map, .schema = schema_map};
+const struct field_kind kind_names = {.schema = schema_names};
+const struct field_kind kind_list = {.schema = schema_list};

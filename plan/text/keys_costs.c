@@ -19,32 +19,8 @@ struct single_link {
     struct link link;
 };
 static const struct field link_fields[] = {LINK_FIELDS(struct single_link, link)};
-static const struct keys link_keys =
+const struct keys link_keys =
     KEYS(link_fields, "a link", "a link such as {latency: 5us, bandwidth: 25GB/s}");
-
-static bool field_link(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
-{
-    return keys_parse(parser, value, &link_keys, member);
-}
-
-static void print_link(struct printer *printer, const void *member, const struct field *field)
-{
-    print_map(printer, member, &(struct field){.keys = &link_keys});
-}
-
-static bool same_link(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
-{
-    return fields_same(printer, link_fields, FIELD_COUNT(link_fields), member, other);
-}
-
-static void schema_link(struct json *json, const struct field *field)
-{
-    schema_keys(json, link_fields, FIELD_COUNT(link_fields));
-}
-
-const struct field_kind kind_link = {field_link, print_link, same_link, schema_link};
 
 static const struct field edge_fields[] = {
     FIELD("from", struct edge_link, from, int, "The rank that sends.", .required = true,
@@ -71,8 +47,7 @@ static bool check_edge(struct parser *parser, const struct links *links,
     return true;
 }
 
-static bool field_edges(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_edges(PARSE_PARAMS)
 {
     struct links *links = member;
     bool ok = parse_want_list(parser, value, "edges such as [{from: 0, to: 1, latency: 5us}]");
@@ -89,7 +64,7 @@ static bool field_edges(struct parser *parser, const struct node *value, void *m
     return ok;
 }
 
-static void print_edges(struct printer *printer, const void *member, const struct field *field)
+static void print_edges(PRINT_PARAMS)
 {
     const struct links *links = member;
     open_list(printer, FLOW);
@@ -98,24 +73,17 @@ static void print_edges(struct printer *printer, const void *member, const struc
     close_list(printer);
 }
 
-static bool same_edges(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_edges(SAME_PARAMS)
 {
     return ((const struct links *)member)->edge_count == 0;
 }
 
-static void schema_edges(struct json *json, const struct field *field)
-{
-    schema_begin_list(json);
-    schema_keys(json, edge_fields, FIELD_COUNT(edge_fields));
-    schema_end(json);
-}
-
-static const struct field_kind kind_edges = {field_edges, print_edges, same_edges, schema_edges};
+static const struct field edge_field = {.kind = &kind_map, .keys = &edge_keys};
+static const struct field_kind kind_edges = {field_edges, print_edges, same_edges,
+                                             .schema = schema_list};
 
 /* A communicator for all was "rank" in earlier plans. */
-static bool field_fifo(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_fifo(PARSE_PARAMS)
 {
     if (value->kind != NODE_SCALAR || strcmp(value->text, "rank") != 0)
         return field_word(parser, value, member, field);
@@ -124,8 +92,7 @@ static bool field_fifo(struct parser *parser, const struct node *value, void *me
 }
 
 /* The default of the channel is that of the schedule that is generated. */
-static bool same_fifo(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
+static bool same_fifo(SAME_PARAMS)
 {
     enum fifo_rule fifo;
     bool batch;
@@ -133,8 +100,7 @@ static bool same_fifo(struct printer *printer, const void *member, const void *o
     return *(const enum fifo_rule *)member == fifo;
 }
 
-static bool same_batch(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_batch(SAME_PARAMS)
 {
     enum fifo_rule fifo;
     bool batch;
@@ -151,13 +117,10 @@ static void schema_fifo(struct json *json, const struct field *field)
     json_end_array(json);
 }
 
-static void schema_batch(struct json *json, const struct field *field)
-{
-    json_put_string(json, "type", "boolean");
-}
-
-static const struct field_kind kind_fifo = {field_fifo, print_word, same_fifo, schema_fifo};
-static const struct field_kind kind_batch = {field_bool, print_bool, same_batch, schema_batch};
+static const struct field_kind kind_fifo = {field_fifo, print_word, same_fifo,
+                                            .schema = schema_fifo};
+static const struct field_kind kind_batch = {field_bool, print_bool, same_batch,
+                                             .schema = schema_truth};
 
 static const struct field p2p_fields[] = {
     FIELD("fifo", struct programs, fifo, fifo,
@@ -175,12 +138,16 @@ static const struct field p2p_fields[] = {
     FIELD("latency", struct programs, links.all.latency, given_time,
           "The time of a message of no bytes."),
     FIELD("bandwidth", struct programs, links.all.bandwidth, given_rate, "The bytes a second."),
-    FIELD("forward", struct programs, links.forward, link, "The link of forward messages."),
-    FIELD("backward", struct programs, links.backward, link, "The link of backward messages."),
+    FIELD("forward", struct programs, links.forward, map, "The link of forward messages.",
+          .keys = &link_keys),
+    FIELD("backward", struct programs, links.backward, map, "The link of backward messages.",
+          .keys = &link_keys),
     FIELD("node", struct programs, links.node, int, "The ranks of a node.", .min = 1,
           .max = PLAN_MAX_RANKS),
-    FIELD("between", struct programs, links.between, link, "The link between nodes."),
-    FIELD("edges", struct programs, links, edges, "The links from one rank to another."),
+    FIELD("between", struct programs, links.between, map, "The link between nodes.",
+          .keys = &link_keys),
+    FIELD("edges", struct programs, links, edges, "The links from one rank to another.",
+          .each = &edge_field),
 };
 const struct keys p2p_keys =
     KEYS(p2p_fields, "\"p2p\"", "a mapping such as {fifo: pair, batch: true}");
@@ -227,14 +194,12 @@ static bool field_cost(struct parser *parser, const struct node *value, void *me
     return ok;
 }
 
-static bool field_times(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_times(PARSE_PARAMS)
 {
     return field_cost(parser, value, member, true);
 }
 
-bool field_sizes(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field)
+bool field_sizes(PARSE_PARAMS)
 {
     return field_cost(parser, value, member, false);
 }
@@ -252,52 +217,34 @@ static void print_cost(struct printer *printer, const struct cost_list *list, bo
         close_list(printer);
 }
 
-static void keys_costs_print_times(struct printer *printer, const void *member,
-                                   const struct field *field)
+static void keys_costs_print_times(PRINT_PARAMS)
 {
     print_cost(printer, member, true);
 }
 
-void print_sizes(struct printer *printer, const void *member, const struct field *field)
+void print_sizes(PRINT_PARAMS)
 {
     print_cost(printer, member, false);
 }
 
-static bool same_costs(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_costs(SAME_PARAMS)
 {
     return ((const struct cost_list *)member)->count == 0;
 }
 
-/* One for all, or a list. */
-static void schema_cost(struct json *json, const char *definition)
-{
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
-    schema_refer(json, definition);
-    json_end_object(json);
-    json_begin_object(json);
-    schema_begin_list(json);
-    schema_refer(json, definition);
-    schema_end(json);
-    json_put_int(json, "minItems", 1);
-    json_end_object(json);
-    json_end_array(json);
-}
-
 static void schema_times(struct json *json, const struct field *field)
 {
-    schema_cost(json, "time");
+    schema_one_or_list(json, &(const struct field){.kind = &kind_time}, 1);
 }
 
-static void schema_sizes(struct json *json, const struct field *field)
+void schema_sizes(struct json *json, const struct field *field)
 {
-    schema_cost(json, "size");
+    schema_one_or_list(json, &(const struct field){.kind = &kind_bytes}, 1);
 }
 
 static const struct field_kind kind_times = {field_times, keys_costs_print_times, same_costs,
-                                             schema_times};
-const struct field_kind kind_sizes = {field_sizes, print_sizes, same_costs, schema_sizes};
+                                             .schema = schema_times};
+const struct field_kind kind_sizes = {field_sizes, print_sizes, same_costs, .schema = schema_sizes};
 
 /* The keys of COST_LIST, in its order. */
 #define COST_FIELDS(type, member)                                                                  \
@@ -342,8 +289,7 @@ static const struct keys head_keys =
     KEYS(single_fields, "head", "costs such as {F: 1ms, weights: 1GiB}");
 
 /* Embedding and head are one each. */
-static bool field_single(struct parser *parser, const struct node *value, void *member,
-                         const struct field *field)
+static bool field_single(PARSE_PARAMS)
 {
     struct single *single = member;
     bool ok = field_map(parser, value, member, field);
@@ -353,7 +299,8 @@ static bool field_single(struct parser *parser, const struct node *value, void *
     return ok;
 }
 
-static const struct field_kind kind_single = {field_single, print_map, same_map, schema_map};
+static const struct field_kind kind_single = {field_single, print_map, same_map,
+                                              .schema = schema_map};
 
 static const struct field layer_fields[] = {
     FIELD("count", struct layers, count, int, "The number of layers.", .required = true, .min = 1,
@@ -382,37 +329,7 @@ void parse_layers(struct parser *parser, const struct node *value)
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
-static bool field_rate(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
-{
-    const char *what;
-    int64_t *flops = member;
-    if (value->kind == NODE_SCALAR && units_parse_flops(value->text, flops, &what) && *flops > 0)
-        return true;
-    return parse_mismatch(parser, value, "operations a second such as 150TFLOPS");
-}
-
 enum { MOST_SIZE = 1 << 24 };
-
-static void print_flops(struct printer *printer, const void *member, const struct field *field)
-{
-    char rate[UNITS_TEXT];
-    units_print_flops(*(const int64_t *)member, rate);
-    put_word(printer, rate);
-}
-
-static void schema_flops(struct json *json, const struct field *field)
-{
-    schema_refer(json, "flops");
-}
-
-static bool same_flops(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
-{
-    return *(const int64_t *)member == 0;
-}
-
-static const struct field_kind kind_flops = {field_rate, print_flops, same_flops, schema_flops};
 
 #define SIZE_FIELD(name, needed, about)                                                            \
     FIELD(#name, struct model_spec, name, int, about, .required = (needed), .min = 1,              \
@@ -564,16 +481,13 @@ void print_balance(struct printer *printer)
 static void schema_balance(struct json *json, const struct field *field)
 {
     static const struct field layers = {.max = MOST_LAYERS, .otherwise = -1};
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     schema_word(json, field);
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_begin_list(json);
     schema_int(json, &layers);
     schema_end(json);
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
 }
 
 const struct field_kind kind_balance = {.schema = schema_balance};

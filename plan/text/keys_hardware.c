@@ -8,18 +8,6 @@
 #include "parse.h"
 #include "plan/hardware.h"
 
-static bool field_given_flops(struct parser *parser, const struct node *value, void *member,
-                              const struct field *field)
-{
-    const char *what;
-    struct amount *amount = member;
-    amount->given = value->kind == NODE_SCALAR &&
-                    units_parse_flops(value->text, &amount->value, &what) && amount->value > 0;
-    return amount->given || parse_mismatch(parser, value, "operations a second such as 150TFLOPS");
-}
-
-static const struct field_kind kind_given_flops = {.parse = field_given_flops};
-
 #define HARDWARE_FIELD(name, kind, about, ...)                                                     \
     FIELD(#name, struct hardware, name, kind, about, ##__VA_ARGS__)
 static const struct field hardware_fields[] = {

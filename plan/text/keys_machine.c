@@ -23,8 +23,7 @@ static const struct field *eager_limit(const struct field *field)
     return strcmp(field->key, eager_bytes.key) == 0 ? &eager_bytes : &eager_messages;
 }
 
-static bool field_eager(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_eager(PARSE_PARAMS)
 {
     const struct field *limit = eager_limit(field);
     if (!parse_want_map(parser, value, "a mapping from communicators to limits"))
@@ -40,8 +39,7 @@ static bool field_eager(struct parser *parser, const struct node *value, void *m
     return ok;
 }
 
-static bool same_eager(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_eager(SAME_PARAMS)
 {
     const struct plan *plan = printer->plan;
     for (size_t i = 0; i < plan->comm_count; i++)
@@ -50,7 +48,7 @@ static bool same_eager(struct printer *printer, const void *member, const void *
     return true;
 }
 
-static void print_eager(struct printer *printer, const void *member, const struct field *field)
+static void print_eager(PRINT_PARAMS)
 {
     const struct plan *plan = printer->plan;
     open_map(printer, FLOW);
@@ -67,11 +65,12 @@ static void print_eager(struct printer *printer, const void *member, const struc
 static void schema_eager(struct json *json, const struct field *field)
 {
     schema_begin_named(json);
-    eager_limit(field)->kind->schema(json, eager_limit(field));
+    schema_value(json, eager_limit(field));
     schema_end(json);
 }
 
-static const struct field_kind kind_eager = {field_eager, print_eager, same_eager, schema_eager};
+static const struct field_kind kind_eager = {field_eager, print_eager, same_eager,
+                                             .schema = schema_eager};
 
 /* The default shares of each kind of work. */
 static const struct field kind_fields[] = {
@@ -112,8 +111,7 @@ static void parse_device(struct parser *parser, const struct node *ranks, int *d
             device[rank] = first;
 }
 
-static bool field_share_device(struct parser *parser, const struct node *value, void *member,
-                               const struct field *field)
+static bool field_share_device(PARSE_PARAMS)
 {
     const int ranks = parser->plan->ranks;
     int **device = member;
@@ -135,14 +133,12 @@ static bool field_share_device(struct parser *parser, const struct node *value, 
     return true;
 }
 
-static bool same_share_device(struct printer *printer, const void *member, const void *other,
-                              const struct field *field)
+static bool same_share_device(SAME_PARAMS)
 {
     return *(int *const *)member == NULL;
 }
 
-static void print_share_device(struct printer *printer, const void *member,
-                               const struct field *field)
+static void print_share_device(PRINT_PARAMS)
 {
     const int *device = *(int *const *)member;
     open_list(printer, FLOW);
@@ -170,8 +166,8 @@ static void schema_share_device(struct json *json, const struct field *field)
     schema_end(json);
 }
 
-static const struct field_kind kind_share_device = {field_share_device, print_share_device,
-                                                    same_share_device, schema_share_device};
+static const struct field_kind kind_share_device = {
+    field_share_device, print_share_device, same_share_device, .schema = schema_share_device};
 
 /* Without slots there is nothing to share. */
 static void check_share_device(struct parser *parser, const struct node *machine)
@@ -184,8 +180,7 @@ static void check_share_device(struct parser *parser, const struct node *machine
 }
 
 /* All ranks of a pipeline do the same and hold the same. */
-static bool field_memory(struct parser *parser, const struct node *value, void *member,
-                         const struct field *field)
+static bool field_memory(PARSE_PARAMS)
 {
     const struct plan *plan = parser->plan;
     const struct cost_list *memory = member;
@@ -202,8 +197,7 @@ static bool field_memory(struct parser *parser, const struct node *value, void *
     return true;
 }
 
-static bool same_memory(struct printer *printer, const void *member, const void *other,
-                        const struct field *field)
+static bool same_memory(SAME_PARAMS)
 {
     const struct cost_list *memory = member;
     for (size_t i = 0; i < memory->count; i++)
@@ -212,13 +206,8 @@ static bool same_memory(struct printer *printer, const void *member, const void 
     return true;
 }
 
-static void schema_memory(struct json *json, const struct field *field)
-{
-    kind_sizes.schema(json, field);
-}
-
 static const struct field_kind kind_memory = {field_memory, print_sizes, same_memory,
-                                              schema_memory};
+                                              .schema = schema_sizes};
 
 static const struct field machine_fields[] = {
     FIELD("sm_slots", struct machine_spec, sm_slots, int,
@@ -357,11 +346,6 @@ void parse_streams(struct parser *parser, const struct node *value)
         check_blocking(parser, value);
 }
 
-bool has_streams(const struct printer *printer)
-{
-    return printer->plan->stream_spec_count > 0;
-}
-
 void print_streams(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
@@ -407,11 +391,6 @@ void parse_flags(struct parser *parser, const struct node *value)
     }
 }
 
-bool has_flags(const struct printer *printer)
-{
-    return printer->plan->flag_spec_count > 0;
-}
-
 void print_flags(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
@@ -423,20 +402,5 @@ void print_flags(struct printer *printer)
     close_map(printer);
 }
 
-static void schema_flags(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_keys(json, flag_fields, FIELD_COUNT(flag_fields));
-    schema_end(json);
-}
-
-const struct field_kind kind_flags = {.schema = schema_flags};
-
-static void schema_streams(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_keys(json, stream_fields, FIELD_COUNT(stream_fields));
-    schema_end(json);
-}
-
-const struct field_kind kind_streams = {.schema = schema_streams};
+const struct field flag_field = {.kind = &kind_map, .keys = &flag_keys};
+const struct field stream_field = {.kind = &kind_map, .keys = &stream_keys};

@@ -23,8 +23,8 @@ static const struct field cost_fields[] = {
           "The time of a collective of no bytes."),
     FIELD("bandwidth", struct group_cost, link.bandwidth, given_rate, "The bytes a second."),
     FIELD("bytes", struct group_cost, link.bytes, given_bytes, "The bytes of a collective."),
-    FIELD("between", struct group_cost, between, link,
-          "The link of groups whose ranks are on several nodes."),
+    FIELD("between", struct group_cost, between, map,
+          "The link of groups whose ranks are on several nodes.", .keys = &link_keys),
     FIELD("time", struct group_cost, time, given_time,
           "The time of a collective, in place of latency and bandwidth."),
     FIELD("call", struct group_cost, call, word, "The collectives of a pass.",
@@ -97,8 +97,7 @@ static int keys_parallel_find_kind(const char *text)
     return -1;
 }
 
-static bool field_costs(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_costs(PARSE_PARAMS)
 {
     struct group_cost *costs = member;
     bool ok = parse_want_map(parser, value, "a mapping from groups to costs");
@@ -117,8 +116,7 @@ static bool field_costs(struct parser *parser, const struct node *value, void *m
     return ok;
 }
 
-static bool same_group_costs(struct printer *printer, const void *member, const void *other,
-                             const struct field *field)
+static bool same_group_costs(SAME_PARAMS)
 {
     const struct group_cost *costs = member;
     for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
@@ -127,8 +125,7 @@ static bool same_group_costs(struct printer *printer, const void *member, const 
     return true;
 }
 
-static void print_group_costs(struct printer *printer, const void *member,
-                              const struct field *field)
+static void print_group_costs(PRINT_PARAMS)
 {
     const struct group_cost *costs = member;
     open_map(printer, FLOW);
@@ -158,26 +155,23 @@ static void schema_group_costs(struct json *json, const struct field *field)
 }
 
 static const struct field_kind kind_group_costs = {field_costs, print_group_costs, same_group_costs,
-                                                   schema_group_costs};
+                                                   .schema = schema_group_costs};
 
 /* ---- ranks that differ ----------------------------------------------------------------------- */
 
-static bool field_reduce(struct parser *parser, const struct node *value, void *member,
-                         const struct field *field)
+static bool field_reduce(PARSE_PARAMS)
 {
     struct rank_differs *differs = member;
     return differs->has_reduce = field_word(parser, value, &differs->reduce, field);
 }
 
-static bool field_embedding(struct parser *parser, const struct node *value, void *member,
-                            const struct field *field)
+static bool field_embedding(PARSE_PARAMS)
 {
     struct rank_differs *differs = member;
     return differs->has_embedding = field_word(parser, value, &differs->embedding, field);
 }
 
-static bool field_program(struct parser *parser, const struct node *value, void *member,
-                          const struct field *field)
+static bool field_program(PARSE_PARAMS)
 {
     struct rank_differs *differs = member;
     differs->program = ARENA_ARRAY(&parser->plan->arena, 1, struct rank_program);
@@ -186,24 +180,18 @@ static bool field_program(struct parser *parser, const struct node *value, void 
     return differs->has_program = parse_one_program(parser, value, differs->program);
 }
 
-#define DIFFERS_KIND(name, has, put, schema)                                                       \
-    static bool same_differs_##name(struct printer *printer, const void *member,                   \
-                                    const void *other, const struct field *field)                  \
+#define DIFFERS_KIND(name, has, put, schema_)                                                      \
+    static bool same_differs_##name(SAME_PARAMS)                                                   \
     {                                                                                              \
-        (void)printer;                                                                             \
-        (void)other;                                                                               \
-        (void)field;                                                                               \
         return !((const struct rank_differs *)member)->has;                                        \
     }                                                                                              \
-    static void print_differs_##name(struct printer *printer, const void *member,                  \
-                                     const struct field *field)                                    \
+    static void print_differs_##name(PRINT_PARAMS)                                                 \
     {                                                                                              \
-        (void)field;                                                                               \
         const struct rank_differs *differs = member;                                               \
         put;                                                                                       \
     }                                                                                              \
     static const struct field_kind kind_differs_##name = {field_##name, print_differs_##name,      \
-                                                          same_differs_##name, schema};
+                                                          same_differs_##name, .schema = schema_};
 
 DIFFERS_KIND(reduce, has_reduce, print_word(printer, &differs->reduce, field), schema_word)
 DIFFERS_KIND(embedding, has_embedding, print_word(printer, &differs->embedding, field), schema_word)
@@ -219,8 +207,7 @@ static const struct field differs_fields[] = {
 static const struct keys differs_keys =
     KEYS(differs_fields, "the differences of a rank", "what differs, such as {grad_reduce: end}");
 
-static bool field_ranks(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_ranks(PARSE_PARAMS)
 {
     struct parallel_spec *spec = member;
     if (!parse_want_map(parser, value, "a mapping from ranks to what differs"))
@@ -241,14 +228,13 @@ static bool field_ranks(struct parser *parser, const struct node *value, void *m
     return ok;
 }
 
-static bool same_differing(struct printer *printer, const void *member, const void *other,
-                           const struct field *field)
+static bool same_differing(SAME_PARAMS)
 {
     return ((const struct parallel_spec *)member)->differing_count == 0;
 }
 
 /* Each rank that differs is a line of its own. */
-static void print_differing(struct printer *printer, const void *member, const struct field *field)
+static void print_differing(PRINT_PARAMS)
 {
     const struct parallel_spec *spec = member;
     open_map(printer, BLOCK);
@@ -259,15 +245,9 @@ static void print_differing(struct printer *printer, const void *member, const s
     close_map(printer);
 }
 
-static void schema_differing(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_keys(json, differs_fields, FIELD_COUNT(differs_fields));
-    schema_end(json);
-}
-
+static const struct field differing_field = {.kind = &kind_map, .keys = &differs_keys};
 static const struct field_kind kind_differing = {field_ranks, print_differing, same_differing,
-                                                 schema_differing};
+                                                 .schema = schema_names};
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
@@ -276,22 +256,19 @@ static const struct field_kind kind_differing = {field_ranks, print_differing, s
           __VA_ARGS__)
 
 /* The order needs the sizes, so it is read behind them. */
-static bool field_later(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_later(PARSE_PARAMS)
 {
     return true;
 }
 
-static void print_order_of_dims(struct printer *printer, const void *member,
-                                const struct field *field)
+static void print_order_of_dims(PRINT_PARAMS)
 {
     char order[8 * DIM_COUNT];
     parallel_print_order(member, order, sizeof order);
     put_word(printer, order);
 }
 
-static bool same_never(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_never(SAME_PARAMS)
 {
     return false;
 }
@@ -309,7 +286,7 @@ static void schema_mesh(struct json *json, const struct field *field)
 }
 
 static const struct field_kind kind_dims = {field_later, print_order_of_dims, same_never,
-                                            schema_order_of_dims};
+                                            .schema = schema_order_of_dims};
 static const struct field_kind kind_mesh = {.parse = field_later, .schema = schema_mesh};
 
 static const struct field parallel_fields[] = {
@@ -331,15 +308,11 @@ static const struct field parallel_fields[] = {
           "When the gradients of tied embeddings are reduced.", .words = keywords_embedding),
     FIELD("costs", struct parallel_spec, costs, group_costs,
           "What a collective of each kind of group costs."),
-    FIELD_OF_ALL("ranks", differing, "How a rank differs from the others."),
+    FIELD_OF_ALL("ranks", differing, "How a rank differs from the others.",
+                 .each = &differing_field),
 };
 const struct keys parallel_keys =
     KEYS(parallel_fields, "\"parallel\"", "sizes such as {tp: 2, dp: 4}");
-
-bool has_parallel(const struct printer *printer)
-{
-    return printer->plan->programs.parallel.given;
-}
 
 void print_parallel(struct printer *printer)
 {

@@ -121,8 +121,7 @@ static enum work_kind find_work(const struct node *map)
     return WORK_NONE;
 }
 
-static bool field_work(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_work(PARSE_PARAMS)
 {
     struct work work = {.comm = -1, .peer = -1, .root = -1};
     if (!parse_want_map(parser, value, "a mapping such as {copy: h2d, bytes: 64MiB}"))
@@ -143,7 +142,7 @@ static bool field_work(struct parser *parser, const struct node *value, void *me
     return true;
 }
 
-static void print_work(struct printer *printer, const void *member, const struct field *field)
+static void print_work(PRINT_PARAMS)
 {
     const struct work *work = member;
     const struct work_syntax *syntax = &work_syntax[work->kind];
@@ -152,8 +151,7 @@ static void print_work(struct printer *printer, const void *member, const struct
     close_map(printer);
 }
 
-static bool keys_pipeline_same_work(struct printer *printer, const void *member, const void *other,
-                                    const struct field *field)
+static bool keys_pipeline_same_work(SAME_PARAMS)
 {
     const struct work *a = member, *b = other;
     if (!b || a->kind == WORK_NONE)
@@ -173,7 +171,8 @@ static void schema_work(struct json *json, const struct field *field)
     json_end_array(json);
 }
 
-const struct field_kind kind_work = {field_work, print_work, keys_pipeline_same_work, schema_work};
+const struct field_kind kind_work = {field_work, print_work, keys_pipeline_same_work,
+                                     .schema = schema_work};
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
@@ -314,14 +313,8 @@ void print_schedule(struct printer *printer)
     close_map(printer);
 }
 
-static void schema_schedule(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_refer(json, "task");
-    schema_end(json);
-}
-
-const struct field_kind kind_schedule = {.schema = schema_schedule};
+static const struct field_kind kind_task = {.refer = "task"};
+const struct field task_field = {.kind = &kind_task};
 
 /* ---- dependences ----------------------------------------------------------------------------- */
 
@@ -488,11 +481,6 @@ static void print_deps(struct printer *printer, size_t first, size_t end)
     close_list(printer);
 }
 
-bool has_intra_deps(const struct printer *printer)
-{
-    return printer->plan->pipeline.intra_count > 0;
-}
-
 void print_intra_deps(struct printer *printer)
 {
     print_deps(printer, 0, printer->plan->pipeline.intra_count);
@@ -513,14 +501,11 @@ static void schema_deps(struct json *json, const struct field *field)
     static const struct field distance = {.min = 1, .max = PLAN_MAX_DISTANCE};
     schema_begin_list(json);
     schema_begin_list(json);
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     schema_refer(json, "name");
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_int(json, &distance);
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
     schema_end(json);
     json_put_int(json, "minItems", 2);
     json_put_int(json, "maxItems", 2 + field->max);
@@ -592,11 +577,6 @@ static void put_order(struct printer *printer, const struct order_spec *order)
     close_list(printer);
 }
 
-bool has_order(const struct printer *printer)
-{
-    return printer->plan->pipeline.order_given;
-}
-
 void print_order(struct printer *printer)
 {
     put_order(printer, &printer->plan->pipeline.order);
@@ -604,45 +584,36 @@ void print_order(struct printer *printer)
 
 static void schema_order(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     schema_word(json, field);
-    json_end_object(json);
-    json_begin_object(json);
-    schema_begin_list(json);
-    schema_refer(json, "name");
-    schema_end(json);
-    json_end_object(json);
-    json_end_array(json);
+    schema_or(json);
+    schema_symbols(json, field);
+    schema_end_either(json);
 }
 
 const struct field_kind kind_order = {.schema = schema_order};
 
-static bool field_override_order(struct parser *parser, const struct node *value, void *member,
-                                 const struct field *field)
+static bool field_override_order(PARSE_PARAMS)
 {
     struct rank_override *override = member;
     override->has_order = parse_order(parser, value, &override->order);
     return override->has_order;
 }
 
-static void print_override_order(struct printer *printer, const void *member,
-                                 const struct field *field)
+static void print_override_order(PRINT_PARAMS)
 {
     put_order(printer, &((const struct rank_override *)member)->order);
 }
 
-static bool same_override_order(struct printer *printer, const void *member, const void *other,
-                                const struct field *field)
+static bool same_override_order(SAME_PARAMS)
 {
     return !((const struct rank_override *)member)->has_order;
 }
 
 static const struct field_kind kind_override_order = {field_override_order, print_override_order,
-                                                      same_override_order, schema_order};
+                                                      same_override_order, .schema = schema_order};
 
-static bool field_override_schedule(struct parser *parser, const struct node *value, void *member,
-                                    const struct field *field)
+static bool field_override_schedule(PARSE_PARAMS)
 {
     struct rank_override *override = member;
     const struct pipeline *pipeline = &parser->plan->pipeline;
@@ -664,8 +635,7 @@ static bool field_override_schedule(struct parser *parser, const struct node *va
     return ok;
 }
 
-static void print_override_schedule(struct printer *printer, const void *member,
-                                    const struct field *field)
+static void print_override_schedule(PRINT_PARAMS)
 {
     const struct rank_override *override = member;
     const struct pipeline *pipeline = &printer->plan->pipeline;
@@ -677,27 +647,23 @@ static void print_override_schedule(struct printer *printer, const void *member,
     close_map(printer);
 }
 
-static bool same_override_schedule(struct printer *printer, const void *member, const void *other,
-                                   const struct field *field)
+static bool same_override_schedule(SAME_PARAMS)
 {
     return !((const struct rank_override *)member)->tasks;
 }
 
 static const struct field_kind kind_override_schedule = {
-    field_override_schedule, print_override_schedule, same_override_schedule, schema_schedule};
+    field_override_schedule, print_override_schedule, same_override_schedule,
+    .schema = schema_names};
 
 static const struct field override_fields[] = {
-    FIELD_OF_ALL("schedule", override_schedule, "The properties of tasks that differ, by task."),
+    FIELD_OF_ALL("schedule", override_schedule, "The properties of tasks that differ, by task.",
+                 .each = &task_field),
     FIELD_OF_ALL("enqueue_order", override_order, "The order of this rank.",
                  .words = keywords_order),
 };
 static const struct keys override_keys =
     KEYS(override_fields, "the differences of a rank", "a mapping with schedule or enqueue_order");
-
-bool has_overrides(const struct printer *printer)
-{
-    return printer->plan->pipeline.override_count > 0;
-}
 
 void print_overrides(struct printer *printer)
 {
@@ -713,14 +679,7 @@ void print_overrides(struct printer *printer)
     close_map(printer);
 }
 
-static void schema_overrides(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_keys(json, override_fields, FIELD_COUNT(override_fields));
-    schema_end(json);
-}
-
-const struct field_kind kind_overrides = {.schema = schema_overrides};
+const struct field override_field = {.kind = &kind_map, .keys = &override_keys};
 
 void parse_overrides(struct parser *parser, const struct node *value)
 {
@@ -819,11 +778,6 @@ void parse_batches(struct parser *parser, const struct node *value)
         field_int64(parser, item, &pipeline->batches[pipeline->batch_count++], &field);
 }
 
-bool has_batches(const struct printer *printer)
-{
-    return printer->plan->pipeline.batches != NULL;
-}
-
 void print_batches(struct printer *printer)
 {
     const struct pipeline *pipeline = &printer->plan->pipeline;
@@ -832,12 +786,3 @@ void print_batches(struct printer *printer)
         put_number(printer, pipeline->batches[i]);
     close_list(printer);
 }
-
-static void schema_batches(struct json *json, const struct field *field)
-{
-    schema_begin_list(json);
-    schema_int(json, field);
-    schema_end(json);
-}
-
-const struct field_kind kind_batches = {.schema = schema_batches};

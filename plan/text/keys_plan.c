@@ -23,15 +23,11 @@ static bool has_always(const struct printer *printer)
 
 /* What entries of mappings are that have names as keys. */
 static const struct field rank_field = {.otherwise = -1, .max = PLAN_MAX_RANKS - 1};
-static const struct field capacity_field = {.min = 1, .max = 65536};
-static const struct field staleness_field = {.min = 1, .max = PLAN_MAX_DEPTH};
-
-static void schema_names(struct json *json, const struct field *field)
-{
-    schema_begin_list(json);
-    schema_refer(json, "name");
-    schema_end(json);
-}
+static const struct field capacity_field = {.kind = &kind_int, .min = 1, .max = 65536};
+static const struct field staleness_field = {.kind = &kind_int, .min = 1, .max = PLAN_MAX_DEPTH};
+static const struct field text_field = {.kind = &kind_text};
+static const struct field number_field = {
+    .kind = &kind_int, .max = PLAN_MAX_ITERATIONS, .otherwise = -1};
 
 /* ---- comms, queues, buffers ------------------------------------------------------------------- */
 
@@ -101,24 +97,16 @@ static void print_comms(struct printer *printer)
     close_map(printer);
 }
 
-static bool has_comms(const struct printer *printer)
-{
-    return printer->plan->comm_count > 0;
-}
-
 static void schema_comms(struct json *json, const struct field *field)
 {
     schema_begin_named(json);
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     json_put_string(json, "const", "all");
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_begin_list(json);
     schema_int(json, &rank_field);
     schema_end(json);
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
     schema_end(json);
 }
 
@@ -157,20 +145,6 @@ static void print_queues(struct printer *printer)
     }
     close_map(printer);
 }
-
-static bool has_queues(const struct printer *printer)
-{
-    return printer->plan->queue_count > 0;
-}
-
-static void schema_queues(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_int(json, &capacity_field);
-    schema_end(json);
-}
-
-static const struct field_kind kind_queues = {.schema = schema_queues};
 
 static const struct field buffer_fields[] = {
     FIELD("scope", struct buffer, scope, word,
@@ -245,14 +219,9 @@ static bool has_buffers(const struct printer *printer)
     return false;
 }
 
-static void keys_plan_schema_buffers(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_keys(json, buffer_fields, FIELD_COUNT(buffer_fields));
-    schema_end(json);
-}
-
-static const struct field_kind kind_buffers_declared = {.schema = keys_plan_schema_buffers};
+static const struct keys buffer_keys =
+    KEYS(buffer_fields, "a buffer", "a mapping such as {bytes: 64MiB}");
+static const struct field buffer_field = {.kind = &kind_map, .keys = &buffer_keys};
 
 /* A buffer that no operation names is a misspelling. */
 static struct buffer *known_buffer(struct parser *parser, const struct node *node)
@@ -285,13 +254,6 @@ static void print_inputs(struct printer *printer)
     close_list(printer);
 }
 
-static bool has_inputs(const struct printer *printer)
-{
-    return printer->plan->inputs_given;
-}
-
-static const struct field_kind kind_inputs = {.schema = schema_names};
-
 static void parse_unrecorded(struct parser *parser, const struct node *value)
 {
     if (!value ||
@@ -317,20 +279,6 @@ static void keys_plan_print_unrecorded(struct printer *printer)
     }
     close_map(printer);
 }
-
-static bool has_unrecorded(const struct printer *printer)
-{
-    return printer->plan->unrecorded_count > 0;
-}
-
-static void schema_unrecorded(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_refer(json, "name");
-    schema_end(json);
-}
-
-static const struct field_kind kind_unrecorded = {.schema = schema_unrecorded};
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
@@ -382,19 +330,7 @@ static void print_memory(struct printer *printer)
     close_list(printer);
 }
 
-static bool has_memory(const struct printer *printer)
-{
-    return printer->plan->memory_count > 0;
-}
-
-static void schema_tensor_memory(struct json *json, const struct field *field)
-{
-    schema_begin_list(json);
-    schema_keys(json, memory_fields, FIELD_COUNT(memory_fields));
-    schema_end(json);
-}
-
-static const struct field_kind kind_memory = {.schema = schema_tensor_memory};
+static const struct field memory_field = {.kind = &kind_map, .keys = &memory_keys};
 
 static void parse_staleness(struct parser *parser, const struct node *value)
 {
@@ -435,15 +371,6 @@ static bool has_staleness(const struct printer *printer)
             return true;
     return false;
 }
-
-static void schema_staleness(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_int(json, &staleness_field);
-    schema_end(json);
-}
-
-static const struct field_kind kind_staleness = {.schema = schema_staleness};
 
 /* ---- expected verdicts ----------------------------------------------------------------------- */
 
@@ -754,33 +681,6 @@ static bool has_on_failure(const struct printer *printer)
     return plan->on_failure != usual_on_failure(plan);
 }
 
-/* ---- keys that are printed where the author wrote them ----------------------------------------- */
-
-static bool has_driver(const struct printer *printer)
-{
-    return printer->plan->pipeline.driver_given;
-}
-
-static bool has_depth(const struct printer *printer)
-{
-    return printer->plan->pipeline.depth_given;
-}
-
-static bool has_max_depth(const struct printer *printer)
-{
-    return printer->plan->pipeline.max_depth_given;
-}
-
-static bool has_num_slots(const struct printer *printer)
-{
-    return printer->plan->pipeline.num_slots_given;
-}
-
-static bool has_arithmetic(const struct printer *printer)
-{
-    return printer->plan->programs.arithmetic.given;
-}
-
 /* ---- the top of a plan ----------------------------------------------------------------------- */
 
 enum {
@@ -804,13 +704,17 @@ static const struct form_key {
 
 /* A key at the top. The table stands in the order of reading; `place` orders the canonical text. `parse` is called whether
    the key is there or not; without it, the field is filled in when the key is there. */
+#define GIVEN(member)   .given = offsetof(struct plan, member)
+#define COUNTED(member) .count = offsetof(struct plan, member)
 static const struct keys_plan_section {
     unsigned forms;
     int place;
     void (*parse)(struct parser *parser, const struct node *value);
     struct field field;
-    /* True if the key is printed; NULL: it is unless its value is the default. */
+    /* Where the key is printed: where the function says so, where this bool of the plan is true, where this number is
+       not 0. None of them: where its value is not the default. */
     bool (*has)(const struct printer *printer);
+    size_t given, count; /* offsets */
     /* Print the value; NULL: as its kind is printed. */
     void (*print)(struct printer *printer);
 } sections[] = {
@@ -834,34 +738,39 @@ static const struct keys_plan_section {
      .has = has_ranks},
     {IN_PIPELINE | IN_THREADS, 21, parse_comms,
      .field = FIELD_OF_ALL("comms", comms, "Communicators, and the ranks that are their members."),
-     .has = has_comms, .print = print_comms},
+     COUNTED(comm_count), .print = print_comms},
     {IN_THREADS, 23, parse_queues,
-     .field = FIELD_OF_ALL("queues", queues,
-                           "Queues between threads, and the number of items that each can hold."),
-     .has = has_queues, .print = print_queues},
+     .field = FIELD_OF_ALL("queues", names,
+                           "Queues between threads, and the number of items that each can hold.",
+                           .each = &capacity_field),
+     COUNTED(queue_count), .print = print_queues},
     {IN_PIPELINE | IN_THREADS, 22, parse_streams,
-     .field = FIELD_OF_ALL("streams", streams, "What a stream of this name is, on every rank."),
-     .has = has_streams, .print = print_streams},
+     .field = FIELD_OF_ALL("streams", names, "What a stream of this name is, on every rank.",
+                           .each = &stream_field),
+     COUNTED(stream_spec_count), .print = print_streams},
     {IN_THREADS, 24, parse_flags,
-     .field = FIELD_OF_ALL("flags", flags,
+     .field = FIELD_OF_ALL("flags", names,
                            "What a flag is: with which value it begins, and whether each iteration "
-                           "has its own."),
-     .has = has_flags, .print = print_flags},
+                           "has its own.",
+                           .each = &flag_field),
+     COUNTED(flag_spec_count), .print = print_flags},
     {IN_PIPELINE | IN_THREADS, 44, parse_buffers,
-     .field = FIELD_OF_ALL("buffers", buffers_declared, "Memory that work reads and writes."),
+     .field = FIELD_OF_ALL("buffers", names, "Memory that work reads and writes.",
+                           .each = &buffer_field),
      .has = has_buffers, .print = keys_plan_print_buffers},
     {IN_PIPELINE, 7, parse_driver,
      .field = FIELD("driver", struct plan, pipeline.driver, word,
                     "The driver that the plan is for. Without this key it is for both.",
                     .words = keywords_driver),
-     .has = has_driver},
+     GIVEN(pipeline.driver_given)},
     {IN_PIPELINE, 40, parse_schedule,
-     .field = FIELD_OF_ALL("schedule", schedule, "The tasks of an iteration, by name."),
+     .field = FIELD_OF_ALL("schedule", names, "The tasks of an iteration, by name.",
+                           .each = &task_field),
      .has = has_always, .print = print_schedule},
     {IN_PIPELINE, 41, parse_intra_deps,
      .field = FIELD_OF_ALL("intra_iter_deps", deps,
                            "Dependences within an iteration: [task, the task it depends on]."),
-     .has = has_intra_deps, .print = print_intra_deps},
+     COUNTED(pipeline.intra_count), .print = print_intra_deps},
     {IN_PIPELINE, 42, parse_inter_deps,
      .field = FIELD_OF_ALL(
          "inter_iter_deps", deps,
@@ -872,20 +781,21 @@ static const struct keys_plan_section {
          "enqueue_order", order,
          "The order of a period's tasks under the clock driver, and of tickets under both.",
          .words = keywords_order),
-     .has = has_order, .print = print_order},
+     GIVEN(pipeline.order_given), .print = print_order},
     {IN_PIPELINE, 43, parse_overrides,
-     .field = FIELD_OF_ALL("rank_overrides", overrides, "How a rank differs from the others."),
-     .has = has_overrides, .print = print_overrides},
+     .field = FIELD_OF_ALL("rank_overrides", names, "How a rank differs from the others.",
+                           .each = &override_field),
+     COUNTED(pipeline.override_count), .print = print_overrides},
     {IN_PIPELINE, 8, parse_depth,
      .field = FIELD("pipeline_depth", struct plan, pipeline.depth, int,
                     "The number of stages, to be checked: one more than the highest stage.",
                     .min = 1, .max = PLAN_MAX_DEPTH),
-     .has = has_depth},
+     GIVEN(pipeline.depth_given)},
     {IN_PIPELINE, 9, parse_max_depth,
      .field = FIELD("max_depth", struct plan, pipeline.max_depth, int,
                     "Data-flow driver: the most iterations in flight. The default is the depth.",
                     .min = 1, .max = PLAN_MAX_DEPTH),
-     .has = has_max_depth},
+     GIVEN(pipeline.max_depth_given)},
     {IN_PIPELINE, 10, NULL,
      .field =
          FIELD("max_in_flight", struct plan, pipeline.max_in_flight, int,
@@ -895,13 +805,13 @@ static const struct keys_plan_section {
      .field = FIELD("num_slots", struct plan, pipeline.num_slots, int,
                     "The slots of CPU signals and events. Iteration i uses slot i mod num_slots.",
                     .min = 1, .max = PLAN_MAX_DEPTH + PLAN_MAX_DISTANCE),
-     .has = has_num_slots},
+     GIVEN(pipeline.num_slots_given)},
     {IN_PIPELINE, 19, parse_batches,
-     .field = FIELD_OF_ALL("batches", batches,
+     .field = FIELD_OF_ALL("batches", list,
                            "The number of iterations that each rank has data for. The default is "
                            "one open number for all.",
-                           .max = PLAN_MAX_ITERATIONS, .otherwise = -1),
-     .has = has_batches, .print = print_batches},
+                           .each = &number_field),
+     COUNTED(pipeline.batch_count), .print = print_batches},
     {IN_PIPELINE, 13, NULL,
      .field = FIELD("retire", struct plan, pipeline.retire, word,
                     "When the oldest iteration may retire.", .words = keywords_retire)},
@@ -950,11 +860,11 @@ static const struct keys_plan_section {
     {IN_PROGRAMS, 27, parse_parallel,
      .field = FIELD("parallel", struct plan, programs.parallel, map,
                     "The groups of ranks around the pipelines.", .keys = &parallel_keys),
-     .has = has_parallel, .print = print_parallel},
+     GIVEN(programs.parallel.given), .print = print_parallel},
     {IN_PROGRAMS, 28, parse_arithmetic,
      .field = FIELD("arithmetic", struct plan, programs.arithmetic, map,
                     "The dense layers that a real run computes.", .keys = &arithmetic_keys),
-     .has = has_arithmetic},
+     GIVEN(programs.arithmetic.given)},
     {IN_PROGRAMS, 29, NULL,
      .field = FIELD("times", struct plan, programs, map, "The time of each kind of action.",
                     .keys = &times_keys)},
@@ -983,19 +893,22 @@ static const struct keys_plan_section {
                     "Until when the output of a stage is kept.", .words = keywords_release)},
     {IN_THREADS, 45, parse_graphs,
      .field =
-         FIELD_OF_ALL("graphs", graphs, "Work that is captured once and launched again, by name."),
-     .has = has_graphs, .print = print_graphs},
+         FIELD_OF_ALL("graphs", names, "Work that is captured once and launched again, by name.",
+                      .each = &operations_field),
+     COUNTED(graph_count), .print = print_graphs},
     {IN_THREADS, 46, parse_threads,
      .field = FIELD_OF_ALL("threads", threads, "The operations of each thread, named rRANK.NAME.",
                            .always = true),
      .has = has_always, .print = print_threads},
     {IN_PIPELINE | IN_THREADS, 47, parse_inputs,
      .field =
-         FIELD_OF_ALL("inputs", inputs, "The buffers that hold values before anything is written."),
-     .has = has_inputs, .print = print_inputs},
+         FIELD_OF_ALL("inputs", list, "The buffers that hold values before anything is written.",
+                      .each = &text_field),
+     GIVEN(inputs_given), .print = print_inputs},
     {IN_PIPELINE, 48, parse_staleness,
-     .field = FIELD_OF_ALL("staleness", staleness,
-                           "Shared buffers, and by how many iterations their reads may lag."),
+     .field = FIELD_OF_ALL("staleness", names,
+                           "Shared buffers, and by how many iterations their reads may lag.",
+                           .each = &staleness_field),
      .has = has_staleness, .print = print_staleness},
     {IN_ALL, 20, parse_machine,
      .field = FIELD("machine", struct plan, machine, map,
@@ -1006,13 +919,15 @@ static const struct keys_plan_section {
                     "plan has no cause.")},
     {IN_ALL, 5, parse_unrecorded,
      .field = FIELD_OF_ALL(
-         "unrecorded", unrecorded,
-         "What the job of which the plan was made did and the plan does not have, and why."),
-     .has = has_unrecorded, .print = keys_plan_print_unrecorded},
+         "unrecorded", names,
+         "What the job of which the plan was made did and the plan does not have, and why.",
+         .each = &text_field),
+     COUNTED(unrecorded_count), .print = keys_plan_print_unrecorded},
     {IN_THREADS, 51, keys_plan_parse_memory,
-     .field = FIELD_OF_ALL("memory", memory,
-                           "The memory of recorded ranks, when their tensors take most."),
-     .has = has_memory, .print = print_memory},
+     .field =
+         FIELD_OF_ALL("memory", list, "The memory of recorded ranks, when their tensors take most.",
+                      .each = &memory_field),
+     COUNTED(memory_count), .print = print_memory},
     {IN_ALL, 49, parse_on_failure,
      .field = FIELD("on_failure", struct plan, on_failure, word,
                     "What the failure of a task does to other threads and ranks.",
@@ -1024,11 +939,24 @@ static const struct keys_plan_section {
 };
 enum { PLACES = FIELD_COUNT(sections) };
 
+static bool has_condition(const struct keys_plan_section *section)
+{
+    return section->has || section->given || section->count;
+}
+
+static bool has_section(const struct printer *printer, const struct keys_plan_section *section)
+{
+    const char *plan = (const char *)printer->plan;
+    return section->has     ? section->has(printer)
+           : section->given ? *(const bool *)(plan + section->given)
+                            : *(const size_t *)(const void *)(plan + section->count) > 0;
+}
+
 static void print_section(struct printer *printer, const struct keys_plan_section *section)
 {
     struct field field = section->field;
-    field.always = section->has != NULL;
-    if (section->has && !section->has(printer))
+    field.always = has_condition(section);
+    if (field.always && !has_section(printer, section))
         return;
     if (!section->print) {
         fields_print(printer, &field, 1, printer->plan, NULL);
@@ -1071,7 +999,7 @@ void schema_plan(struct json *json)
     for (size_t i = 0; i < PLACES; i++) {
         assert(sections[i].place >= 0 && sections[i].place < PLACES);
         fields[sections[i].place] = sections[i].field;
-        fields[sections[i].place].always = sections[i].has != NULL; /* no default of its own */
+        fields[sections[i].place].always = has_condition(&sections[i]); /* no default of its own */
     }
     schema_keys(json, fields, PLACES);
     json_begin_array_at(json, "anyOf");

@@ -215,32 +215,26 @@ void print_programs(struct printer *printer)
 
 void schema_program(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     json_put_string(json, "type", "string");
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_begin_list(json);
     json_put_string(json, "type", "string");
     schema_end(json);
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
 }
 
 static void schema_programs(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     schema_begin_list(json);
     schema_program(json, field);
     schema_end(json);
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_begin_named(json);
     schema_program(json, field);
     schema_end(json);
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
 }
 
 const struct field_kind kind_programs = {.schema = schema_programs};
@@ -248,8 +242,7 @@ const struct field_kind kind_programs = {.schema = schema_programs};
 /* ---- generator, arithmetic, times -------------------------------------------------------------- */
 
 /* A number of activations, or as many as there is room for. */
-static bool field_room(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_room(PARSE_PARAMS)
 {
     if (value->kind != NODE_SCALAR || strcmp(value->text, "fit") != 0)
         return field_int(parser, value, member, field);
@@ -257,7 +250,7 @@ static bool field_room(struct parser *parser, const struct node *value, void *me
     return true;
 }
 
-static void print_room(struct printer *printer, const void *member, const struct field *field)
+static void print_room(PRINT_PARAMS)
 {
     if (*(const int *)member == GENERATE_FIT)
         put_word(printer, "fit");
@@ -267,17 +260,15 @@ static void print_room(struct printer *printer, const void *member, const struct
 
 static void schema_room(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     json_put_string(json, "const", "fit");
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_int(json, field);
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
 }
 
-static const struct field_kind kind_room = {field_room, print_room, same_int, schema_room};
+static const struct field_kind kind_room = {field_room, print_room, same_int,
+                                            .schema = schema_room};
 
 static const struct field generate_fields[] = {
     FIELD("schedule", struct generate_spec, schedule, name,
@@ -409,32 +400,24 @@ void parse_arithmetic(struct parser *parser, const struct node *value)
     keys_parse(parser, value, &arithmetic_keys, arithmetic);
 }
 
-static bool field_action_time(struct parser *parser, const struct node *value, void *member,
-                              const struct field *field)
+static bool field_action_time(PARSE_PARAMS)
 {
     struct action_time *time = member;
     return time->given = field_time(parser, value, &time->time_ns, field);
 }
 
-static void print_action_time(struct printer *printer, const void *member,
-                              const struct field *field)
+static void print_action_time(PRINT_PARAMS)
 {
     put_time(printer, ((const struct action_time *)member)->time_ns);
 }
 
-static bool same_action_time(struct printer *printer, const void *member, const void *other,
-                             const struct field *field)
+static bool same_action_time(SAME_PARAMS)
 {
     return !((const struct action_time *)member)->given;
 }
 
-static void schema_action_time(struct json *json, const struct field *field)
-{
-    schema_refer(json, "time");
-}
-
 static const struct field_kind kind_action_time = {field_action_time, print_action_time,
-                                                   same_action_time, schema_action_time};
+                                                   same_action_time, .refer = "time"};
 
 static const struct field time_fields[] = {
 #define X(name, text, microbatch)                                                                  \

@@ -27,64 +27,38 @@ bool thread_name_rank(const char *name, int *rank, const char **thread_name)
     return true;
 }
 
-/* ---- operations ------------------------------------------------------------------------------ */
-
 /* ---- kinds of values --------------------------------------------------------------------------- */
 
 /* Steps of a body are done on the device of the operation around it. */
-static bool same_device(struct printer *printer, const void *member, const void *other,
-                        const struct field *field)
+static bool same_device(SAME_PARAMS)
 {
     return printer->in_body || *(const int *)member == 0;
 }
 
-static void print_device(struct printer *printer, const void *member, const struct field *field)
+static void print_device(PRINT_PARAMS)
 {
     put_rank(printer, *(const int *)member - 1);
 }
 
-static const struct field_kind kind_device = {field_device, print_device, same_device, schema_rank};
+static const struct field_kind kind_device = {field_device, print_device, same_device,
+                                              .schema = schema_rank};
 
 /* A stream that is not named is PLAN_IMPLICIT_STREAM. */
-static bool same_stream(struct printer *printer, const void *member, const void *other,
-                        const struct field *field)
+static bool same_stream(SAME_PARAMS)
 {
     const int stream = *(const int *)member;
     return stream < 0 || stream == printer->default_stream;
 }
 
-static void keys_threads_print_stream(struct printer *printer, const void *member,
-                                      const struct field *field)
-{
-    kind_symbol.print(printer, member, field);
-}
+static const struct field_kind kind_stream = {field_symbol, print_symbol, same_stream,
+                                              .refer = "name"};
 
-static void schema_stream(struct json *json, const struct field *field)
-{
-    kind_symbol.schema(json, field);
-}
-
-static const struct field_kind kind_stream = {field_symbol, keys_threads_print_stream, same_stream,
-                                              schema_stream};
-
-static void keys_threads_print_buffers(struct printer *printer, const void *member,
-                                       const struct field *field)
-{
-    kind_symbols.print(printer, member, field);
-}
-
-static void keys_threads_schema_buffers(struct json *json, const struct field *field)
-{
-    kind_symbols.schema(json, field);
-}
-
-static const struct field_kind kind_buffers = {field_buffers, keys_threads_print_buffers, same_list,
-                                               keys_threads_schema_buffers};
+static const struct field_kind kind_buffers = {field_buffers, print_symbols, same_list,
+                                               .schema = schema_symbols};
 
 /* The object of an operation, with the rank of another one's: r1.copied. The flag ready(0) of an iteration is printed as
    `ready`: the body of a repeat is printed once. */
-static void keys_threads_print_object(struct printer *printer, const void *member,
-                                      const struct field *field)
+static void keys_threads_print_object(PRINT_PARAMS)
 {
     const struct host_op *op = member;
     const char *name = plan_object_name(printer->plan, op);
@@ -102,40 +76,36 @@ static void keys_threads_print_object(struct printer *printer, const void *membe
         put_text(printer, name);
 }
 
-static bool same_object(struct printer *printer, const void *member, const void *other,
-                        const struct field *field)
+static bool same_object(SAME_PARAMS)
 {
     return ((const struct host_op *)member)->object < 0;
 }
 
-static bool field_object(struct parser *parser, const struct node *value, void *member,
-                         const struct field *field)
+static bool field_object(PARSE_PARAMS)
 {
     return field_symbol(parser, value, &((struct host_op *)member)->object, field);
 }
 
-static bool field_own_object(struct parser *parser, const struct node *value, void *member,
-                             const struct field *field)
+static bool field_own_object(PARSE_PARAMS)
 {
     return field_own(parser, value, &((struct host_op *)member)->object, field);
 }
 
-static bool field_flag_object(struct parser *parser, const struct node *value, void *member,
-                              const struct field *field)
+static bool field_flag_object(PARSE_PARAMS)
 {
     return field_flag(parser, value, &((struct host_op *)member)->object, field);
 }
 
 static const struct field_kind kind_object = {field_object, keys_threads_print_object, same_object,
-                                              schema_stream};
+                                              .refer = "name"};
 static const struct field_kind kind_own = {field_own_object, keys_threads_print_object, same_object,
-                                           schema_stream};
+                                           .refer = "name"};
 static const struct field_kind kind_flag = {field_flag_object, keys_threads_print_object,
-                                            same_object, schema_stream};
+                                            same_object, .refer = "name"};
 static const struct field_kind kind_event = {field_event, keys_threads_print_object, same_object,
-                                             schema_stream};
+                                             .refer = "name"};
 
-static void print_flag_use(struct printer *printer, const void *member, const struct field *field)
+static void print_flag_use(PRINT_PARAMS)
 {
     const struct flag_use *use = &((const struct host_op *)member)->flag_use;
     char sum[64];
@@ -151,8 +121,7 @@ static void print_flag_use(struct printer *printer, const void *member, const st
 }
 
 /* What an operation does by default is not printed. */
-static bool same_flag_use(struct printer *printer, const void *member, const void *other,
-                          const struct field *field)
+static bool same_flag_use(SAME_PARAMS)
 {
     const struct host_op *op = member;
     struct host_op plain = {.kind = op->kind};
@@ -165,22 +134,19 @@ static bool same_flag_use(struct printer *printer, const void *member, const voi
 
 static void schema_flag_use(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     json_put_string(json, "type", "integer");
     json_put_int(json, "minimum", field->min);
     json_put_int(json, "maximum", field->max);
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     json_put_string(json, "type", "string");
     json_put_string(json, "pattern",
                     "^([+-]? *[0-9]+|([0-9]+ *\\* *)?iteration *([+-] *[0-9]+)?)$");
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
 }
 
 static const struct field_kind kind_flag_use = {field_flag_use, print_flag_use, same_flag_use,
-                                                schema_flag_use};
+                                                .schema = schema_flag_use};
 
 /* One time, or those of the iterations. */
 static void print_time_or_list(struct printer *printer, int64_t time_ns,
@@ -196,28 +162,25 @@ static void print_time_or_list(struct printer *printer, int64_t time_ns,
     close_list(printer);
 }
 
-static void print_op_time(struct printer *printer, const void *member, const struct field *field)
+static void print_op_time(PRINT_PARAMS)
 {
     const struct host_op *op = member;
     print_time_or_list(printer, op->time_ns, host_op_details(op)->times);
 }
 
-static bool same_op_time(struct printer *printer, const void *member, const void *other,
-                         const struct field *field)
+static bool same_op_time(SAME_PARAMS)
 {
     const struct host_op *op = member;
     return !host_op_details(op)->times && op->time_ns == 0;
 }
 
-static void print_op_host_time(struct printer *printer, const void *member,
-                               const struct field *field)
+static void print_op_host_time(PRINT_PARAMS)
 {
     const struct host_op *op = member;
     print_time_or_list(printer, op->host_time_ns, host_op_details(op)->host_times);
 }
 
-static bool same_op_host_time(struct printer *printer, const void *member, const void *other,
-                              const struct field *field)
+static bool same_op_host_time(SAME_PARAMS)
 {
     const struct host_op *op = member;
     return !host_op_details(op)->host_times && op->host_time_ns == 0;
@@ -225,23 +188,13 @@ static bool same_op_host_time(struct printer *printer, const void *member, const
 
 static void schema_op_time(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
-    schema_refer(json, "time");
-    json_end_object(json);
-    json_begin_object(json);
-    schema_begin_list(json);
-    schema_refer(json, "time");
-    schema_end(json);
-    json_put_int(json, "minItems", 1);
-    json_end_object(json);
-    json_end_array(json);
+    schema_one_or_list(json, &(const struct field){.kind = &kind_time}, 1);
 }
 
 static const struct field_kind kind_op_time = {field_op_time, print_op_time, same_op_time,
-                                               schema_op_time};
+                                               .schema = schema_op_time};
 static const struct field_kind kind_op_host_time = {field_op_host_time, print_op_host_time,
-                                                    same_op_host_time, schema_op_time};
+                                                    same_op_host_time, .schema = schema_op_time};
 
 static struct process_group *process_group_of(struct parser *parser, struct host_op *op)
 {
@@ -252,26 +205,23 @@ static struct process_group *process_group_of(struct parser *parser, struct host
     return op->process_group;
 }
 
-static bool field_async(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_async(PARSE_PARAMS)
 {
     struct process_group *group = process_group_of(parser, member);
     return group && field_bool(parser, value, &group->async, field);
 }
 
-static void print_async(struct printer *printer, const void *member, const struct field *field)
+static void print_async(PRINT_PARAMS)
 {
     print_bool(printer, &((const struct host_op *)member)->process_group->async, field);
 }
 
-static bool same_async(struct printer *printer, const void *member, const void *other,
-                       const struct field *field)
+static bool same_async(SAME_PARAMS)
 {
     return !((const struct host_op *)member)->process_group;
 }
 
-static bool field_work_event(struct parser *parser, const struct node *value, void *member,
-                             const struct field *field)
+static bool field_work_event(PARSE_PARAMS)
 {
     struct process_group *group = process_group_of(parser, member);
     if (!group)
@@ -281,36 +231,27 @@ static bool field_work_event(struct parser *parser, const struct node *value, vo
     return group->done >= 0;
 }
 
-static void print_work_event(struct printer *printer, const void *member, const struct field *field)
+static void print_work_event(PRINT_PARAMS)
 {
-    keys_threads_print_stream(printer, &((const struct host_op *)member)->process_group->done,
-                              field);
+    print_symbol(printer, &((const struct host_op *)member)->process_group->done, field);
 }
 
-static bool same_work_event(struct printer *printer, const void *member, const void *other,
-                            const struct field *field)
+static bool same_work_event(SAME_PARAMS)
 {
     const struct host_op *op = member;
     return same_async(printer, member, other, field) || !op->process_group->named;
 }
 
-static void schema_async(struct json *json, const struct field *field)
-{
-    json_put_string(json, "type", "boolean");
-}
-
-static const struct field_kind kind_async = {field_async, print_async, same_async, schema_async};
+static const struct field_kind kind_async = {field_async, print_async, same_async,
+                                             .schema = schema_truth};
 static const struct field_kind kind_work_event = {field_work_event, print_work_event,
-                                                  same_work_event, schema_stream};
+                                                  same_work_event, .refer = "name"};
 
 /* The operations inside an operation: a callback's, or the steps of a kernel. */
-static bool field_body(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field);
-static void keys_threads_print_body(struct printer *printer, const void *member,
-                                    const struct field *field);
+static bool field_body(PARSE_PARAMS);
+static void keys_threads_print_body(PRINT_PARAMS);
 
-static bool same_body(struct printer *printer, const void *member, const void *other,
-                      const struct field *field)
+static bool same_body(SAME_PARAMS)
 {
     return ((const struct host_op *)member)->body_count == 0;
 }
@@ -323,7 +264,7 @@ static void schema_body(struct json *json, const struct field *field)
 }
 
 static const struct field_kind kind_body = {field_body, keys_threads_print_body, same_body,
-                                            schema_body};
+                                            .schema = schema_body};
 
 /* ---- branches --------------------------------------------------------------------------------- */
 
@@ -336,8 +277,7 @@ static const char *asked_word(const struct host_op *op)
 }
 
 /* The word has chosen the kind already, but for what the device does. */
-static bool field_asked(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_asked(PARSE_PARAMS)
 {
     struct host_op *op = member;
     if (op->kind != OP_QUERY)
@@ -353,21 +293,15 @@ static bool field_asked(struct parser *parser, const struct node *value, void *m
         "the event that its \"work\" names");
 }
 
-static void print_asked(struct printer *printer, const void *member, const struct field *field)
+static void print_asked(PRINT_PARAMS)
 {
     put_word(printer, asked_word(member));
 }
 
-static void schema_asked(struct json *json, const struct field *field)
-{
-    kind_word.schema(json, field);
-}
-
-static const struct field_kind kind_asked = {field_asked, print_asked, NULL, schema_asked};
+static const struct field_kind kind_asked = {field_asked, print_asked, NULL, .schema = schema_word};
 
 /* The operations of a branch stand behind the one that has it: parse_repeat.c puts them there. */
-static bool field_branch(struct parser *parser, const struct node *value, void *member,
-                         const struct field *field)
+static bool field_branch(PARSE_PARAMS)
 {
     ((struct host_op *)member)->has_branches = true;
     return parse_want_list(parser, value, "a list of operations");
@@ -392,15 +326,14 @@ static bool branch_is_printed(const struct host_op *op, const struct field *fiel
     return end->kind == OP_ELSE || (end == op + 1 && !op_asks(op->kind));
 }
 
-static bool same_branch(struct printer *printer, const void *member, const void *other,
-                        const struct field *field)
+static bool same_branch(SAME_PARAMS)
 {
     return !branch_is_printed(member, field);
 }
 
 static void keys_threads_print_op(struct printer *printer, const struct host_op *op);
 
-static void print_branch(struct printer *printer, const void *member, const struct field *field)
+static void print_branch(PRINT_PARAMS)
 {
     const bool outer = printer->in_branch, otherwise = strcmp(field->key, "else") == 0;
     const struct host_op *end = host_op_behind_branch((const struct host_op *)member + 1);
@@ -414,20 +347,18 @@ static void print_branch(struct printer *printer, const void *member, const stru
     printer->in_branch = outer;
 }
 
-static const struct field_kind kind_branch = {field_branch, print_branch, same_branch, schema_body};
+static const struct field_kind kind_branch = {field_branch, print_branch, same_branch,
+                                              .schema = schema_body};
 
 /* The parts of a group. */
-static bool field_parts(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field);
-static void keys_threads_print_parts(struct printer *printer, const void *member,
-                                     const struct field *field);
+static bool field_parts(PARSE_PARAMS);
+static void keys_threads_print_parts(PRINT_PARAMS);
 static void schema_parts(struct json *json, const struct field *field);
 static const struct field_kind kind_parts = {field_parts, keys_threads_print_parts, NULL,
-                                             schema_parts};
+                                             .schema = schema_parts};
 
 /* One communicator, or several that are aborted in one group. */
-static bool field_aborted(struct parser *parser, const struct node *value, void *member,
-                          const struct field *field)
+static bool field_aborted(PARSE_PARAMS)
 {
     struct index_list *list = ARENA_ARRAY(&parser->plan->arena, 1, struct index_list);
     ((struct host_op *)member)->aborted = list;
@@ -450,31 +381,25 @@ static bool field_aborted(struct parser *parser, const struct node *value, void 
     if (!list->items)
         return parse_no_memory(parser);
     list->count = 1;
-    return kind_symbol.parse(parser, value, list->items, field);
+    return field_symbol(parser, value, list->items, field);
 }
 
-static void print_aborted(struct printer *printer, const void *member, const struct field *field)
+static void print_aborted(PRINT_PARAMS)
 {
     const struct index_list *list = ((const struct host_op *)member)->aborted;
     if (list->count == 1)
-        kind_symbol.print(printer, list->items, field);
+        print_symbol(printer, list->items, field);
     else
-        kind_symbols.print(printer, list, field);
+        print_symbols(printer, list, field);
 }
 
 static void schema_aborted(struct json *json, const struct field *field)
 {
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
-    kind_symbol.schema(json, field);
-    json_end_object(json);
-    json_begin_object(json);
-    kind_symbols.schema(json, field);
-    json_end_object(json);
-    json_end_array(json);
+    schema_one_or_list(json, &(const struct field){.kind = &kind_symbol}, 0);
 }
 
-static const struct field_kind kind_aborted = {field_aborted, print_aborted, NULL, schema_aborted};
+static const struct field_kind kind_aborted = {field_aborted, print_aborted, NULL,
+                                               .schema = schema_aborted};
 
 /* ---- the keys of each operation, in the order of the canonical text ------------------------------ */
 
@@ -1261,8 +1186,7 @@ bool parse_graph_ops(struct parser *parser, const struct node *list, struct grap
     return done;
 }
 
-static bool field_body(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_body(PARSE_PARAMS)
 {
     struct host_op *op = member;
     return parse_ops(parser, value, op, &op->body, &op->body_count);
@@ -1331,8 +1255,7 @@ static bool keys_threads_parse_part(struct parser *parser, const struct node *it
            parse_check_count(parser, item, part->element, part->elements, &part->bytes);
 }
 
-static bool field_parts(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+static bool field_parts(PARSE_PARAMS)
 {
     struct host_op *op = member;
     if (value->kind != NODE_LIST || value->length == 0)
@@ -1359,8 +1282,7 @@ static void keys_threads_print_part(struct printer *printer, const struct p2p_pa
     close_map(printer);
 }
 
-static void keys_threads_print_parts(struct printer *printer, const void *member,
-                                     const struct field *field)
+static void keys_threads_print_parts(PRINT_PARAMS)
 {
     const struct host_op *op = member;
     open_list(printer, FLOW);
@@ -1372,18 +1294,14 @@ static void keys_threads_print_parts(struct printer *printer, const void *member
 static void schema_parts(struct json *json, const struct field *field)
 {
     schema_begin_list(json);
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     schema_keys_with(json, collective_part_fields, FIELD_COUNT(collective_part_fields),
                      "collective");
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_keys_with(json, send_part_fields, FIELD_COUNT(send_part_fields), "send");
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_keys_with(json, recv_part_fields, FIELD_COUNT(recv_part_fields), "recv");
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
     schema_end(json);
 }
 
@@ -1398,8 +1316,7 @@ static void keys_threads_print_op(struct printer *printer, const struct host_op 
     close_map(printer);
 }
 
-static void keys_threads_print_body(struct printer *printer, const void *member,
-                                    const struct field *field)
+static void keys_threads_print_body(PRINT_PARAMS)
 {
     const struct host_op *op = member;
     const bool outer = printer->in_body;
@@ -1471,11 +1388,6 @@ void print_threads(struct printer *printer)
     close_map(printer);
 }
 
-bool has_graphs(const struct printer *printer)
-{
-    return printer->plan->graph_count > 0;
-}
-
 void print_graphs(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
@@ -1523,30 +1435,20 @@ void schema_operation(struct json *json)
     json_end_array(json);
 }
 
-static void schema_graphs(struct json *json, const struct field *field)
-{
-    schema_begin_named(json);
-    schema_body(json, field);
-    schema_end(json);
-}
-
 static void schema_threads(struct json *json, const struct field *field)
 {
     schema_begin_named(json);
     schema_begin_list(json);
-    json_begin_array_at(json, "anyOf");
-    json_begin_object(json);
+    schema_either(json);
     schema_refer(json, "operation");
-    json_end_object(json);
-    json_begin_object(json);
+    schema_or(json);
     schema_repeat(json);
-    json_end_object(json);
-    json_end_array(json);
+    schema_end_either(json);
     schema_end(json);
     schema_end(json);
 }
 
-const struct field_kind kind_graphs = {.schema = schema_graphs};
+const struct field operations_field = {.kind = &kind_body};
 const struct field_kind kind_threads = {.schema = schema_threads};
 
 /* ---- threads --------------------------------------------------------------------------------- */

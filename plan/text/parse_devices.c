@@ -12,8 +12,7 @@
 
 #include "text_internal.h"
 
-bool field_device(struct parser *parser, const struct node *value, void *member,
-                  const struct field *field)
+bool field_device(PARSE_PARAMS)
 {
     int rank;
     if (!field_rank(parser, value, &rank, field))
@@ -42,8 +41,7 @@ static bool split_name(struct parser *parser, const struct node *value, struct n
     return true;
 }
 
-bool field_event(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field)
+bool field_event(PARSE_PARAMS)
 {
     struct host_op *op = member;
     struct node name;
@@ -53,8 +51,7 @@ bool field_event(struct parser *parser, const struct node *value, void *member,
     return op->object >= 0;
 }
 
-bool field_own(struct parser *parser, const struct node *value, void *member,
-               const struct field *field)
+bool field_own(PARSE_PARAMS)
 {
     struct node name;
     int rank;
@@ -69,8 +66,7 @@ bool field_own(struct parser *parser, const struct node *value, void *member,
     return field_symbol(parser, value, member, field);
 }
 
-bool field_buffers(struct parser *parser, const struct node *value, void *member,
-                   const struct field *field)
+bool field_buffers(PARSE_PARAMS)
 {
     struct index_list list = {0};
     if (!parse_want_list(parser, value, "a list of names"))

@@ -23,27 +23,21 @@ struct parse_repeat_piece {
     const struct node *body;
 };
 
-static bool field_node(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
+static bool field_node(PARSE_PARAMS)
 {
     *(const struct node **)member = value;
     return parse_want_list(parser, value, "a list of operations");
 }
 
-static void schema_body_of_repeat(struct json *json, const struct field *field)
-{
-    schema_begin_list(json);
-    schema_refer(json, "operation");
-    schema_end(json);
-}
-
-static const struct field_kind kind_node = {.parse = field_node, .schema = schema_body_of_repeat};
+static const struct field_kind kind_operation = {.refer = "operation"};
+static const struct field operation_field = {.kind = &kind_operation};
+static const struct field_kind kind_node = {.parse = field_node, .schema = schema_list};
 
 static const struct field repeat_fields[] = {
     FIELD("repeat", struct parse_repeat_piece, times, int, "How often the body is executed.",
           .required = true, .min = 1, .max = PLAN_MAX_OPS),
     FIELD("body", struct parse_repeat_piece, body, node, "The operations of an iteration.",
-          .required = true),
+          .required = true, .each = &operation_field),
 };
 
 void schema_repeat(struct json *json)
@@ -380,22 +374,19 @@ static bool parse_repeat_read_time(struct parser *parser, const struct node *val
     return true;
 }
 
-bool field_op_time(struct parser *parser, const struct node *value, void *member,
-                   const struct field *field)
+bool field_op_time(PARSE_PARAMS)
 {
     return parse_repeat_read_time(parser, value, field, member, false);
 }
 
-bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+bool field_op_host_time(PARSE_PARAMS)
 {
     return parse_repeat_read_time(parser, value, field, member, true);
 }
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-bool field_flag(struct parser *parser, const struct node *value, void *member,
-                const struct field *field)
+bool field_flag(PARSE_PARAMS)
 {
     struct node own = *value;
     if (!parse_name(parser, value, "a flag's name"))
@@ -459,8 +450,7 @@ static bool read_flag_value(const char *text, struct flag_use *use)
                              *text == '\0' && ((use->base = sign * number), true));
 }
 
-bool field_flag_use(struct parser *parser, const struct node *value, void *member,
-                    const struct field *field)
+bool field_flag_use(PARSE_PARAMS)
 {
     struct host_op *op = member;
     if (op->flag_use.given)

@@ -63,6 +63,51 @@ void schema_map(struct json *json, const struct field *field)
     schema_keys(json, field->keys->fields, field->keys->count);
 }
 
+void schema_value(struct json *json, const struct field *field)
+{
+    assert(!field->kind->schema != !field->kind->refer);
+    if (field->kind->refer)
+        schema_refer(json, field->kind->refer);
+    else
+        field->kind->schema(json, field);
+}
+
+void schema_truth(struct json *json, const struct field *field)
+{
+    json_put_string(json, "type", "boolean");
+}
+
+void schema_either(struct json *json)
+{
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+}
+
+void schema_or(struct json *json)
+{
+    json_end_object(json);
+    json_begin_object(json);
+}
+
+void schema_end_either(struct json *json)
+{
+    json_end_object(json);
+    json_end_array(json);
+}
+
+void schema_one_or_list(struct json *json, const struct field *one, int least)
+{
+    schema_either(json);
+    schema_value(json, one);
+    schema_or(json);
+    schema_begin_list(json);
+    schema_value(json, one);
+    schema_end(json);
+    if (least > 0)
+        json_put_int(json, "minItems", least);
+    schema_end_either(json);
+}
+
 void schema_begin_named(struct json *json)
 {
     json_put_string(json, "type", "object");
@@ -86,10 +131,10 @@ void schema_keys_with(struct json *json, const struct field *fields, size_t coun
     json_put_bool(json, "additionalProperties", false);
     json_begin_object_at(json, "properties");
     for (size_t i = 0; i < count; i++) {
-        assert(fields[i].key && fields[i].about && fields[i].kind->schema);
+        assert(fields[i].key && fields[i].about);
         json_begin_object_at(json, fields[i].key);
         json_put_string(json, "description", fields[i].about);
-        fields[i].kind->schema(json, &fields[i]);
+        schema_value(json, &fields[i]);
         json_end_object(json);
     }
     json_end_object(json);

@@ -145,20 +145,25 @@ struct node *parse_yaml(struct parser *parser, bool lines);
 struct printer;
 struct field;
 
-/* The functions of a kind have the parameters of struct field_kind, whether they need them or not. */
+/* The functions of a kind have these parameters, whether they need them or not. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
+#define PARSE_PARAMS                                                                               \
+    struct parser *parser, const struct node *value, void *member, const struct field *field
+#define PRINT_PARAMS struct printer *printer, const void *member, const struct field *field
+#define SAME_PARAMS                                                                                \
+    struct printer *printer, const void *member, const void *other, const struct field *field
 
 /* How a kind of value is read, printed and described. `member` is what the offset of the field says. */
 struct field_kind {
-    bool (*parse)(struct parser *parser, const struct node *value, void *member,
-                  const struct field *field);
+    bool (*parse)(PARSE_PARAMS);
     /* Print the value behind its key; NULL: the key is not in the canonical text. */
-    void (*print)(struct printer *printer, const void *member, const struct field *field);
+    void (*print)(PRINT_PARAMS);
     /* True if the value is not printed: it equals that of `other`, where that is given, else the default of the field. */
-    bool (*same)(struct printer *printer, const void *member, const void *other,
-                 const struct field *field);
+    bool (*same)(SAME_PARAMS);
     /* Write what a JSON Schema says of the value into the object that is open. */
     void (*schema)(struct json *json, const struct field *field);
+    const char *refer;           /* in place of `schema`: a definition of plan_schema.c */
+    const struct field_kind *of; /* of a struct amount: the kind of its number */
 };
 
 /* The keys of a mapping. */
@@ -189,6 +194,7 @@ struct field {
     const char *const *words; /* enums, NULL-terminated; the position is the value */
     enum symbol_table table;  /* names */
     const struct keys *keys;  /* mappings */
+    const struct field *each; /* lists, mappings from names: what a value is */
 };
 
 #define FIELD(key_, type, member_, of_kind, about_, ...)                                           \
@@ -233,6 +239,8 @@ extern const struct field_kind kind_given_int;   /* struct amount */
 extern const struct field_kind kind_given_time;  /* struct amount */
 extern const struct field_kind kind_given_bytes; /* struct amount */
 extern const struct field_kind kind_given_rate;  /* struct amount: bytes a second, not 0 */
+extern const struct field_kind kind_flops;       /* int64_t: operations a second, not 0 */
+extern const struct field_kind kind_given_flops; /* struct amount */
 extern const struct field_kind kind_share;       /* struct share */
 extern const struct field_kind kind_shares;      /* struct shares */
 extern const struct field_kind kind_word;        /* an enum */
@@ -244,46 +252,40 @@ extern const struct field_kind kind_count;       /* int64_t, from which others f
 extern const struct field_kind kind_symbols;     /* struct index_list */
 extern const struct field_kind kind_map;         /* the struct that its keys fill */
 extern const struct field_kind kind_work;        /* struct work; keys_pipeline.c */
-extern const struct field_kind kind_link;        /* struct link; keys_costs.c */
 extern const struct field_kind kind_sizes;       /* struct cost_list; keys_costs.c */
 /* Keys at the top that functions of their own read and print. */
-extern const struct field_kind kind_schedule, kind_deps, kind_order, kind_overrides, kind_batches,
-    kind_programs, kind_balance, kind_graphs, kind_threads, kind_streams, kind_flags;
-extern const struct keys machine_keys, generate_keys, p2p_keys, fsdp_keys, parallel_keys,
+extern const struct field_kind kind_names,
+    kind_list; /* mappings from names, and lists, of `each` */
+extern const struct field_kind kind_deps, kind_order, kind_programs, kind_balance, kind_threads;
+extern const struct field task_field, operations_field, override_field, stream_field, flag_field;
+extern const struct keys link_keys, machine_keys, generate_keys, p2p_keys, fsdp_keys, parallel_keys,
     arithmetic_keys, times_keys, stages_keys, layers_keys, model_keys;
 
 /* Their functions, for kinds that differ little from them. */
-bool field_int(struct parser *parser, const struct node *value, void *member,
-               const struct field *field);
-bool field_int64(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field);
-bool field_rank(struct parser *parser, const struct node *value, void *member,
-                const struct field *field);
-bool field_bool(struct parser *parser, const struct node *value, void *member,
-                const struct field *field);
-bool field_time(struct parser *parser, const struct node *value, void *member,
-                const struct field *field);
-bool field_bytes(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field);
-bool field_word(struct parser *parser, const struct node *value, void *member,
-                const struct field *field);
-bool field_symbol(struct parser *parser, const struct node *value, void *member,
-                  const struct field *field);
-bool field_map(struct parser *parser, const struct node *value, void *member,
-               const struct field *field);
-bool field_sizes(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field);
-void print_int(struct printer *printer, const void *member, const struct field *field);
-void print_bool(struct printer *printer, const void *member, const struct field *field);
-void print_word(struct printer *printer, const void *member, const struct field *field);
-void print_map(struct printer *printer, const void *member, const struct field *field);
-void print_sizes(struct printer *printer, const void *member, const struct field *field);
-bool same_int(struct printer *printer, const void *member, const void *other,
-              const struct field *field);
-bool same_map(struct printer *printer, const void *member, const void *other,
-              const struct field *field);
-bool same_list(struct printer *printer, const void *member, const void *other,
-               const struct field *field);
+bool field_int(PARSE_PARAMS);
+bool field_int64(PARSE_PARAMS);
+bool field_rank(PARSE_PARAMS);
+bool field_bool(PARSE_PARAMS);
+bool field_time(PARSE_PARAMS);
+bool field_bytes(PARSE_PARAMS);
+bool field_word(PARSE_PARAMS);
+bool field_symbol(PARSE_PARAMS);
+bool field_map(PARSE_PARAMS);
+bool field_sizes(PARSE_PARAMS);
+void print_int(PRINT_PARAMS);
+void print_bool(PRINT_PARAMS);
+void print_word(PRINT_PARAMS);
+void print_map(PRINT_PARAMS);
+void print_sizes(PRINT_PARAMS);
+void schema_sizes(struct json *json, const struct field *field);
+bool same_int(SAME_PARAMS);
+bool same_map(SAME_PARAMS);
+void print_symbol(PRINT_PARAMS);
+void print_symbols(PRINT_PARAMS);
+void schema_symbols(struct json *json, const struct field *field);
+void schema_list(struct json *json, const struct field *field);
+void schema_names(struct json *json, const struct field *field);
+bool same_list(SAME_PARAMS);
 
 /* `pageable` where neither side is host memory; a key that varies a time, `of`, of `ns`, which must not be 0. */
 bool parse_check_pageable(struct parser *parser, const struct node *map, enum direction direction);
@@ -301,6 +303,16 @@ bool parse_check_root(struct parser *parser, const struct node *map, enum collec
 
 /* {"$ref": ...} to a definition of plan_schema.c that no table has: "time", "size", "name". */
 void schema_refer(struct json *json, const char *definition);
+/* What the kind of the field says of a value, in the open object. */
+void schema_value(struct json *json, const struct field *field);
+/* Either this or that: the open object is the first; schema_or begins the next. */
+void schema_either(struct json *json);
+void schema_or(struct json *json);
+void schema_end_either(struct json *json);
+/* One value of the field, or a list of at least so many. */
+void schema_one_or_list(struct json *json, const struct field *one, int least);
+/* A truth value without a default. */
+void schema_truth(struct json *json, const struct field *field);
 void schema_int(struct json *json, const struct field *field);
 void schema_rank(struct json *json, const struct field *field);
 void schema_bool(struct json *json, const struct field *field);
@@ -396,16 +408,12 @@ void parse_root(struct parser *parser);
 /* ---- host programs ----------------------------------------------------------------------------- */
 
 /* A rank on whose device something is done, kept as 1 + rank (parse_devices.c). */
-bool field_device(struct parser *parser, const struct node *value, void *member,
-                  const struct field *field);
+bool field_device(PARSE_PARAMS);
 /* Names of another rank's, `r0.name`, too: an event of the operation `member`; a list of buffers. */
-bool field_event(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field);
-bool field_buffers(struct parser *parser, const struct node *value, void *member,
-                   const struct field *field);
+bool field_event(PARSE_PARAMS);
+bool field_buffers(PARSE_PARAMS);
 /* A name without a rank, as field_symbol. */
-bool field_own(struct parser *parser, const struct node *value, void *member,
-               const struct field *field);
+bool field_own(PARSE_PARAMS);
 /* The operation, or a copy in which ranks stand for what is counted from the rank of the thread; NULL after an error
    (parse_relative.c). */
 const struct node *parse_relative(struct parser *parser, const struct node *item);
@@ -425,15 +433,11 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
 /* All operations of a thread, those of its repeats once for each iteration (parse_repeat.c). */
 bool parse_thread_ops(struct parser *parser, const struct node *list, struct host_thread *thread);
 /* `time` and `host_time` of an operation, `member`: one, or in a repeat a list. */
-bool field_flag_use(struct parser *parser, const struct node *value, void *member,
-                    const struct field *field);
-bool field_op_time(struct parser *parser, const struct node *value, void *member,
-                   const struct field *field);
-bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field);
+bool field_flag_use(PARSE_PARAMS);
+bool field_op_time(PARSE_PARAMS);
+bool field_op_host_time(PARSE_PARAMS);
 /* A flag; in a repeat that of the iteration. */
-bool field_flag(struct parser *parser, const struct node *value, void *member,
-                const struct field *field);
+bool field_flag(PARSE_PARAMS);
 bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph);
 
 /* ---- rank programs, also from CSV ------------------------------------------------------------ */
@@ -489,17 +493,9 @@ void put_time(struct printer *printer, int64_t ns);
 void put_bytes(struct printer *printer, int64_t bytes);
 
 /* The values of keys at the top, and whether they are printed. */
-bool has_streams(const struct printer *printer);
-bool has_flags(const struct printer *printer);
-bool has_intra_deps(const struct printer *printer);
 bool has_inter_deps(const struct printer *printer);
-bool has_order(const struct printer *printer);
-bool has_overrides(const struct printer *printer);
-bool has_batches(const struct printer *printer);
 bool has_programs(const struct printer *printer);
-bool has_parallel(const struct printer *printer);
 bool has_balance(const struct printer *printer);
-bool has_graphs(const struct printer *printer);
 void print_streams(struct printer *printer);
 void print_flags(struct printer *printer);
 void print_schedule(struct printer *printer);
