@@ -180,8 +180,7 @@ void channels_write(const struct plan *plan, const struct channel_row rows[CHANN
 {
     json_begin_document(json, DOCUMENT_CHANNELS);
     json_put_string(json, "plan", plan->name);
-    json_key(json, "p2p");
-    json_begin_array(json);
+    json_begin_array_at(json, "p2p");
     for (int i = 0; i < CHANNELS; i++)
         channels_write_row(&rows[i], json);
     json_end_array(json);

@@ -559,19 +559,10 @@ enum status verdict_print_found(const struct verdict_style *style,
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_number_or_null(struct json *json, const char *key, int64_t value)
-{
-    json_key(json, key);
-    if (value < 0)
-        json_null(json);
-    else
-        json_int(json, value);
-}
-
 static void put_mark(struct json *json, struct mark mark)
 {
-    put_number_or_null(json, "line", mark.line > 0 ? (int64_t)mark.line : -1);
-    put_number_or_null(json, "column", mark.line > 0 ? (int64_t)mark.col : -1);
+    json_put_known(json, "line", mark.line, mark.line > 0);
+    json_put_known(json, "column", mark.col, mark.line > 0);
 }
 
 static void write_reason(void *json, const char *reason)
@@ -586,11 +577,11 @@ static void verdict_write_steps(const struct story *story, struct json *json)
         const struct story_step *step = &story->steps[i];
         json_begin_object(json);
         json_put_int(json, "step", (int64_t)i + 1);
-        put_number_or_null(json, "rank", step->rank);
+        json_put_known(json, "rank", step->rank, step->rank >= 0);
         json_put_string(json, "agent", step->agent);
         json_put_string(json, "action", step->action);
         json_put_string(json, "task", step->task);
-        put_number_or_null(json, "iteration", step->iteration);
+        json_put_known(json, "iteration", step->iteration, step->iteration >= 0);
         put_mark(json, step->mark);
         json_end_object(json);
     }
@@ -618,7 +609,7 @@ static void verdict_write_blocked(const struct story *story, struct json *json)
     for (size_t i = 0; i < story->blocked_count; i++) {
         const struct story_blocked *blocked = &story->blocked[i];
         json_begin_object(json);
-        put_number_or_null(json, "rank", blocked->rank);
+        json_put_known(json, "rank", blocked->rank, blocked->rank >= 0);
         json_put_string(json, "agent", blocked->agent);
         json_put_string(json, "waits_for", blocked->waits_for);
         json_put_bool(json, "in_cycle", blocked->in_cycle);

@@ -229,6 +229,12 @@ void json_put_int(struct json *json, const char *key, int64_t value)
     json_int(json, value);
 }
 
+void json_put_known(struct json *json, const char *key, int64_t value, bool known)
+{
+    json_key(json, key);
+    known ? json_int(json, value) : json_null(json);
+}
+
 void json_put_double(struct json *json, const char *key, double value)
 {
     json_key(json, key);
@@ -260,10 +266,8 @@ static void json_write_error(const struct diag_message *message, struct json *js
 {
     json_begin_object(json);
     json_put_string(json, "file", message->file);
-    json_key(json, "line");
-    message->mark.line ? json_int(json, message->mark.line) : json_null(json);
-    json_key(json, "column");
-    message->mark.line ? json_int(json, message->mark.col) : json_null(json);
+    json_put_known(json, "line", message->mark.line, message->mark.line);
+    json_put_known(json, "column", message->mark.col, message->mark.line);
     json_put_string(json, "text", message->text);
     json_end_object(json);
 }

@@ -53,6 +53,8 @@ void json_null(struct json *json);
 
 void json_put_string(struct json *json, const char *key, const char *text);
 void json_put_int(struct json *json, const char *key, int64_t value);
+/* null where it is not known. */
+void json_put_known(struct json *json, const char *key, int64_t value, bool known);
 void json_put_double(struct json *json, const char *key, double value);
 /* value / 1000, exactly. */
 void json_put_thousandths(struct json *json, const char *key, int64_t value);

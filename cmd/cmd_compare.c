@@ -215,11 +215,7 @@ static void cmd_compare_write_run(const struct comparison *run, struct json *jso
     json_put_int(json, "profiled_iterations", run->profiled);
     json_put_int(json, "warm_up_iterations", run->warm_up);
     json_put_int(json, "parts_not_measured", (int64_t)run->missing);
-    json_key(json, "cores");
-    if (run->cores > 0)
-        json_int(json, run->cores);
-    else
-        json_null(json);
+    json_put_known(json, "cores", run->cores, run->cores > 0);
     json_put_double(json, "measured_ns", run->measured_ns);
     json_put_double(json, "predicted_ns", run->predicted_ns);
     json_put_double(json, "error", run->error);

@@ -296,13 +296,6 @@ static void write_agent(const struct run_progress *now, const struct progress_ag
     json_end_object(json);
 }
 
-/* A number that is not known is null. */
-static void put_known(struct json *json, const char *key, int64_t number, bool known)
-{
-    json_key(json, key);
-    known ? json_int(json, number) : json_null(json);
-}
-
 static void watch_view_json(const struct watch_look *look, struct json *json)
 {
     const struct run_progress *now = look->now;
@@ -314,10 +307,10 @@ static void watch_view_json(const struct watch_look *look, struct json *json)
     json_put_int(json, "time_ns", now->finished == RUN_OPEN ? now->newest_ns : now->duration_ns);
     json_put_int(json, "quiet_ns", look->quiet_ns);
     json_put_int(json, "iterations", now->done);
-    put_known(json, "iterations_wanted", now->wanted, now->wanted > 0);
-    put_known(json, "iteration_ns", now->iteration_ns, now->iteration_ns > 0);
+    json_put_known(json, "iterations_wanted", now->wanted, now->wanted > 0);
+    json_put_known(json, "iteration_ns", now->iteration_ns, now->iteration_ns > 0);
     json_put_double(json, "iterations_per_s", cmd_watch_rate_of(now));
-    put_known(json, "left_ns", (int64_t)cmd_watch_left_of(now), cmd_watch_left_of(now) >= 0);
+    json_put_known(json, "left_ns", (int64_t)cmd_watch_left_of(now), cmd_watch_left_of(now) >= 0);
     json_put_int(json, "window_ns", now->to_ns - now->from_ns);
     json_begin_array_at(json, "streams");
     for (size_t i = 0; i < look->run->agent_count; i++)

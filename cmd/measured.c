@@ -315,7 +315,8 @@ static void print_answers(const struct measured *measured, FILE *out)
 {
     const struct runtime_result *result = measured->result;
     if (result->legal == ANSWER_YES)
-        fprintf(out, "  legal       yes: the plan allows every one of the %" PRId64 " recorded steps\n",
+        fprintf(out,
+                "  legal       yes: the plan allows every one of the %" PRId64 " recorded steps\n",
                 result->steps);
     else if (result->legal == ANSWER_NO)
         fputs("  legal       no\n", out);
@@ -534,11 +535,7 @@ void measured_write(const struct measured *measured, struct json *json)
         measured_write_ranks(result, ranks, json);
     if (measured->stats)
         measured_write_stats(result, json);
-    json_key(json, "run");
-    if (result->run < 0)
-        json_null(json);
-    else
-        json_int(json, result->run);
+    json_put_known(json, "run", result->run, result->run >= 0);
     measured_put_answer(json, "legal", result->legal);
     measured_put_answer(json, "results_match_serial", result->matches_serial);
     json_put_bool(json, "stale_reads", result->stale);

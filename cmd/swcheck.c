@@ -70,12 +70,6 @@ static void print_yes(const struct plan *plan, const struct proof_result *result
     putchar('\n');
 }
 
-static void put_number(struct json *json, const char *key, int64_t value, bool there)
-{
-    json_key(json, key);
-    there ? json_int(json, value) : json_null(json);
-}
-
 static void swcheck_print_object(const struct plan *plan, const struct proof_result *result)
 {
     const struct program_options *options = &result->options;
@@ -94,9 +88,9 @@ static void swcheck_print_object(const struct plan *plan, const struct proof_res
     json_end_array(&json);
     json_put_string(&json, "by", good ? proof_key(result->kind) : NULL);
     json_put_string(&json, "driver", pipeline ? driver_key(options->driver) : NULL);
-    put_number(&json, "iterations", options->iterations, pipeline && options->iterations >= 0);
-    put_number(&json, "max_depth", options->max_depth, pipeline && options->max_depth > 0);
-    put_number(&json, "ranks", result->ranks, good);
+    json_put_known(&json, "iterations", options->iterations, pipeline && options->iterations >= 0);
+    json_put_known(&json, "max_depth", options->max_depth, pipeline && options->max_depth > 0);
+    json_put_known(&json, "ranks", result->ranks, good);
     json_begin_array_at(&json, "unrecorded");
     for (size_t i = 0; i < plan->unrecorded_count; i++)
         json_string(&json, coverage_unrecorded(&plan->unrecorded[i], text));

@@ -50,11 +50,7 @@ static void two_runs_write_run(const char *key, const struct compared_run *run, 
     const struct run_info *info = &run->trace.info;
     json_begin_object_at(json, key);
     json_put_string(json, "store", run->store);
-    json_key(json, "run");
-    if (run->store && run->trace.run >= 0)
-        json_int(json, run->trace.run);
-    else
-        json_null(json);
+    json_put_known(json, "run", run->trace.run, run->store && run->trace.run >= 0);
     json_put_string(json, "plan", info->plan_name);
     json_put_string(json, "kind", run_kind_text(info->kind));
     json_put_string(json, "device", info->device);

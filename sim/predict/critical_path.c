@@ -533,8 +533,7 @@ static void critical_path_write_part(const struct program *p, const struct path_
 static void write_shares(const struct program *p, const struct critical_path *path,
                          struct json *json)
 {
-    json_key(json, "shares");
-    json_begin_array(json);
+    json_begin_array_at(json, "shares");
     for (int i = 0; path->shares && i < 2 * p->tasks; i++) {
         const struct path_share *share = &path->shares[i];
         if (share->ns == 0)
@@ -557,8 +556,7 @@ void critical_path_write(const struct program *program, const struct critical_pa
         json_put_int(json, "iteration", path->iteration);
     json_put_int(json, "start_ns", path->start_ns);
     json_put_int(json, "end_ns", path->end_ns);
-    json_key(json, "steps");
-    json_begin_array(json);
+    json_begin_array_at(json, "steps");
     for (int i = 0; i < path->part_count; i++)
         critical_path_write_part(program, &path->parts[i], json);
     json_end_array(json);

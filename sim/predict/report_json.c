@@ -13,8 +13,7 @@ enum { NAME = 160 };
 
 static void write_interval(const char *key, const struct interval *in, struct json *json)
 {
-    json_key(json, key);
-    json_begin_array(json);
+    json_begin_array_at(json, key);
     json_double(json, in->low);
     json_double(json, in->high);
     json_end_array(json);
@@ -22,8 +21,7 @@ static void write_interval(const char *key, const struct interval *in, struct js
 
 static void report_json_write_iteration(const struct iteration_figures *figures, struct json *json)
 {
-    json_key(json, "iteration_ns");
-    json_begin_object(json);
+    json_begin_object_at(json, "iteration_ns");
     json_put_double(json, "mean", figures->mean);
     json_put_double(json, "p50", figures->p50);
     json_put_double(json, "p95", figures->p95);
@@ -46,15 +44,13 @@ static void report_json_write_account(const struct prediction *prediction,
     json_begin_object(json);
     json_put_double(json, "busy", report_share(prediction, account->busy_ns) / count);
     if (prediction->slowdowns) {
-        json_key(json, "slowed");
-        json_begin_object(json);
+        json_begin_object_at(json, "slowed");
         for (int i = 0; i < RESOURCE_COUNT; i++)
             json_put_double(json, resource_key((enum resource)i),
                             report_share(prediction, account->slowed_ns[i]) / count);
         json_end_object(json);
     }
-    json_key(json, "stall");
-    json_begin_object(json);
+    json_begin_object_at(json, "stall");
     for (int i = 0; i < STALL_COUNT; i++)
         json_put_double(json, stall_key((enum stall_cause)i),
                         report_share(prediction, account->stall_ns[i]) / count);
@@ -67,8 +63,7 @@ static void report_json_write_dependences(const struct prediction *prediction, i
 {
     const struct stream_account *account = &prediction->streams[stream];
     const struct program *p = prediction->program;
-    json_key(json, "dependence_on");
-    json_begin_object(json);
+    json_begin_object_at(json, "dependence_on");
     for (int i = 0; i < account->blame_count; i++) {
         const struct stall *stall = &account->blames[i].stall;
         char name[NAME] = "others";
@@ -89,8 +84,7 @@ static void write_resources(const struct prediction *prediction, int stream, str
     const struct stream_account *account = &prediction->streams[stream];
     const int rank = prediction->program->streams[stream].rank;
     char name[2 * NAME];
-    json_key(json, "resource_on");
-    json_begin_object(json);
+    json_begin_object_at(json, "resource_on");
     for (int i = 0; i < account->blame_count; i++) {
         const struct stall *stall = &account->blames[i].stall;
         if (stall->cause != STALL_RESOURCE)
@@ -114,8 +108,7 @@ static void report_json_write_streams(const struct prediction *prediction,
                                       struct json *json)
 {
     const struct program *p = prediction->program;
-    json_key(json, "streams");
-    json_begin_object(json);
+    json_begin_object_at(json, "streams");
     for (int r = 0; r < count; r++) {
         json_key(json, p->streams[rows[r].stream].name);
         report_json_write_account(prediction, &rows[r].sum, rows[r].count, json);
@@ -130,14 +123,12 @@ static void report_json_write_streams(const struct prediction *prediction,
 static void report_json_write_ranks(const struct prediction *prediction, struct json *json)
 {
     const struct program *p = prediction->program;
-    json_key(json, "ranks");
-    json_begin_array(json);
+    json_begin_array_at(json, "ranks");
     for (int rank = 0; rank < p->ranks; rank++) {
         json_begin_object(json);
         json_put_int(json, "rank", program_stood_for(p, rank));
         json_put_int(json, "alike", program_all_ranks(p) / p->ranks);
-        json_key(json, "streams");
-        json_begin_object(json);
+        json_begin_object_at(json, "streams");
         for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
             const int stream = p->rank_streams[i];
             json_key(json, p->streams[stream].name);
@@ -196,8 +187,7 @@ static void write_slowdowns(const struct prediction *prediction, struct json *js
         char name[2 * NAME];
         if (slowdown->runs == 0)
             continue;
-        json_key(json, sharing_subject_name(p, i, name, sizeof name));
-        json_begin_object(json);
+        json_begin_object_at(json, sharing_subject_name(p, i, name, sizeof name));
         json_put_int(json, "runs", slowdown->runs);
         json_put_int(json, "alone_ns", slowdown->work_ns);
         for (int r = 0; r < RESOURCE_COUNT; r++)
@@ -223,8 +213,7 @@ static void report_json_write_blocked(const struct prediction *prediction, struc
     json_put_bool(json, "deadlock", prediction->blocked_count > 0);
     if (prediction->blocked_count == 0)
         return;
-    json_key(json, "blocked");
-    json_begin_array(json);
+    json_begin_array_at(json, "blocked");
     for (size_t i = 0; i < prediction->blocked_count; i++) {
         const struct blocked *blocked = &prediction->blocked[i];
         char name[NAME];
@@ -247,8 +236,7 @@ static void report_json_write_overrun(const struct prediction *prediction, struc
     if (overrun->limit_ns == 0)
         return;
     const struct op *op = &p->ops[overrun->op];
-    json_key(json, "timeout");
-    json_begin_object(json);
+    json_begin_object_at(json, "timeout");
     json_put_int(json, "rank", overrun->rank);
     json_put_string(json, "comm", p->comms[op->comm].name);
     json_put_string(json, "operation",
@@ -267,11 +255,7 @@ static void report_json_write_part(const struct prediction *prediction,
     json_begin_object(json);
     json_put_string(json, "part", kinds[part->kind]);
     json_put_string(json, "task", part->task < 0 ? NULL : tasks[part->task].name);
-    json_key(json, "rank");
-    if (part->rank < 0)
-        json_null(json);
-    else
-        json_int(json, part->rank);
+    json_put_known(json, "rank", part->rank, part->rank >= 0);
     json_put_int(json, "ns", part->ns);
     json_end_object(json);
 }
@@ -334,8 +318,7 @@ static void report_json_write_in_flight(const struct prediction *prediction, str
 {
     if (!prediction->in_flight)
         return;
-    json_key(json, "in_flight");
-    json_begin_array(json);
+    json_begin_array_at(json, "in_flight");
     for (int i = 0; i < prediction->in_flight->count; i++) {
         const struct in_flight_point *point = &prediction->in_flight->points[i];
         json_begin_object(json);
@@ -361,11 +344,7 @@ static void report_json_write_body(const struct prediction *prediction,
     json_put_int(json, "seed", (int64_t)prediction->seed);
     json_put_int(json, "iterations", most);
     json_put_int(json, "replications", prediction->replications);
-    json_key(json, "cores");
-    if (p->plan->machine.cores > 0)
-        json_int(json, p->plan->machine.cores);
-    else
-        json_null(json);
+    json_put_known(json, "cores", p->plan->machine.cores, p->plan->machine.cores > 0);
     json_put_int(json, "tasks_simulated", prediction->tasks);
     json_put_double(json, "seconds", prediction->seconds);
     json_put_double(json, "cpu_seconds", prediction->cpu_seconds);

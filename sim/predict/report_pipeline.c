@@ -122,8 +122,7 @@ void report_print_span(const struct prediction *prediction, FILE *out)
 static void write_memory(const struct rank_figures *rank, struct json *json)
 {
     const struct rank_memory *memory = &rank->memory;
-    json_key(json, "memory");
-    json_begin_object(json);
+    json_begin_object_at(json, "memory");
     json_put_int(json, "most_bytes", memory->most);
     json_put_int(json, "at_action", (int64_t)memory->column);
     json_put_int(json, "weights_and_state_bytes", memory->fixed);
@@ -131,8 +130,7 @@ static void write_memory(const struct rank_figures *rank, struct json *json)
     json_put_int(json, "messages_bytes", memory->at[MEMORY_MESSAGES]);
     json_put_int(json, "parameters_bytes", memory->at[MEMORY_PARAMETERS]);
     json_put_int(json, "most_activations_bytes", memory->most_activations);
-    json_key(json, "over_time");
-    json_begin_array(json);
+    json_begin_array_at(json, "over_time");
     for (int i = 0; i < rank->held.count; i++) {
         json_begin_object(json);
         json_put_int(json, "time_ns", rank->held.points[i].time_ns);
@@ -152,8 +150,7 @@ static void report_pipeline_write_rank(const struct rank_figures *rank, int numb
     json_put_int(json, "last_ns", rank->last_ns);
     json_put_int(json, "span_ns", span_of(rank));
     json_put_int(json, "busy_ns", rank->busy_ns);
-    json_key(json, "idle_ns");
-    json_begin_object(json);
+    json_begin_object_at(json, "idle_ns");
     for (int wait = 0; wait < PIPELINE_WAITS; wait++)
         json_put_int(json, pipeline_wait_key((enum pipeline_wait)wait), rank->idle_ns[wait]);
     json_end_object(json);
@@ -168,13 +165,11 @@ void report_write_pipeline(const struct prediction *prediction, struct json *jso
     if (!figures)
         return;
     const struct rank_figures *longest = &figures->ranks[figures->longest];
-    json_key(json, "pipeline");
-    json_begin_object(json);
+    json_begin_object_at(json, "pipeline");
     json_put_int(json, "span_ns", span_of(longest));
     json_put_int(json, "span_rank", figures->longest);
     json_put_double(json, "bubble_rate", report_pipeline_rate_of(longest));
-    json_key(json, "ranks");
-    json_begin_array(json);
+    json_begin_array_at(json, "ranks");
     for (int rank = 0; rank < figures->rank_count; rank++)
         report_pipeline_write_rank(&figures->ranks[rank], rank, figures->has_bytes, json);
     json_end_array(json);
