@@ -22,7 +22,6 @@ libcheck_a_SOURCES += \
     check/messages.c check/messages.h \
     check/one_run.c check/one_run.h \
     check/paths.c check/paths.h \
-    check/probe.c check/probe.h \
     check/reduce.c check/reduce.h \
     check/scout.c check/scout.h \
     check/few_ranks.c check/few_ranks.h \

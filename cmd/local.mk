@@ -30,7 +30,6 @@ swsim_SOURCES = \
     cmd/options.c cmd/options.h \
     cmd/plan_out.c cmd/plan_out.h \
     cmd/render_choice.c cmd/render_choice.h \
-    cmd/replay_check.c cmd/replay_check.h \
     cmd/show_channels.c cmd/show_channels.h \
     cmd/starter.c cmd/starter.h \
     cmd/swsim.c \

@@ -13,7 +13,6 @@ libimprove_a_SOURCES += \
     improve/edits_programs.c \
     improve/found.c improve/found.h \
     improve/frontier.c improve/frontier.h \
-    improve/frontier_axes.c improve/frontier_axes.h \
     improve/frontier_costs.c improve/frontier_costs.h \
     improve/repair.c improve/repair.h \
     improve/tune.c improve/tune.h \

@@ -17,8 +17,6 @@ libmachine_a_SOURCES += \
     machine/program.h \
     machine/program_words.c \
     machine/ready.c machine/ready.h \
-    machine/refill.c machine/refill.h \
-    machine/serial.c machine/serial.h \
     machine/snapshot.c machine/snapshot.h \
     machine/straight.h \
     machine/uses.c machine/uses.h \

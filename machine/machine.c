@@ -17,9 +17,145 @@
 #include "happens_before.h"
 #include "base/large_pages.h"
 #include "base/sort.h"
-#include "refill.h"
-#include "serial.h"
 #include "snapshot.h"
+#include "machine_internal.h"
+
+/* ---- serial ---------------------------------------------------------------------------------- */
+
+/*
+ * Whether a run accesses its buffers in the order of a serial run. Private to the machine.
+ *
+ * A serial run executes iteration after iteration, in each the tasks in topological order (program->serial_place).
+ * Two runs that order the accesses of every buffer instance alike, writes with writes and writes with reads,
+ * compute the same. With options.serial a state counts, per rank and task that writes, the iterations whose
+ * accesses have been made; so each access knows which writes came before it:
+ *
+ *     of task W, before access (X, i):    serial run    W(0) .. W(i)    if W is before X, else W(0) .. W(i - 1)
+ *                                         this run      made[W] of them
+ *
+ * A read may lag by as many iterations as `staleness:` allows its buffer: by the same number behind each writer,
+ * so that it sees what a serial run had some iterations ago.
+ */
+
+static int32_t *made_cell(const struct work_state *w, int rank, int task)
+{
+    return w->c + w->p->at.made + rank * w->p->tasks + task;
+}
+
+static bool lists(const struct index_list *list, int buffer)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == buffer)
+            return true;
+    return false;
+}
+
+/* How many of the iterations before `end` use the instance of this one, but for a number that depends on it alone. */
+static int64_t turns_before(int64_t end, int64_t iteration, int period)
+{
+    int64_t distance = end - 1 - iteration, rest = distance % period;
+    return (distance - (rest < 0 ? rest + period : rest)) / period;
+}
+
+/* How many writes of `writer` to the instance lag behind those of a serial run; negative: they are ahead.
+   Only those of its own iteration count where a buffer has an instance an iteration. */
+static int64_t find_lag(const struct work_state *w, const struct op *op, int rank,
+                        int64_t iteration, int writer, int period)
+{
+    const int *place = w->p->serial_place;
+    int64_t serial = iteration + (place[writer] < place[op->task]);
+    int64_t made = *made_cell(w, rank, writer);
+    if (period == 0)
+        return (serial > iteration) - (made > iteration);
+    return turns_before(serial, iteration, period) - turns_before(made, iteration, period);
+}
+
+static void serial_report(struct work_state *w, const struct access *access, int64_t serial,
+                          int64_t lag, int writer)
+{
+    if (w->e->violated & (1u << PROPERTY_SERIAL))
+        return;
+    w->e->violated |= 1u << PROPERTY_SERIAL;
+    w->e->serial =
+        (struct order_change){access->buffer, !access->write, writer, serial, serial - lag};
+}
+
+/* All writers must lag alike: the own writes of a task never do. */
+static void serial_check(struct work_state *w, const struct op *op, const struct access *access,
+                         int rank, int64_t iteration)
+{
+    const struct program *p = w->p;
+    const struct buffer_desc *desc = &p->buffers[access->buffer];
+    const struct buffer *buffer = &p->plan->buffers[desc->plan_buffer];
+    const struct task *tasks = plan_tasks(p->plan, rank);
+    int64_t allowed = access->write ? 0 : buffer->staleness, common = -1;
+    for (int t = 0; t < p->tasks; t++) {
+        if (!lists(&tasks[t].writes, desc->plan_buffer))
+            continue;
+        int64_t lag = t == op->task ? 0 : find_lag(w, op, rank, iteration, t, desc->period);
+        if (lag < 0 || lag > allowed || (common >= 0 && lag != common))
+            serial_report(w, access, iteration + (p->serial_place[t] < p->serial_place[op->task]),
+                          lag * max_int(desc->period, 1), t);
+        else if (lag > 0)
+            w->e->stale = true;
+        common = lag;
+    }
+}
+
+/* Task op->task makes its accesses of `iteration`. An order that a serial run does not have is a violation of
+   PROPERTY_SERIAL. Does nothing without options.serial. */
+static void serial_access(struct work_state *w, const struct op *op, int rank, int64_t iteration)
+{
+    if (!w->p->options.serial || op->task < 0 || op->access_count == 0)
+        return;
+    for (int k = 0; k < op->access_count; k++)
+        serial_check(w, op, &w->p->accesses[op->access_first + k], rank, iteration);
+    if (plan_task(w->p->plan, rank, op->task)->writes.count > 0)
+        *made_cell(w, rank, op->task) = (int32_t)iteration + 1;
+}
+
+/* ---- whether a drained pipeline can be filled again ------------------------------------------ */
+
+/*
+ * A drain resets a rank: its driver counts iterations and tickets anew and clears its slots. When all agents are
+ * at their end, all else is as at the start, except the messages between ranks: a send that finished on credit
+ * (`eager_messages`, `eager_bytes`) without a receive leaves its message in the channel, and the first receive
+ * after a refill gets it.
+ */
+
+/* The oldest send in the channel without a receive; -1: none. */
+static int unreceived_part(const struct program *p, const int32_t *c, int channel)
+{
+    const int32_t *cells = c + p->at.channels[channel];
+    return cells[0] > 0 ? cells[1 + CHANNEL_PART] : -1;
+}
+
+static bool may_be_eager(const struct program *p, int channel)
+{
+    const struct comm_desc *comm = &p->comms[p->channels[channel].comm];
+    return comm->eager_messages > 0 || comm->eager_bytes > 0;
+}
+
+/* After a step of a pipeline: a message left by the last step is a violation of PROPERTY_DRAIN;
+   effect->met names its send. */
+static void refill_check(struct work_state *w)
+{
+    const struct program *p = w->p;
+    if (failure_happened(p, w->c))
+        return; /* a stopped rank is not drained */
+    for (int channel = 0; channel < p->channel_count; channel++) {
+        int part = may_be_eager(p, channel) ? unreceived_part(p, w->c, channel) : -1;
+        if (part < 0)
+            continue;
+        struct state state = {.cells = w->c};
+        if (!machine_done(p, &state))
+            return;
+        w->e->violated |= 1u << PROPERTY_DRAIN;
+        w->e->met.op = (int)(machine_part_op(p, part) - p->ops);
+        w->e->met.iteration = w->c[p->at.channels[channel] + 1 + CHANNEL_ITER];
+        return;
+    }
+}
 
 /* ---- states ---------------------------------------------------------------------------------- */
 

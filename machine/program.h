@@ -42,7 +42,7 @@ struct program_options {
     bool faults;    /* let one fault happen: see struct fault */
     bool clocks;    /* knowledge beside the state, for one run: programs without iterations and
                            allocations, of any size; rank programs of any size have buffers */
-    bool serial;    /* compare the order of accesses with that of a serial run: serial.h */
+    bool serial;    /* compare the order of accesses with that of a serial run: machine.c */
     bool keep_lists; /* rank programs: the program has their complete lists */
     bool
         straight; /* rank programs that leave no choice: the program has their graph, and no operations */
