@@ -68,27 +68,16 @@ static bool has_failed_index(void)
 }
 
 /* `h`: the stream, or in front of it the place for an index. */
-#define BATCH(name, none_is, has_index)                                                            \
-    int name(const handle *to, const handle *from, const size_t *bytes, size_t count,              \
-             const struct attributes *attributes, const size_t *first, size_t attribute_count,     \
-             handle h, handle i);                                                                  \
-    int name(const handle *to, const handle *from, const size_t *bytes, size_t count,              \
-             const struct attributes *attributes, const size_t *first, size_t attribute_count,     \
-             handle h, handle i)                                                                   \
-    {                                                                                              \
-        REAL(name, (const handle *, const handle *, const size_t *, size_t,                        \
-                    const struct attributes *, const size_t *, size_t, handle, handle))            \
-        const word none = none_is;                                                                 \
-        const struct batches_batch batch = {to, from, bytes, count, attributes, attribute_count};  \
-        const struct tape_call call = tape_begin(RECORDING_COPY_BATCH);                            \
-        const int result = real(to, from, bytes, count, attributes, first, attribute_count, h, i); \
+#define BATCH(name, has_index)                                                                     \
+    AROUND_STREAM(                                                                                 \
+        name,                                                                                      \
+        (const handle *to, const handle *from, const size_t *bytes, size_t count,                  \
+         const struct attributes *attributes, const size_t *first, size_t attribute_count,         \
+         handle h, handle i),                                                                      \
+        (to, from, bytes, count, attributes, first, attribute_count, h, i), COPY_BATCH, NOTHING,   \
         const handle stream = has_index ? i : h;                                                   \
-        end_batch(&call, result, ON(stream), &batch);                                              \
-        return result;                                                                             \
-    }
-BATCH(cudaMemcpyBatchAsync, LEGACY, has_failed_index())
-BATCH(cudaMemcpyBatchAsync_ptsz, PER_THREAD, has_failed_index())
-BATCH(cuMemcpyBatchAsync, LEGACY, true)
-BATCH(cuMemcpyBatchAsync_ptsz, PER_THREAD, true)
-BATCH(cuMemcpyBatchAsync_v2, LEGACY, false)
-BATCH(cuMemcpyBatchAsync_v2_ptsz, PER_THREAD, false)
+        end_batch(&call, result, ON(stream),                                                       \
+                  &(struct batches_batch){to, from, bytes, count, attributes, attribute_count}))
+BATCH(cudaMemcpyBatchAsync, has_failed_index())
+BATCH(cuMemcpyBatchAsync, true)
+BATCH(cuMemcpyBatchAsync_v2, false)

@@ -74,63 +74,20 @@ static void end_box(const struct tape_call *call, int result, const char *name, 
     end_copy(call, stream, &first, &second, size, direction, waits);
 }
 
-#define COPY_BOX(name, none_is)                                                                    \
-    int name(const struct box_copy *copy);                                                         \
-    int name(const struct box_copy *copy)                                                          \
-    {                                                                                              \
-        REAL(name, (const struct box_copy *))                                                      \
-        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
-        const int result = real(copy);                                                             \
-        end_box(&call, result, #name, none_is, &copy->to, &copy->from, &copy->size,                \
-                (word)copy->direction, true);                                                      \
-        return result;                                                                             \
-    }
-COPY_BOX(cudaMemcpy3D, LEGACY)
-COPY_BOX(cudaMemcpy3D_ptds, PER_THREAD)
-
-#define COPY_BOX_ASYNC(name, none_is)                                                              \
-    int name(const struct box_copy *copy, handle stream);                                          \
-    int name(const struct box_copy *copy, handle stream)                                           \
-    {                                                                                              \
-        REAL(name, (const struct box_copy *, handle))                                              \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
-        const int result = real(copy, stream);                                                     \
-        end_box(&call, result, #name, ON(stream), &copy->to, &copy->from, &copy->size,             \
-                (word)copy->direction, false);                                                     \
-        return result;                                                                             \
-    }
-COPY_BOX_ASYNC(cudaMemcpy3DAsync, LEGACY)
-COPY_BOX_ASYNC(cudaMemcpy3DAsync_ptsz, PER_THREAD)
-
-#define COPY_PEER_BOX(name, none_is)                                                               \
-    int name(const struct peer_copy *copy);                                                        \
-    int name(const struct peer_copy *copy)                                                         \
-    {                                                                                              \
-        REAL(name, (const struct peer_copy *))                                                     \
-        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
-        const int result = real(copy);                                                             \
-        end_box(&call, result, #name, none_is, &copy->to.end, &copy->from.end, &copy->size,        \
-                BY_ADDRESS, false);                                                                \
-        return result;                                                                             \
-    }
-COPY_PEER_BOX(cudaMemcpy3DPeer, LEGACY)
-COPY_PEER_BOX(cudaMemcpy3DPeer_ptds, PER_THREAD)
-
-#define COPY_PEER_BOX_ASYNC(name, none_is)                                                         \
-    int name(const struct peer_copy *copy, handle stream);                                         \
-    int name(const struct peer_copy *copy, handle stream)                                          \
-    {                                                                                              \
-        REAL(name, (const struct peer_copy *, handle))                                             \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
-        const int result = real(copy, stream);                                                     \
-        end_box(&call, result, #name, ON(stream), &copy->to.end, &copy->from.end, &copy->size,     \
-                BY_ADDRESS, false);                                                                \
-        return result;                                                                             \
-    }
-COPY_PEER_BOX_ASYNC(cudaMemcpy3DPeerAsync, LEGACY)
-COPY_PEER_BOX_ASYNC(cudaMemcpy3DPeerAsync_ptsz, PER_THREAD)
+AROUND_DEFAULT(cudaMemcpy3D, (const struct box_copy *copy), (copy), COPY_2D, NOTHING,
+               end_box(&call, result, "cudaMemcpy3D", none, &copy->to, &copy->from, &copy->size,
+                       (word)copy->direction, true))
+AROUND_STREAM(cudaMemcpy3DAsync, (const struct box_copy *copy, handle stream), (copy, stream),
+              COPY_2D, NOTHING,
+              end_box(&call, result, "cudaMemcpy3DAsync", ON(stream), &copy->to, &copy->from,
+                      &copy->size, (word)copy->direction, false))
+AROUND_DEFAULT(cudaMemcpy3DPeer, (const struct peer_copy *copy), (copy), COPY_2D, NOTHING,
+               end_box(&call, result, "cudaMemcpy3DPeer", none, &copy->to.end, &copy->from.end,
+                       &copy->size, BY_ADDRESS, false))
+AROUND_STREAM(cudaMemcpy3DPeerAsync, (const struct peer_copy *copy, handle stream), (copy, stream),
+              COPY_2D, NOTHING,
+              end_box(&call, result, "cudaMemcpy3DPeerAsync", ON(stream), &copy->to.end,
+                      &copy->from.end, &copy->size, BY_ADDRESS, false))
 
 ON_DEFAULT(cudaMemcpy2D,
            (handle to, size_t pitch, const void *from, size_t source, size_t width, size_t height,
@@ -234,41 +191,19 @@ static void end_rectangle(const struct tape_call *call, int result, const char *
     end_driver_box(call, result, name, stream, &box, waits);
 }
 
-#define DRIVER(name, type, none_is, END, waits)                                                    \
-    int name(const struct type *copy);                                                             \
-    int name(const struct type *copy)                                                              \
-    {                                                                                              \
-        REAL(name, (const struct type *))                                                          \
-        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
-        const int result = real(copy);                                                             \
-        END(&call, result, #name, none_is, copy, waits);                                           \
-        return result;                                                                             \
-    }
-#define DRIVER_ASYNC(name, type, none_is, END)                                                     \
-    int name(const struct type *copy, handle stream);                                              \
-    int name(const struct type *copy, handle stream)                                               \
-    {                                                                                              \
-        REAL(name, (const struct type *, handle))                                                  \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_COPY_2D);                               \
-        const int result = real(copy, stream);                                                     \
-        END(&call, result, #name, ON(stream), copy, false);                                        \
-        return result;                                                                             \
-    }
-DRIVER(cuMemcpy2D_v2, rectangle_copy, LEGACY, end_rectangle, true)
-DRIVER(cuMemcpy2D_v2_ptds, rectangle_copy, PER_THREAD, end_rectangle, true)
-DRIVER(cuMemcpy2DUnaligned_v2, rectangle_copy, LEGACY, end_rectangle, true)
-DRIVER(cuMemcpy2DUnaligned_v2_ptds, rectangle_copy, PER_THREAD, end_rectangle, true)
-DRIVER_ASYNC(cuMemcpy2DAsync_v2, rectangle_copy, LEGACY, end_rectangle)
-DRIVER_ASYNC(cuMemcpy2DAsync_v2_ptsz, rectangle_copy, PER_THREAD, end_rectangle)
-DRIVER(cuMemcpy3D_v2, driver_copy, LEGACY, end_driver_box, true)
-DRIVER(cuMemcpy3D_v2_ptds, driver_copy, PER_THREAD, end_driver_box, true)
-DRIVER_ASYNC(cuMemcpy3DAsync_v2, driver_copy, LEGACY, end_driver_box)
-DRIVER_ASYNC(cuMemcpy3DAsync_v2_ptsz, driver_copy, PER_THREAD, end_driver_box)
-DRIVER(cuMemcpy3DPeer, driver_copy, LEGACY, end_driver_box, false)
-DRIVER(cuMemcpy3DPeer_ptds, driver_copy, PER_THREAD, end_driver_box, false)
-DRIVER_ASYNC(cuMemcpy3DPeerAsync, driver_copy, LEGACY, end_driver_box)
-DRIVER_ASYNC(cuMemcpy3DPeerAsync_ptsz, driver_copy, PER_THREAD, end_driver_box)
+#define DRIVER(name, type, END, waits)                                                             \
+    AROUND_DEFAULT(name, (const struct type *copy), (copy), COPY_2D, NOTHING,                      \
+                   END(&call, result, #name, none, copy, waits))
+#define DRIVER_ASYNC(name, type, END)                                                              \
+    AROUND_STREAM(name, (const struct type *copy, handle stream), (copy, stream), COPY_2D,         \
+                  NOTHING, END(&call, result, #name, ON(stream), copy, false))
+DRIVER(cuMemcpy2D_v2, rectangle_copy, end_rectangle, true)
+DRIVER(cuMemcpy2DUnaligned_v2, rectangle_copy, end_rectangle, true)
+DRIVER_ASYNC(cuMemcpy2DAsync_v2, rectangle_copy, end_rectangle)
+DRIVER(cuMemcpy3D_v2, driver_copy, end_driver_box, true)
+DRIVER_ASYNC(cuMemcpy3DAsync_v2, driver_copy, end_driver_box)
+DRIVER(cuMemcpy3DPeer, driver_copy, end_driver_box, false)
+DRIVER_ASYNC(cuMemcpy3DPeerAsync, driver_copy, end_driver_box)
 
 /* A width in values of so many bytes */
 #define FILLS(name, type, size)                                                                    \

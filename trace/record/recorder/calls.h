@@ -21,45 +21,55 @@ void calls_end(const struct tape_call *call, enum recording_kind kind, size_t co
 void calls_end_launch(const struct tape_call *call, int result, word stream, const void *kernel,
                       void **args, bool driver);
 
-/* Defines a function of CUDA or NCCL that calls the real one. A call that returns success becomes one item, of the
-   words given. */
-#define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
-    int name PARAMS;                                                                               \
-    int name PARAMS                                                                                \
-    {                                                                                              \
-        REAL(name, PARAMS)                                                                         \
-        const struct tape_call call = tape_begin(RECORDING_##KIND);                                \
-        const int result = real ARGS;                                                              \
-        if (result == 0)                                                                           \
-            calls_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
-
-/* The same for a function with a stream. The _ptsz and _ptds variants take the default stream for that of the thread. */
-#define VARIANT(name, none_is, PARAMS, ARGS, KIND, ...)                                            \
+/* Defines a function of CUDA or NCCL: the real one, with what is done before it and behind it. `before` and what stands
+   behind it see the parameters, `none`, which is what the stream NULL means, and behind the call `call` and `result`. */
+#define AROUND(name, none_is, PARAMS, ARGS, KIND, before, ...)                                     \
     int name PARAMS;                                                                               \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const word none = none_is;                                                                 \
+        before;                                                                                    \
         const struct tape_call call = tape_begin(RECORDING_##KIND);                                \
         const int result = real ARGS;                                                              \
         (void)none;                                                                                \
-        if (result == 0)                                                                           \
-            calls_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
+        __VA_ARGS__;                                                                               \
         return result;                                                                             \
     }
+#define NOTHING ((void)0)
+/* The same of a function with a stream, whose variant _ptsz or _ptds takes the default stream for that of the thread. */
+#define AROUND_STREAM(name, ...)                                                                   \
+    AROUND(name, LEGACY, __VA_ARGS__)                                                              \
+    AROUND(name##_ptsz, PER_THREAD, __VA_ARGS__)
+#define AROUND_DEFAULT(name, ...)                                                                  \
+    AROUND(name, LEGACY, __VA_ARGS__)                                                              \
+    AROUND(name##_ptds, PER_THREAD, __VA_ARGS__)
+
+/* A call that returns success becomes one item, of the words given. */
+#define ITEM(KIND, ...)                                                                            \
+    if (result == 0)                                                                               \
+        calls_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                    \
+    else                                                                                           \
+        tape_drop(&call)
+#define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
+    AROUND(name, LEGACY, PARAMS, ARGS, KIND, NOTHING, ITEM(KIND, __VA_ARGS__))
 #define ON_STREAM(name, PARAMS, ARGS, KIND, ...)                                                   \
-    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
-    VARIANT(name##_ptsz, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
+    AROUND_STREAM(name, PARAMS, ARGS, KIND, NOTHING, ITEM(KIND, __VA_ARGS__))
 #define ON_DEFAULT(name, PARAMS, ARGS, KIND, ...)                                                  \
-    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
-    VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
+    AROUND_DEFAULT(name, PARAMS, ARGS, KIND, NOTHING, ITEM(KIND, __VA_ARGS__))
 #define ON(stream) ((stream) ? WORD_OF(stream) : none)
+
+/* A function that notes no call: what stands behind it is done where it went well. */
+#define AFTER(name, PARAMS, ARGS, ...)                                                             \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const int result = real ARGS;                                                              \
+        if (result == 0)                                                                           \
+            __VA_ARGS__;                                                                           \
+        return result;                                                                             \
+    }
 
 /* The end of a query: words[0] is 1 if the answer was yes. Returns what the program is told. */
 int calls_end_query(const struct tape_call *call, int result, enum recording_kind kind,
@@ -141,51 +151,20 @@ void calls_host_keep(struct host_call *host, word stream, is_capturing **query, 
         return result;                                                                             \
     }
 
-#define CAPTURE(name, none_is)                                                                     \
-    int name(handle stream, int mode);                                                             \
-    int name(handle stream, int mode)                                                              \
-    {                                                                                              \
-        REAL(name, (handle, int))                                                                  \
-        const word none = none_is;                                                                 \
-        calls_note_capture();                                                                      \
-        const struct tape_call call = tape_begin(RECORDING_CAPTURE);                               \
-        const int result = real(stream, mode);                                                     \
-        if (result == 0)                                                                           \
-            tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream)));                                 \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
+#define CAPTURE(name)                                                                              \
+    AROUND_STREAM(name, (handle stream, int mode), (stream, mode), CAPTURE, calls_note_capture(),  \
+                  ITEM(CAPTURE, ON(stream)))
 /* Into a graph that there is, behind some of its nodes. */
-#define CAPTURE_TO_GRAPH(name, none_is)                                                            \
-    int name(handle stream, handle graph, const void *nodes, const void *edges, size_t count,      \
-             int mode);                                                                            \
-    int name(handle stream, handle graph, const void *nodes, const void *edges, size_t count,      \
-             int mode)                                                                             \
-    {                                                                                              \
-        REAL(name, (handle, handle, const void *, const void *, size_t, int))                      \
-        const word none = none_is;                                                                 \
-        calls_note_capture();                                                                      \
-        const struct tape_call call = tape_begin(RECORDING_CAPTURE);                               \
-        const int result = real(stream, graph, nodes, edges, count, mode);                         \
-        if (result == 0)                                                                           \
-            tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream), WORD_OF(graph), count));          \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
+#define CAPTURE_TO_GRAPH(name)                                                                     \
+    AROUND_STREAM(name,                                                                            \
+                  (handle stream, handle graph, const void *nodes, const void *edges,              \
+                   size_t count, int mode),                                                        \
+                  (stream, graph, nodes, edges, count, mode), CAPTURE, calls_note_capture(),       \
+                  ITEM(CAPTURE, ON(stream), WORD_OF(graph), count))
 /* A capture that fails is over, too: its graph is 0. */
-#define CAPTURE_END(name, none_is)                                                                 \
-    int name(handle stream, handle *out);                                                          \
-    int name(handle stream, handle *out)                                                           \
-    {                                                                                              \
-        REAL(name, (handle, handle *))                                                             \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_CAPTURE_END);                           \
-        const int result = real(stream, out);                                                      \
-        tape_end(&call, RECORDING_CAPTURE_END,                                                     \
-                 WORDS(ON(stream), result == 0 ? WORD_OF(*out) : 0));                              \
-        return result;                                                                             \
-    }
+#define CAPTURE_END(name)                                                                          \
+    AROUND_STREAM(name, (handle stream, handle * out), (stream, out), CAPTURE_END, NOTHING,        \
+                  tape_end(&call, RECORDING_CAPTURE_END,                                           \
+                           WORDS(ON(stream), result == 0 ? WORD_OF(*out) : 0)))
 
 #endif

@@ -78,18 +78,11 @@ CALL(cudaFree, (handle address), (address), FREE, WORD_OF(address), RECORDING_ME
 CALL(cudaFreeHost, (handle address), (address), FREE, WORD_OF(address), RECORDING_MEMORY_PINNED)
 /* Such memory has its own address on the device, but for registered one of some devices. */
 #define DEVICE_POINTER(name)                                                                       \
-    int name(handle *out, handle address, unsigned flags);                                         \
-    int name(handle *out, handle address, unsigned flags)                                          \
-    {                                                                                              \
-        REAL(name, (handle *, handle, unsigned))                                                   \
-        const struct tape_call call = tape_begin(RECORDING_UNMODELLED);                            \
-        const int result = real(out, address, flags);                                              \
-        if (result == 0 && *out != address)                                                        \
-            calls_end_unmodelled(&call, result, #name " with another address");                    \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
+    AROUND(name, LEGACY, (handle * out, handle address, unsigned flags), (out, address, flags),    \
+           UNMODELLED, NOTHING,                                                                    \
+           if (result == 0 && *out != address)                                                     \
+               calls_end_unmodelled(&call, result, #name " with another address");                 \
+           else tape_drop(&call))
 DEVICE_POINTER(cudaHostGetDevicePointer)
 DEVICE_POINTER(cuMemHostGetDevicePointer_v2)
 CALL(cudaHostUnregister, (handle address), (address), FREE, WORD_OF(address),
@@ -146,52 +139,25 @@ struct cuda_launch_config {
     unsigned count;
 };
 
-#define LAUNCH(name, none_is)                                                                      \
-    int name(const void *kernel, struct dim3 grid, struct dim3 block, void **args, size_t shared,  \
-             handle stream);                                                                       \
-    int name(const void *kernel, struct dim3 grid, struct dim3 block, void **args, size_t shared,  \
-             handle stream)                                                                        \
-    {                                                                                              \
-        REAL(name, (const void *, struct dim3, struct dim3, void **, size_t, handle))              \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
-        const int result = real(kernel, grid, block, args, shared, stream);                        \
-        calls_end_launch(&call, result, ON(stream), kernel, args, false);                          \
-        return result;                                                                             \
-    }
-LAUNCH(cudaLaunchKernel, LEGACY)
-LAUNCH(cudaLaunchKernel_ptsz, PER_THREAD)
-LAUNCH(cudaLaunchCooperativeKernel, LEGACY)
-LAUNCH(cudaLaunchCooperativeKernel_ptsz, PER_THREAD)
-LAUNCH(__cudaLaunchKernel, LEGACY)
-LAUNCH(__cudaLaunchKernel_ptsz, PER_THREAD)
+#define LAUNCH(name)                                                                               \
+    AROUND_STREAM(name,                                                                            \
+                  (const void *kernel, struct dim3 grid, struct dim3 block, void **args,           \
+                   size_t shared, handle stream),                                                  \
+                  (kernel, grid, block, args, shared, stream), LAUNCH, NOTHING,                    \
+                  calls_end_launch(&call, result, ON(stream), kernel, args, false))
+LAUNCH(cudaLaunchKernel)
+LAUNCH(cudaLaunchCooperativeKernel)
+LAUNCH(__cudaLaunchKernel)
 
-#define LAUNCH_EX(name, none_is)                                                                   \
-    int name(const struct cuda_launch_config *config, const void *kernel, void **args);            \
-    int name(const struct cuda_launch_config *config, const void *kernel, void **args)             \
-    {                                                                                              \
-        REAL(name, (const struct cuda_launch_config *, const void *, void **))                     \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
-        const int result = real(config, kernel, args);                                             \
-        calls_end_launch(&call, result, ON(config->stream), kernel, args, false);                  \
-        calls_note_attributes(&call, result, "cudaLaunchKernelExC", config->attributes,            \
-                              config->count);                                                      \
-        return result;                                                                             \
-    }
-LAUNCH_EX(cudaLaunchKernelExC, LEGACY)
-LAUNCH_EX(cudaLaunchKernelExC_ptsz, PER_THREAD)
+AROUND_STREAM(cudaLaunchKernelExC,
+              (const struct cuda_launch_config *config, const void *kernel, void **args),
+              (config, kernel, args), LAUNCH, NOTHING,
+              calls_end_launch(&call, result, ON(config->stream), kernel, args, false);
+              calls_note_attributes(&call, result, "cudaLaunchKernelExC", config->attributes,
+                                    config->count))
 
 #define ALIAS(name)                                                                                \
-    int name(handle *out, const void *function);                                                   \
-    int name(handle *out, const void *function)                                                    \
-    {                                                                                              \
-        REAL(name, (handle *, const void *))                                                       \
-        const int result = real(out, function);                                                    \
-        if (result == 0)                                                                           \
-            names_alias(*out, function);                                                           \
-        return result;                                                                             \
-    }
+    AFTER(name, (handle * out, const void *function), (out, function), names_alias(*out, function))
 ALIAS(__cudaGetKernel)
 ALIAS(cudaGetKernel)
 ALIAS(cudaGetFuncBySymbol)
@@ -222,14 +188,11 @@ CALLBACK(cudaStreamAddCallback_ptsz, PER_THREAD)
 
 /* ---- graphs ----------------------------------------------------------------------------------- */
 
-CAPTURE(cudaStreamBeginCapture, LEGACY)
-CAPTURE(cudaStreamBeginCapture_ptsz, PER_THREAD)
+CAPTURE(cudaStreamBeginCapture)
 
-CAPTURE_TO_GRAPH(cudaStreamBeginCaptureToGraph, LEGACY)
-CAPTURE_TO_GRAPH(cudaStreamBeginCaptureToGraph_ptsz, PER_THREAD)
+CAPTURE_TO_GRAPH(cudaStreamBeginCaptureToGraph)
 
-CAPTURE_END(cudaStreamEndCapture, LEGACY)
-CAPTURE_END(cudaStreamEndCapture_ptsz, PER_THREAD)
+CAPTURE_END(cudaStreamEndCapture)
 
 /* Its arguments behind the graph differ between versions. */
 CALL(cudaGraphInstantiate, (handle * out, handle graph, word a, word b, word c),

@@ -26,17 +26,8 @@ static void note_device(const struct tape_call *call)
 }
 
 #define CONTEXT(name, PARAMS, ARGS)                                                                \
-    int name PARAMS;                                                                               \
-    int name PARAMS                                                                                \
-    {                                                                                              \
-        REAL(name, PARAMS)                                                                         \
-        const struct tape_call call = tape_begin(RECORDING_DEVICE);                                \
-        const int result = real ARGS;                                                              \
-        if (result == 0)                                                                           \
-            note_device(&call);                                                                    \
-        tape_drop(&call);                                                                          \
-        return result;                                                                             \
-    }
+    AROUND(name, LEGACY, PARAMS, ARGS, DEVICE, NOTHING, if (result == 0) note_device(&call);       \
+           tape_drop(&call))
 CONTEXT(cuCtxCreate_v2, (handle * out, unsigned flags, int device), (out, flags, device))
 CONTEXT(cuCtxCreate_v3, (handle * out, handle affinity, int count, unsigned flags, int device),
         (out, affinity, count, flags, device))
@@ -47,21 +38,18 @@ CONTEXT(cuCtxPushCurrent_v2, (handle context), (context))
 CONTEXT(cuCtxPopCurrent_v2, (handle * out), (out))
 CALL(cuCtxSynchronize, (void), (), SYNC_DEVICE, 0)
 
-int cuCtxSynchronize_v2(handle context);
-int cuCtxSynchronize_v2(handle context)
+static void end_context_sync(const struct tape_call *call, int result, handle context)
 {
-    REAL(cuCtxSynchronize_v2, (handle))
     static int (*ask)(handle *);
     handle current = NULL;
-    const struct tape_call call = tape_begin(RECORDING_SYNC_DEVICE);
-    const int result = real(context);
     if (result == 0 && real_find(&ask, "cuCtxGetCurrent") && ask(&current) == 0 &&
         (!context || context == current))
-        calls_end(&call, RECORDING_SYNC_DEVICE, 0, &(word){0});
+        calls_end(call, RECORDING_SYNC_DEVICE, 0, &(word){0});
     else
-        calls_end_unmodelled(&call, result, "cuCtxSynchronize_v2 with another context");
-    return result;
+        calls_end_unmodelled(call, result, "cuCtxSynchronize_v2 with another context");
 }
+AROUND(cuCtxSynchronize_v2, LEGACY, (handle context), (context), SYNC_DEVICE, NOTHING,
+       end_context_sync(&call, result, context))
 
 /* ---- streams and events ----------------------------------------------------------------------- */
 
@@ -126,23 +114,16 @@ static void note_operation(const struct tape_call *call, word stream,
     }
 }
 
-#define OPERATIONS(name, none_is)                                                                  \
-    int name(handle stream, unsigned count, const struct memory_operation *list, unsigned flags);  \
-    int name(handle stream, unsigned count, const struct memory_operation *list, unsigned flags)   \
-    {                                                                                              \
-        REAL(name, (handle, unsigned, const struct memory_operation *, unsigned))                  \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_WRITE_VALUE);                           \
-        const int result = real(stream, count, list, flags);                                       \
+#define OPERATIONS(name)                                                                           \
+    AROUND_STREAM(                                                                                 \
+        name,                                                                                      \
+        (handle stream, unsigned count, const struct memory_operation *list, unsigned flags),      \
+        (stream, count, list, flags), WRITE_VALUE, NOTHING,                                        \
         for (unsigned i = 0; result == 0 && call.outer && i < count; i++)                          \
             note_operation(&call, ON(stream), &list[i]);                                           \
-        tape_drop(&call);                                                                          \
-        return result;                                                                             \
-    }
-OPERATIONS(cuStreamBatchMemOp, LEGACY)
-OPERATIONS(cuStreamBatchMemOp_ptsz, PER_THREAD)
-OPERATIONS(cuStreamBatchMemOp_v2, LEGACY)
-OPERATIONS(cuStreamBatchMemOp_v2_ptsz, PER_THREAD)
+        tape_drop(&call))
+OPERATIONS(cuStreamBatchMemOp)
+OPERATIONS(cuStreamBatchMemOp_v2)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
@@ -227,35 +208,12 @@ FILLS_ASYNC(D32, unsigned, 4)
 
 /* ---- kernels ---------------------------------------------------------------------------------- */
 
-int cuModuleGetFunction(handle *out, handle module, const char *name);
-int cuModuleGetFunction(handle *out, handle module, const char *name)
-{
-    REAL(cuModuleGetFunction, (handle *, handle, const char *))
-    const int result = real(out, module, name);
-    if (result == 0 && tape_on())
-        names_register(*out, name);
-    return result;
-}
-
-int cuLibraryGetKernel(handle *out, handle library, const char *name);
-int cuLibraryGetKernel(handle *out, handle library, const char *name)
-{
-    REAL(cuLibraryGetKernel, (handle *, handle, const char *))
-    const int result = real(out, library, name);
-    if (result == 0 && tape_on())
-        names_register(*out, name);
-    return result;
-}
-
-int cuKernelGetFunction(handle *out, handle kernel);
-int cuKernelGetFunction(handle *out, handle kernel)
-{
-    REAL(cuKernelGetFunction, (handle *, handle))
-    const int result = real(out, kernel);
-    if (result == 0 && tape_on())
-        names_alias(*out, kernel);
-    return result;
-}
+#define NAMED(name, PARAMS, ARGS, note) AFTER(name, PARAMS, ARGS, if (tape_on()) note)
+NAMED(cuModuleGetFunction, (handle * out, handle module, const char *name), (out, module, name),
+      names_register(*out, name))
+NAMED(cuLibraryGetKernel, (handle * out, handle library, const char *name), (out, library, name),
+      names_register(*out, name))
+NAMED(cuKernelGetFunction, (handle * out, handle kernel), (out, kernel), names_alias(*out, kernel))
 
 /* A variable of the program's is memory of the device. */
 CALL(cuModuleGetGlobal_v2, (word * out, size_t *bytes, handle module, const char *name),
@@ -271,41 +229,16 @@ static void end_launch(const struct tape_call *call, int result, word stream, ha
 }
 
 typedef unsigned dimension;
-#define LAUNCH(name, none_is)                                                                      \
-    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
-             dimension by, dimension bz, unsigned shared, handle stream, void **args,              \
-             void **packed);                                                                       \
-    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
-             dimension by, dimension bz, unsigned shared, handle stream, void **args,              \
-             void **packed)                                                                        \
-    {                                                                                              \
-        REAL(name, (handle, dimension, dimension, dimension, dimension, dimension, dimension,      \
-                    unsigned, handle, void **, void **))                                           \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
-        const int result = real(function, gx, gy, gz, bx, by, bz, shared, stream, args, packed);   \
-        end_launch(&call, result, ON(stream), function, args, packed);                             \
-        return result;                                                                             \
-    }
-LAUNCH(cuLaunchKernel, LEGACY)
-LAUNCH(cuLaunchKernel_ptsz, PER_THREAD)
-
-#define LAUNCH_COOPERATIVE(name, none_is)                                                          \
-    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
-             dimension by, dimension bz, unsigned shared, handle stream, void **args);             \
-    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
-             dimension by, dimension bz, unsigned shared, handle stream, void **args)              \
-    {                                                                                              \
-        REAL(name, (handle, dimension, dimension, dimension, dimension, dimension, dimension,      \
-                    unsigned, handle, void **))                                                    \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
-        const int result = real(function, gx, gy, gz, bx, by, bz, shared, stream, args);           \
-        calls_end_launch(&call, result, ON(stream), function, args, true);                         \
-        return result;                                                                             \
-    }
-LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, LEGACY)
-LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, PER_THREAD)
+#define DIMENSIONS                                                                                 \
+    dimension gx, dimension gy, dimension gz, dimension bx, dimension by, dimension bz,            \
+        unsigned shared
+AROUND_STREAM(cuLaunchKernel,
+              (handle function, DIMENSIONS, handle stream, void **args, void **packed),
+              (function, gx, gy, gz, bx, by, bz, shared, stream, args, packed), LAUNCH, NOTHING,
+              end_launch(&call, result, ON(stream), function, args, packed))
+AROUND_STREAM(cuLaunchCooperativeKernel, (handle function, DIMENSIONS, handle stream, void **args),
+              (function, gx, gy, gz, bx, by, bz, shared, stream, args), LAUNCH, NOTHING,
+              calls_end_launch(&call, result, ON(stream), function, args, true))
 
 struct driver_launch_config {
     dimension grid[3], block[3];
@@ -315,23 +248,13 @@ struct driver_launch_config {
     unsigned count;
 };
 
-#define LAUNCH_EX(name, none_is)                                                                   \
-    int name(const struct driver_launch_config *config, handle function, void **args,              \
-             void **packed);                                                                       \
-    int name(const struct driver_launch_config *config, handle function, void **args,              \
-             void **packed)                                                                        \
-    {                                                                                              \
-        REAL(name, (const struct driver_launch_config *, handle, void **, void **))                \
-        const word none = none_is;                                                                 \
-        const struct tape_call call = tape_begin(RECORDING_LAUNCH);                                \
-        const int result = real(config, function, args, packed);                                   \
-        end_launch(&call, result, ON(config->stream), function, args, packed);                     \
-        calls_note_attributes(&call, result, "cuLaunchKernelEx", config->attributes,               \
-                              config->count);                                                      \
-        return result;                                                                             \
-    }
-LAUNCH_EX(cuLaunchKernelEx, LEGACY)
-LAUNCH_EX(cuLaunchKernelEx_ptsz, PER_THREAD)
+AROUND_STREAM(cuLaunchKernelEx,
+              (const struct driver_launch_config *config, handle function, void **args,
+               void **packed),
+              (config, function, args, packed), LAUNCH, NOTHING,
+              end_launch(&call, result, ON(config->stream), function, args, packed);
+              calls_note_attributes(&call, result, "cuLaunchKernelEx", config->attributes,
+                                    config->count))
 
 HOST_CALL(cuLaunchHostFunc, LEGACY, cuStreamIsCapturing)
 HOST_CALL(cuLaunchHostFunc_ptsz, PER_THREAD, cuStreamIsCapturing)
@@ -340,12 +263,9 @@ CALLBACK(cuStreamAddCallback_ptsz, PER_THREAD)
 
 /* ---- graphs ----------------------------------------------------------------------------------- */
 
-CAPTURE(cuStreamBeginCapture_v2, LEGACY)
-CAPTURE(cuStreamBeginCapture_v2_ptsz, PER_THREAD)
-CAPTURE_END(cuStreamEndCapture, LEGACY)
-CAPTURE_END(cuStreamEndCapture_ptsz, PER_THREAD)
-CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph, LEGACY)
-CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, PER_THREAD)
+CAPTURE(cuStreamBeginCapture_v2)
+CAPTURE_END(cuStreamEndCapture)
+CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph)
 CALL(cuGraphInstantiate, (handle * out, handle graph, word a, word b, word c),
      (out, graph, a, b, c), GRAPH, WORD_OF(*out), WORD_OF(graph))
 CALL(cuGraphInstantiate_v2, (handle * out, handle graph, word a, word b, word c),
@@ -434,25 +354,12 @@ static void give_ours(const char *name, void **out, const void *caller, int vers
     symbols_note_unknown(name, *out, caller);
 }
 
-int cuGetProcAddress(const char *name, void **out, int version, word flags);
-int cuGetProcAddress(const char *name, void **out, int version, word flags)
-{
-    REAL(cuGetProcAddress, (const char *, void **, int, word))
-    const int result = real(name, out, version, flags);
-    if (result == 0)
-        give_ours(name, out, __builtin_return_address(0), version, flags);
-    return result;
-}
-
-int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, int *found);
-int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, int *found)
-{
-    REAL(cuGetProcAddress_v2, (const char *, void **, int, word, int *))
-    const int result = real(name, out, version, flags, found);
-    if (result == 0)
-        give_ours(name, out, __builtin_return_address(0), version, flags);
-    return result;
-}
+AFTER(cuGetProcAddress, (const char *name, void **out, int version, word flags),
+      (name, out, version, flags),
+      give_ours(name, out, __builtin_return_address(0), version, flags))
+AFTER(cuGetProcAddress_v2, (const char *name, void **out, int version, word flags, int *found),
+      (name, out, version, flags, found),
+      give_ours(name, out, __builtin_return_address(0), version, flags))
 
 /* The runtime gives out functions of the driver, too: those of its own version, or of another. */
 static int version_of_runtime(void)
@@ -463,28 +370,14 @@ static int version_of_runtime(void)
 }
 
 #define ENTRY_POINT(end, none_is)                                                                  \
-    int cudaGetDriverEntryPoint##end(const char *name, void **out, word flags, int *found);        \
-    int cudaGetDriverEntryPoint##end(const char *name, void **out, word flags, int *found)         \
-    {                                                                                              \
-        REAL(cudaGetDriverEntryPoint##end, (const char *, void **, word, int *))                   \
-        const int result = real(name, out, flags, found);                                          \
-        if (result == 0)                                                                           \
-            give_ours(name, out, __builtin_return_address(0), version_of_runtime(),                \
-                      flags ? flags : none_is);                                                    \
-        return result;                                                                             \
-    }                                                                                              \
-    int cudaGetDriverEntryPointByVersion##end(const char *name, void **out, unsigned version,      \
-                                              word flags, int *found);                             \
-    int cudaGetDriverEntryPointByVersion##end(const char *name, void **out, unsigned version,      \
-                                              word flags, int *found)                              \
-    {                                                                                              \
-        REAL(cudaGetDriverEntryPointByVersion##end,                                                \
-             (const char *, void **, unsigned, word, int *))                                       \
-        const int result = real(name, out, version, flags, found);                                 \
-        if (result == 0)                                                                           \
-            give_ours(name, out, __builtin_return_address(0), (int)version,                        \
-                      flags ? flags : none_is);                                                    \
-        return result;                                                                             \
-    }
+    AFTER(cudaGetDriverEntryPoint##end, (const char *name, void **out, word flags, int *found),    \
+          (name, out, flags, found),                                                               \
+          give_ours(name, out, __builtin_return_address(0), version_of_runtime(),                  \
+                    flags ? flags : none_is))                                                      \
+    AFTER(                                                                                         \
+        cudaGetDriverEntryPointByVersion##end,                                                     \
+        (const char *name, void **out, unsigned version, word flags, int *found),                  \
+        (name, out, version, flags, found),                                                        \
+        give_ours(name, out, __builtin_return_address(0), (int)version, flags ? flags : none_is))
 ENTRY_POINT(, LEGACY)
 ENTRY_POINT(_ptsz, PER_THREAD)

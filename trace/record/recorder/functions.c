@@ -11,18 +11,11 @@
 
 /* Whatever its arguments are: six words are in registers, and no function has more than ten on the stack. */
 #define X(name)                                                                                    \
-    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j,       \
-             word k, word l, word m, word n, word o, word p);                                      \
-    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j,       \
-             word k, word l, word m, word n, word o, word p)                                       \
-    {                                                                                              \
-        REAL(name, (word, word, word, word, word, word, word, word, word, word, word, word, word,  \
-                    word, word, word))                                                             \
-        const struct tape_call call = tape_begin(RECORDING_UNMODELLED);                            \
-        const int result = real(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);                   \
-        calls_end_unmodelled(&call, result, #name);                                                \
-        return result;                                                                             \
-    }
+    AROUND(name, LEGACY,                                                                           \
+           (word a, word b, word c, word d, word e, word f, word g, word h, word i, word j,        \
+            word k, word l, word m, word n, word o, word p),                                       \
+           (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p), UNMODELLED, NOTHING,                  \
+           calls_end_unmodelled(&call, result, #name))
 #include "trace/record/recorder/unmodelled.inc"
 #undef X
 

@@ -84,39 +84,18 @@ static void end_comm(const struct tape_call *call, int result, handle comm, stru
     tape_end(call, RECORDING_COMM, WORDS(WORD_OF(comm), id.low, id.high, (word)rank, (word)size));
 }
 
-int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank);
-int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank)
-{
-    REAL(ncclCommInitRank, (handle *, int, struct unique_id, int))
-    const struct tape_call call = tape_begin(RECORDING_COMM);
-    const int result = real(out, size, id, rank);
-    end_comm(&call, result, *out, identity_of(&id), rank, size);
-    return result;
-}
-
-int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank, void *config);
-int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank, void *config)
-{
-    REAL(ncclCommInitRankConfig, (handle *, int, struct unique_id, int, void *))
-    const struct tape_call call = tape_begin(RECORDING_COMM);
-    const int result = real(out, size, id, rank, config);
-    end_comm(&call, result, *out, identity_of(&id), rank, size);
-    return result;
-}
-
+#define COMM_INIT(name, PARAMS, ARGS, id)                                                          \
+    AROUND(name, LEGACY, PARAMS, ARGS, COMM, NOTHING, end_comm(&call, result, *out, id, rank, size))
+COMM_INIT(ncclCommInitRank, (handle * out, int size, struct unique_id id, int rank),
+          (out, size, id, rank), identity_of(&id))
+COMM_INIT(ncclCommInitRankConfig,
+          (handle * out, int size, struct unique_id id, int rank, void *config),
+          (out, size, id, rank, config), identity_of(&id))
 /* Several ids, the same ones in all ranks. */
-int ncclCommInitRankScalable(handle *out, int size, int rank, int count, struct unique_id *ids,
-                             void *config);
-int ncclCommInitRankScalable(handle *out, int size, int rank, int count, struct unique_id *ids,
-                             void *config)
-{
-    REAL(ncclCommInitRankScalable, (handle *, int, int, int, struct unique_id *, void *))
-    const struct tape_call call = tape_begin(RECORDING_COMM);
-    const int result = real(out, size, rank, count, ids, config);
-    end_comm(&call, result, *out, count > 0 ? identity_of(&ids[0]) : (struct identity){0}, rank,
-             size);
-    return result;
-}
+COMM_INIT(ncclCommInitRankScalable,
+          (handle * out, int size, int rank, int count, struct unique_id *ids, void *config),
+          (out, size, rank, count, ids, config),
+          count > 0 ? identity_of(&ids[0]) : (struct identity){0})
 
 /* All ranks of one process. */
 int ncclCommInitAll(handle *out, int count, const int *devices);
@@ -251,17 +230,9 @@ int ncclCommShrink(handle comm, int *excluded, int count, handle *out, void *con
     return result;
 }
 
-int ncclCommGetAsyncError(handle comm, int *out);
-int ncclCommGetAsyncError(handle comm, int *out)
-{
-    REAL(ncclCommGetAsyncError, (handle, int *))
-    const struct tape_call call = tape_begin(RECORDING_COMM);
-    const int result = real(comm, out);
-    if (result == 0 && *out == 0 && call.outer && comm)
-        nccl_settle(comm);
-    tape_drop(&call);
-    return result;
-}
+AROUND(ncclCommGetAsyncError, LEGACY, (handle comm, int *out), (comm, out), COMM, NOTHING,
+       if (result == 0 && *out == 0 && call.outer && comm) nccl_settle(comm);
+       tape_drop(&call))
 
 #define COMM_END(name)                                                                             \
     int name(handle comm);                                                                         \
@@ -285,31 +256,13 @@ COMM_END(ncclCommAbort)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-int ncclMemAlloc(handle *out, size_t bytes);
-int ncclMemAlloc(handle *out, size_t bytes)
-{
-    REAL(ncclMemAlloc, (handle *, size_t))
-    const struct tape_call call = tape_begin(RECORDING_ALLOC);
-    const int result = real(out, bytes);
-    if (result == 0)
-        tape_end(&call, RECORDING_ALLOC, WORDS(WORD_OF(*out), bytes, RECORDING_MEMORY_DEVICE));
-    else
-        tape_drop(&call);
-    return result;
-}
-
-int ncclMemFree(handle address);
-int ncclMemFree(handle address)
-{
-    REAL(ncclMemFree, (handle))
-    const struct tape_call call = tape_begin(RECORDING_FREE);
-    const int result = real(address);
-    if (result == 0)
-        tape_end(&call, RECORDING_FREE, WORDS(WORD_OF(address), RECORDING_MEMORY_DEVICE));
-    else
-        tape_drop(&call);
-    return result;
-}
+#define MEMORY(name, PARAMS, ARGS, KIND, ...)                                                      \
+    AROUND(name, LEGACY, PARAMS, ARGS, KIND, NOTHING,                                              \
+           if (result == 0) tape_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                 \
+           else tape_drop(&call))
+MEMORY(ncclMemAlloc, (handle * out, size_t bytes), (out, bytes), ALLOC, WORD_OF(*out), bytes,
+       RECORDING_MEMORY_DEVICE)
+MEMORY(ncclMemFree, (handle address), (address), FREE, WORD_OF(address), RECORDING_MEMORY_DEVICE)
 
 /* ---- operations ------------------------------------------------------------------------------- */
 
@@ -422,16 +375,11 @@ int ncclGroupSimulateEnd(void *info)
 /* ---- operations of a reduction ------------------------------------------------------------------- */
 
 /* A scalar on the device is read when a collective runs. */
-int ncclRedOpCreatePreMulSum(int *out, void *scalar, int type, int residence, handle comm);
-int ncclRedOpCreatePreMulSum(int *out, void *scalar, int type, int residence, handle comm)
-{
-    enum { SCALAR_DEVICE = 0 };
-    REAL(ncclRedOpCreatePreMulSum, (int *, void *, int, int, handle))
-    const struct tape_call call = tape_begin(RECORDING_UNMODELLED);
-    const int result = real(out, scalar, type, residence, comm);
-    if (residence == SCALAR_DEVICE)
-        calls_end_unmodelled(&call, result, "ncclRedOpCreatePreMulSum with a scalar of the device");
-    else
-        tape_drop(&call);
-    return result;
-}
+enum { SCALAR_DEVICE = 0 };
+AROUND(ncclRedOpCreatePreMulSum, LEGACY,
+       (int *out, void *scalar, int type, int residence, handle comm),
+       (out, scalar, type, residence, comm), UNMODELLED, NOTHING,
+       if (residence == SCALAR_DEVICE)
+           calls_end_unmodelled(&call, result,
+                                "ncclRedOpCreatePreMulSum with a scalar of the device");
+       else tape_drop(&call))
