@@ -7,8 +7,6 @@
  */
 #include "cuda_impl.h"
 
-#ifdef HAVE_CUDA
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,10 +158,3 @@ cudaError_t cuda_alone_push(struct cuda_stream *stream, const struct device_op *
     alone->capture = stream->base.capture;
     return error;
 }
-
-#else
-
-/* ISO C wants a declaration in every file. */
-typedef int cuda_alone_is_empty_without_cuda;
-
-#endif

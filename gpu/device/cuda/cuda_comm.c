@@ -26,7 +26,6 @@
  */
 #include "cuda_impl.h"
 
-#ifdef HAVE_CUDA
 #ifdef HAVE_NCCL
 
 #include <inttypes.h>
@@ -1025,11 +1024,5 @@ void cuda_comm_forget(struct cuda_world *world)
 {
     (void)world;
 }
-
-#endif
-#else
-
-/* ISO C wants a declaration in every file. */
-typedef int cuda_comm_is_empty_without_cuda;
 
 #endif

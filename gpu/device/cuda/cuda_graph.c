@@ -25,8 +25,6 @@
  */
 #include "cuda_impl.h"
 
-#ifdef HAVE_CUDA
-
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -622,10 +620,3 @@ void cuda_graph_close(struct device_graph *base)
     cudaGraphExecDestroy(graph->exec);
     graph_free(graph);
 }
-
-#else
-
-/* ISO C wants a declaration in every file. */
-typedef int cuda_graph_is_empty_without_cuda;
-
-#endif

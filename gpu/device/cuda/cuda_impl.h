@@ -82,7 +82,7 @@ struct cuda_pending {
 
 struct cuda_graph;
 
-/* Device time on the world's clock: cuda_clock.c. Guarded by collect_lock. */
+/* Device time on the world's clock: cuda_event.c. Guarded by collect_lock. */
 struct gpu_clock {
     struct marker *reference; /* times are measured from this one, ... */
     double device_ns;         /* ... which lies so far behind the first tie, ... */
@@ -244,7 +244,7 @@ void marker_release_locked(struct cuda_device *device, struct marker *marker);
 /* Destroy what the pools and the unfinished stamps hold. */
 void markers_free(struct cuda_device *device);
 
-/* ---- cuda_clock.c ---------------------------------------------------------------------------- */
+/* ---- cuda_event.c: the clock ---------------------------------------------------------------------------- */
 
 /* Tie the clocks for the first time; again when that is due. */
 cudaError_t cuda_clock_open(struct cuda_device *device);
@@ -255,18 +255,13 @@ void cuda_clock_close(struct cuda_device *device);
 cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
 cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
 
-/* ---- cuda_caller.c --------------------------------------------------------------------------- */
+/* ---- device_cuda.c: callers --------------------------------------------------------------------------- */
 
-void cuda_driver_find(struct cuda_driver *out);
-/* Before the first cuda_enter. */
-cudaError_t cuda_make_context(struct cuda_world *world);
 /* Make the world's GPU the calling thread's. */
 cudaError_t cuda_enter(const struct cuda_world *world);
 /* What this thread asks or allocates ends no capture of the program's, which may be one that forbids it to all threads. A thread
    of the library's stays so. */
 void cuda_relax(const struct cuda_world *world);
-void cuda_note_caller(const struct device_world *world, struct device_caller *out);
-void cuda_restore_caller(const struct device_caller *caller);
 
 /* Find out whether all is done. The calling thread's last error stays as it was, unless the answer is an error other
    than cudaErrorNotReady. */

@@ -8,8 +8,6 @@
  */
 #include "cuda_impl.h"
 
-#ifdef HAVE_CUDA
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,10 +188,3 @@ void cuda_free(struct device_buffer *buffer)
     }
     free(buffer);
 }
-
-#else
-
-/* ISO C wants a declaration in every file. */
-typedef int cuda_memory_is_empty_without_cuda;
-
-#endif

@@ -8,8 +8,6 @@
  */
 #include "cuda_impl.h"
 
-#ifdef HAVE_CUDA
-
 #include "kernels.h"
 #include "gpu/device/nvtx.h"
 #include "base/system_words.h"
@@ -605,10 +603,3 @@ void *cuda_stream_handle(struct device_stream *base)
     }
     return stream->handle;
 }
-
-#else
-
-/* ISO C wants a declaration in every file. */
-typedef int cuda_stream_is_empty_without_cuda;
-
-#endif

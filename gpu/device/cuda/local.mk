@@ -3,8 +3,6 @@
 if CUDA
 libgpu_a_SOURCES += \
     gpu/device/cuda/cuda_alone.c \
-    gpu/device/cuda/cuda_caller.c \
-    gpu/device/cuda/cuda_clock.c \
     gpu/device/cuda/cuda_comm.c \
     gpu/device/cuda/cuda_event.c \
     gpu/device/cuda/cuda_graph.c \

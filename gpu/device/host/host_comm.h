@@ -4,9 +4,7 @@
  *
  *     host_comm.c         channels, handles, turns
  *     host_collective.c   collectives: members meet at a position
- *     host_delivery.c     their data: sums and blocks
  *     host_desk.c         small ones between processes: what each member gives lies on its desk
- *     host_group.c        groups: sends and receives find their partners
  *
  * A channel belongs to its world and is freed with its last handle; a meeting is freed when its last member
  * leaves. All functions are called with the world's lock held.
@@ -19,7 +17,7 @@
 
 #include "host.h"
 
-struct piecework; /* host_delivery.h */
+struct piecework; /* host_collective.c */
 
 /* One position of a communicator, from the first push there until the last member has left. */
 struct meeting {

@@ -5,11 +5,9 @@ libgpu_a_SOURCES += \
     gpu/device/host/host.h \
     gpu/device/host/host_collective.c \
     gpu/device/host/host_comm.c gpu/device/host/host_comm.h \
-    gpu/device/host/host_delivery.c gpu/device/host/host_delivery.h \
     gpu/device/host/host_desk.c \
     gpu/device/host/host_gemm.inc \
     gpu/device/host/host_graph.c \
-    gpu/device/host/host_group.c \
     gpu/device/host/host_link.c \
     gpu/device/host/host_server.c \
     gpu/device/host/host_stream.c \

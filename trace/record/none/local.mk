@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # trace/record/none: the device that is not there, for `swsim record --device=none`; its libraries have the names of CUDA's.
-none_engine_objects = none_engine.o none_graph.o none_kernels.o none_memory.o none_models.o
+none_engine_objects = none_engine.o none_kernels.o none_memory.o none_models.o
 none_runtime_objects = none_runtime.o none_launches.o none_missing_runtime.o
 none_blas_objects = none_blas.o none_missing_blas.o
 none_blas_lt_objects = none_blas_lt.o none_missing_blas_lt.o
@@ -17,10 +17,10 @@ none_DATA = $(none_libraries)
 nonepythondir = $(nonedir)/python
 nonepython_DATA = trace/record/none/python/sitecustomize.py trace/record/none/python/swsim_torch.py \
     trace/record/none/python/swsim_values.py
-none_headers = trace/record/none/none.h trace/record/none/models.h trace/record/none/engine_impl.h trace/record/none/runtime.h \
+none_headers = trace/record/none/none.h trace/record/none/models.h trace/record/none/runtime.h \
     trace/record/none/nccl.h trace/record/recorder/swsim_ops.h
 EXTRA_DIST += $(none_headers) $(nonepython_DATA) trace/record/none/audit.c trace/record/none/blas.c trace/record/none/blas_lt.c \
-    trace/record/none/driver.c trace/record/none/engine.c trace/record/none/graph.c trace/record/none/kernels.c \
+    trace/record/none/driver.c trace/record/none/engine.c trace/record/none/kernels.c \
     trace/record/none/launches.c trace/record/none/memory.c trace/record/none/missing.c \
     trace/record/none/models.c trace/record/none/nccl.c trace/record/none/nccl_comm.c trace/record/none/nccl_sums.c \
     trace/record/none/nvml.c trace/record/none/runtime.c trace/record/none/runtime_major.c

@@ -137,7 +137,7 @@ void none_start_clerk_locked(void);
 /* Is called whenever the queues are moved on; true: it has more to do. */
 void none_set_pump_locked(bool (*pump)(void));
 
-/* ---- graph.c ---------------------------------------------------------------------------------------- */
+/* ---- engine.c: graphs ---------------------------------------------------------------------------------------- */
 
 struct none_entry;
 struct none_graph *none_graph_new(void);
