@@ -535,6 +535,7 @@ enum status two_runs_plan_without(struct app *app, const char *spec, const char 
     if (status != STATUS_OK)
         return status;
     *out = imported.plan;
+    arena_adopt(&out->arena, &imported.job.arena); /* names of its work are those of the job */
     plan_init(&imported.plan);
     import_fini(&imported);
     return STATUS_OK;
