@@ -14,6 +14,7 @@ libplan_a_SOURCES += \
     base/json.c base/json.h \
     base/keyed_hash.c base/keyed_hash.h \
     base/large_pages.c base/large_pages.h \
+    base/list_key.h \
     base/nearest.c base/nearest.h \
     base/output.c base/output.h \
     base/printable.c base/printable.h \

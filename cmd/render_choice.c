@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 
 #include "options.h"
+#include "base/list_key.h"
 
 /* ---- from here to there ---------------------------------------------------------------------- */
 
@@ -168,11 +169,7 @@ static const struct {
     {"no-threads", TIMELINE | PAGE | JSON},
 };
 
-static const char *const words[RENDER_KINDS] = {
-#define X(name, words) words,
-    RENDER_KIND_LIST(X)
-#undef X
-};
+static const char *const words[RENDER_KINDS] = {RENDER_KIND_LIST(LIST_KEY)};
 
 enum status render_uses_check(struct app *app, const struct arguments *arguments,
                               enum render_kind kind, const char *file)

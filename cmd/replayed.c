@@ -10,6 +10,7 @@
 #include "base/columns.h"
 #include "plan/ops.h"
 #include "base/printable.h"
+#include "base/list_key.h"
 
 /* ---- outcome --------------------------------------------------------------------------------- */
 
@@ -158,9 +159,7 @@ void replayed_print(const struct replayed *replayed, FILE *out)
 
 static const char *outcome_text(enum replayed_outcome outcome)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {REPLAYED_LIST(X)};
-#undef X
+    static const char *const keys[] = {REPLAYED_LIST(LIST_KEY)};
     return keys[outcome];
 }
 

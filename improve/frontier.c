@@ -16,6 +16,7 @@
 #include "machine/lower/rank_programs.h"
 #include "sim/predict/predict.h"
 #include "base/sort.h"
+#include "base/list_key.h"
 
 /* ---- frontier axes --------------------------------------------------------------------------- */
 
@@ -31,9 +32,7 @@ enum { MOST_CANDIDATES = 100000 };
 
 const char *axis_key(enum axis axis)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {AXIS_LIST(X)};
-#undef X
+    static const char *const keys[] = {AXIS_LIST(LIST_KEY)};
     return keys[axis];
 }
 
@@ -221,9 +220,7 @@ enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20 };
 
 const char *fate_key(enum fate fate)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {FATE_LIST(X)};
-#undef X
+    static const char *const keys[] = {FATE_LIST(LIST_KEY)};
     return keys[fate];
 }
 

@@ -14,6 +14,7 @@
 #include "plan/order.h"
 #include "plan/schedule.h"
 #include "sim/predict/predict.h"
+#include "base/list_key.h"
 
 enum {
     ITERATIONS = 200, /* of a simulation */
@@ -25,9 +26,7 @@ enum {
 
 const char *tune_knob_key(enum tune_knob knob)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {TUNE_KNOB_LIST(X)};
-#undef X
+    static const char *const keys[] = {TUNE_KNOB_LIST(LIST_KEY)};
     return keys[knob];
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c - names of operations, properties and outcomes; see ops.h. */
 #include "ops.h"
+#include "base/list_key.h"
 
 const struct op_row op_table[OP_COUNT] = {
 #define X(name, key_, role_, operand_, at_call, at_stream, waits_, words_, pushed_)                \
@@ -36,20 +37,12 @@ bool op_runs_ahead(enum op_kind kind)
 
 const char *property_key(enum property property)
 {
-    static const char *const keys[] = {
-#define X(name, key) key,
-        PROPERTY_LIST(X)
-#undef X
-    };
+    static const char *const keys[] = {PROPERTY_LIST(LIST_KEY)};
     return keys[property];
 }
 
 const char *outcome_key(enum outcome outcome)
 {
-    static const char *const keys[] = {
-#define X(name, key) key,
-        OUTCOME_LIST(X)
-#undef X
-    };
+    static const char *const keys[] = {OUTCOME_LIST(LIST_KEY)};
     return keys[outcome];
 }

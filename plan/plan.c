@@ -4,6 +4,7 @@
 
 #include "keywords.h"
 #include "base/array.h"
+#include "base/list_key.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -383,9 +384,7 @@ int64_t element_bytes(enum element element)
 
 const char *work_key(enum work_kind kind)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {WORK_LIST(X)};
-#undef X
+    static const char *const keys[] = {WORK_LIST(LIST_KEY)};
     return keys[kind];
 }
 
@@ -414,9 +413,7 @@ int dtype_bytes(enum dtype dtype)
 
 const char *action_text(enum action_kind kind)
 {
-#define X(name, text, microbatch) text,
-    static const char *const texts[] = {ACTION_LIST(X)};
-#undef X
+    static const char *const texts[] = {ACTION_LIST(LIST_KEY)};
     return texts[kind];
 }
 

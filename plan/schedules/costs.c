@@ -13,6 +13,7 @@
 #include "complete_lists.h"
 #include "generate.h"
 #include "model.h"
+#include "base/list_key.h"
 
 /* ---- layers to stages ------------------------------------------------------------------------ */
 
@@ -331,9 +332,7 @@ struct model_spec costs_model(const struct plan *plan)
 
 const char *cost_key(enum cost cost)
 {
-#define X(name, key, time) key,
-    static const char *const keys[] = {COST_LIST(X)};
-#undef X
+    static const char *const keys[] = {COST_LIST(LIST_KEY)};
     return keys[cost];
 }
 

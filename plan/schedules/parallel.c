@@ -8,10 +8,9 @@
 #include "base/sort.h"
 #include "plan/plan.h"
 #include "costs.h"
+#include "base/list_key.h"
 
-#define X(name, key) key,
-static const char *const dim_keys[] = {DIM_LIST(X)};
-#undef X
+static const char *const dim_keys[] = {DIM_LIST(LIST_KEY)};
 
 static const struct kind_row {
     const char *key;

@@ -3,6 +3,7 @@
 #include "tensors.h"
 
 #include "plan/plan.h"
+#include "base/list_key.h"
 
 /* A use of the tensor of the stage `offset` behind the action's own. */
 struct row_use {
@@ -77,8 +78,6 @@ int action_uses(const struct action *action, int first, int end, unsigned kinds,
 
 const char *tensor_text(enum tensor_kind kind)
 {
-#define X(name, text, microbatch) text,
-    static const char *const texts[] = {TENSOR_LIST(X)};
-#undef X
+    static const char *const texts[] = {TENSOR_LIST(LIST_KEY)};
     return texts[kind];
 }

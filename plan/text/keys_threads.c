@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "text_internal.h"
+#include "base/list_key.h"
 
 enum { MAX_SM = 65536, MAX_RANK_DIGITS = 4 };
 
@@ -470,11 +471,7 @@ static const struct field_part part_accesses = {make_op_accesses, find_op_access
         OP_DETAIL("shares", shares, shares, "The shares of the device that it takes."),            \
         OP_ACCESSES
 
-static const char *const keywords_rate[] = {
-#define X(name, key) key,
-    RATE_LIST(X)
-#undef X
-        NULL};
+static const char *const keywords_rate[] = {RATE_LIST(LIST_KEY) NULL};
 static const struct field op_cost_fields[] = {
     FIELD("bytes", struct op_cost, bytes, bytes, "That it reads and writes."),
     FIELD("flops", struct op_cost, flops, int64, "Operations with numbers.", .max = INT64_MAX),

@@ -12,6 +12,7 @@
 #include "plan/schedules/comms.h"
 #include "plan/schedules/complete_lists.h"
 #include "plan/schedules/generate.h"
+#include "base/list_key.h"
 
 /* Warnings of a kind that are told one by one. */
 enum { TOLD_MOST = 6 };
@@ -367,9 +368,7 @@ static void check_late_backward(struct list_warnings_lists *lists)
 
 static void tell_rest(struct list_warnings_lists *lists)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {WARNING_LIST(X)};
-#undef X
+    static const char *const keys[] = {WARNING_LIST(LIST_KEY)};
     struct warnings *out = lists->out;
     for (int kind = 0; kind < KINDS; kind++)
         if (lists->found[kind] > TOLD_MOST && out->count < WARNINGS_MOST)

@@ -11,6 +11,7 @@
 #include "plan/crossing.h"
 #include "base/nearest.h"
 #include "base/units.h"
+#include "base/list_key.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -537,9 +538,7 @@ enum status warnings_find(const struct plan *plan, struct arena *arena, struct w
 
 void warnings_write(const struct warnings *warnings, const char *file, struct json *json)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {WARNING_LIST(X)};
-#undef X
+    static const char *const keys[] = {WARNING_LIST(LIST_KEY)};
     json_begin_array_at(json, "warnings");
     for (size_t i = 0; i < warnings->count; i++) {
         const struct warning *warning = &warnings->items[i];

@@ -16,6 +16,7 @@
 #include "memo.h"
 #include "machine/uses.h"
 #include "simulation.h"
+#include "base/list_key.h"
 
 enum { LEAST_LOGGED = 256, NAME = 160 };
 
@@ -78,11 +79,7 @@ bool stall_is_of(const struct program *program, const struct stall *stall)
 static const char *held_describe(const struct program *program, int rank, enum held held, int index,
                                  char *buf, size_t cap)
 {
-    static const char *const words[HELD_KINDS] = {
-#define X(name, words) words,
-        HELD_LIST(X)
-#undef X
-    };
+    static const char *const words[HELD_KINDS] = {HELD_LIST(LIST_KEY)};
     char agent[NAME];
     const char *name;
     switch (held) {

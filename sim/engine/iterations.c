@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "base/list_key.h"
 
 enum { FIRST_CAP = 16, WARM_UP_TENTH = 10 };
 
@@ -422,11 +423,7 @@ static void quantiles(struct durations values, size_t count, const double q[QUAN
 
 const char *doubt_words(enum doubt doubt)
 {
-    static const char *const words[] = {
-#define X(name, words) words,
-        DOUBT_LIST(X)
-#undef X
-    };
+    static const char *const words[] = {DOUBT_LIST(LIST_KEY)};
     return words[doubt];
 }
 

@@ -28,6 +28,7 @@
 #include "base/sort.h"
 #include "base/units.h"
 #include "events.h"
+#include "base/list_key.h"
 
 __extension__ typedef __int128 wide;
 
@@ -82,11 +83,7 @@ struct sharing {
 
 const char *resource_key(enum resource resource)
 {
-    static const char *const keys[] = {
-#define X(name, key, words) key,
-        RESOURCE_LIST(X)
-#undef X
-    };
+    static const char *const keys[] = {RESOURCE_LIST(LIST_KEY)};
     return keys[resource];
 }
 

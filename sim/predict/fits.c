@@ -12,6 +12,7 @@
 
 #include "base/sort.h"
 #include "base/units.h"
+#include "base/list_key.h"
 
 enum fits { FITS, FITS_ONLY_JUST, FITS_NOT };
 
@@ -38,11 +39,7 @@ static bool fits_same(const struct tensor_memory *a, const struct tensor_memory 
 
 static void fits_show_uses(const struct tensor_memory *memory, FILE *out)
 {
-    static const char *const keys[] = {
-#define X(name, key, about) key,
-        TENSORS_FOR_LIST(X)
-#undef X
-    };
+    static const char *const keys[] = {TENSORS_FOR_LIST(LIST_KEY)};
     char bytes[UNITS_TEXT];
     for (int i = 0; i < TENSORS_FOR; i++) {
         if (memory->by_use[i] == 0)

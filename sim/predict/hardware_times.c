@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "machine/program.h"
 #include "plan/blocks.h"
+#include "base/list_key.h"
 
 struct timing_plan {
     struct plan *plan;
@@ -66,11 +67,7 @@ static double timing_bytes_ns(struct timing_plan *timing, int64_t bytes)
 
 static double timing_flops_ns(struct timing_plan *timing, double flops, enum rate rate)
 {
-    static const char *const keys[] = {
-#define X(name, key) key,
-        RATE_LIST(X)
-#undef X
-    };
+    static const char *const keys[] = {RATE_LIST(LIST_KEY)};
     return 1e9 * flops /
            (timing_figure(timing, &timing->hardware->flops[rate], keys[rate]) *
             timing_reached(timing));
@@ -367,11 +364,7 @@ enum status hardware_times_set(struct plan *plan, const struct hardware *hardwar
 void hardware_times_report(const struct hardware_times *times, const struct hardware *hardware,
                            FILE *out)
 {
-    static const char *const about[] = {
-#define X(name, words) words,
-        TIME_SOURCE_LIST(X)
-#undef X
-    };
+    static const char *const about[] = {TIME_SOURCE_LIST(LIST_KEY)};
     double all = 0;
     for (int i = 0; i < TIME_SOURCES; i++)
         all += (double)times->of[i].ns;

@@ -16,6 +16,7 @@
 #include "plan/schedules/parallel.h"
 #include "machine/straight.h"
 #include "machine/lower/rank_programs.h"
+#include "base/list_key.h"
 
 /* Of an action, or of the last of what it stands for. */
 struct when {
@@ -48,9 +49,7 @@ struct pipeline_watch {
 
 const char *pipeline_wait_key(enum pipeline_wait wait)
 {
-#define X(name, key) key,
-    static const char *const keys[] = {WAIT_LIST(X)};
-#undef X
+    static const char *const keys[] = {WAIT_LIST(LIST_KEY)};
     return keys[wait];
 }
 

@@ -18,6 +18,7 @@
 #include "base/sort.h"
 #include "plan/ops.h"
 #include "plan/text/parse.h"
+#include "base/list_key.h"
 
 struct sample {
     enum profile_kind kind;
@@ -34,11 +35,7 @@ struct samples {
 
 const char *profile_words(enum profile_kind kind)
 {
-    static const char *const words[] = {
-#define X(name, text) text,
-        PROFILE_PART_LIST(X)
-#undef X
-    };
+    static const char *const words[] = {PROFILE_PART_LIST(LIST_KEY)};
     return words[kind];
 }
 
