@@ -2,9 +2,7 @@
 /* profiled.c - see profiled.h. */
 #include "profiled.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "improve/found.h"
 #include "trace/store.h"

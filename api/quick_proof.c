@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/stopwatch.h"
 #include "finding.h"
 
 /* "not proved by structure, nor within the time for it: race, lifetime" */

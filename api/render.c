@@ -6,11 +6,11 @@
 
 #include "improve/found.h"
 #include "improve/frontier_costs.h"
-#include "machine/lower/rank_programs.h"
 #include "plan/text/parse.h"
 #include "sim/predict/pass_chart.h"
 #include "sim/predict/explained.h"
 #include "trace/store.h"
+#include "plan/schedules/complete_lists.h"
 
 enum { UNIT_NS = 1000 * 1000, ACTIVATION = 1 << 20 };
 

@@ -2,7 +2,6 @@
 /* swsim_calls.c - the questions of swsim.h about a plan: swsim_verify, swsim_predict, swsim_tune. */
 #include <string.h>
 
-#include "base/stopwatch.h"
 #include "check/many_ranks.h"
 #include "improve/frontier.h"
 #include "plan/coverage.h"

@@ -412,11 +412,6 @@ static enum status print_story(const struct verdict_style *style, const struct s
     return STATUS_OK;
 }
 
-static bool verdict_is_violated(enum outcome outcome)
-{
-    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
-}
-
 /* Under which drivers the repair is proved, where there is a choice. */
 static const char *proved_under(const struct verdict_view *view)
 {
@@ -519,7 +514,7 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
     const struct verify_report *report = view->report;
     verdict_print_line(view, style->color, out);
     for (int p = 0; p < PROPERTY_COUNT; p++)
-        if (verdict_is_violated(report->outcome[p]) && (style->quiet || !view->alike))
+        if (outcome_is_violation(report->outcome[p]) && (style->quiet || !view->alike))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     verdict_quantifier(report, (enum property)p), report->stories[p].sentence);
     if (view->alike && !style->quiet) {

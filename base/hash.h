@@ -65,4 +65,10 @@ static inline uint64_t hash_words(const uint64_t *words, size_t count)
     return hash_fold(hash, UINT64_C(0x1d8e4e27c47d124f));
 }
 
+static inline uint64_t hash_three(uint64_t seed, uint64_t a, uint64_t b)
+{
+    const uint64_t words[] = {seed, a, b};
+    return hash_bytes(words, sizeof words);
+}
+
 #endif

@@ -17,7 +17,9 @@
 #ifndef SWSIM_SORT_H
 #define SWSIM_SORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,5 +96,11 @@ static inline int compare_items_text(const void *left, const void *right)
         }                                                                                          \
         sort_low_;                                                                                 \
     })
+
+/* Texts that are equal, or both NULL. */
+static inline bool equal_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
 
 #endif

@@ -5,7 +5,6 @@
  */
 #include "certify.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
  */
 #include "certify_structure.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* dead_writes.c - see dead_writes.h. */
 #include "dead_writes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,8 +2,6 @@
 /* explore.c - see explore.h. */
 #include "explore.h"
 
-#include <string.h>
-
 enum { LOOK_EVERY = 16, FAULTS = 1u << PROPERTY_FAULTS };
 
 /* ---- batches --------------------------------------------------------------------------------- */

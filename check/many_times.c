@@ -11,7 +11,6 @@
  */
 #include "many_times.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,7 +2,6 @@
 /* messages.c - see messages.h. */
 #include "messages.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "plan/schedules/comms.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shorten.c - see shorten.h. */
 #include "reduce.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "shorten.h"
 #include "base/stopwatch.h"
-#include "base/sort.h"
 
 struct minimiser {
     const struct program *program;

@@ -14,12 +14,12 @@
  * Bellman's and Ford's.
  */
 #include "traffic.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 
 #include "gaps.h"
 #include "base/array.h"
-#include "base/sort.h"
 
 /* A stream has room for two iterations more than have a context: lower_pipeline.c. */
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };

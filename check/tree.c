@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree.c - see tree.h. */
 #include "tree.h"
+#include "base/sort.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "base/sort.h"
 #include "difference.h"
 
 enum { RANK_LEVELS = 3 };

@@ -29,7 +29,6 @@
 #include "base/sort.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,11 +49,6 @@ enum { EVERY = (1u << PROPERTY_COUNT) - 1 };
 static const unsigned values = BIT(VALUE) | BIT(SERIAL);
 /* Properties that need knowledge of accesses. */
 static const unsigned needs_knowledge = BIT(RACE) | BIT(LIFETIME) | BIT(VALUE);
-
-static bool verify_is_violated(enum outcome outcome)
-{
-    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
-}
 
 /* Programs that strategies want of the plan. */
 enum program_kind {
@@ -214,7 +208,7 @@ static bool verify_add_violation(struct verify_report *report, enum property pro
                                  enum outcome outcome, bool leads)
 {
     bool first = report->verdict != VERDICT_VIOLATED || (leads && report->first > property);
-    assert(verify_is_violated(outcome));
+    assert(outcome_is_violation(outcome));
     report->verdict = VERDICT_VIOLATED;
     report->outcome[property] = outcome;
     if (first)
@@ -497,7 +491,7 @@ static void verify_add_part(struct verify_report *whole, const struct verify_rep
     bool first = part->verdict == VERDICT_VIOLATED &&
                  (whole->verdict != VERDICT_VIOLATED || part->first < whole->first);
     for (int p = 0; p < PROPERTY_COUNT; p++) {
-        if (!verify_is_violated(whole->outcome[p]))
+        if (!outcome_is_violation(whole->outcome[p]))
             whole->stories[p] = part->stories[p];
         whole->outcome[p] = verify_worse(whole->outcome[p], part->outcome[p]);
     }
@@ -582,7 +576,7 @@ static enum status search_parts(const struct verification *v, const struct progr
         struct verify_report part = {0};
         if (program->fellows[rank] == rank)
             status = verify_part(v, program, rank, &part);
-        if (verify_is_violated(part.outcome[PROPERTY_MISMATCH])) {
+        if (outcome_is_violation(part.outcome[PROPERTY_MISMATCH])) {
             mismatching++;
             there = always_violated(&part);
         }
@@ -836,9 +830,9 @@ static bool asks_faults(const struct verification *v)
 {
     const enum outcome *outcome = v->report->outcome;
     return v->asked & BIT(FAULTS) && !has_enough(v) &&
-           !verify_is_violated(outcome[PROPERTY_DEADLOCK]) &&
-           !verify_is_violated(outcome[PROPERTY_DRAIN]) &&
-           !verify_is_violated(outcome[PROPERTY_MISMATCH]);
+           !outcome_is_violation(outcome[PROPERTY_DEADLOCK]) &&
+           !outcome_is_violation(outcome[PROPERTY_DRAIN]) &&
+           !outcome_is_violation(outcome[PROPERTY_MISMATCH]);
 }
 
 static void report_faults(struct verify_report *report, const struct faults_answer *answer)
@@ -854,7 +848,7 @@ static void report_faults(struct verify_report *report, const struct faults_answ
     if (report->verdict == VERDICT_VIOLATED || answer->outcome == OUTCOME_PROVED)
         return;
     report->verdict = VERDICT_UNDECIDED;
-    if (verify_is_violated(answer->outcome))
+    if (outcome_is_violation(answer->outcome))
         verify_add_violation(report, PROPERTY_FAULTS, answer->outcome, false);
 }
 
@@ -877,10 +871,10 @@ static enum status judge_faults(struct verification *v)
     if (status != STATUS_OK)
         return status;
     report_faults(report, &answer);
-    if (verify_is_violated(answer.outcome) && options->quick)
+    if (outcome_is_violation(answer.outcome) && options->quick)
         status = suspects_find(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
                                &report->suspects, v->diag);
-    else if (verify_is_violated(answer.outcome))
+    else if (outcome_is_violation(answer.outcome))
         status = explain_path(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
                               &report->stories[PROPERTY_FAULTS], v->diag);
     faults_fini(&answer);
@@ -1065,10 +1059,10 @@ bool verify_as_expected(const struct plan *plan, const struct verify_report *rep
     bool agree = true;
     for (int p = 0; expect->given && p < PROPERTY_COUNT; p++) {
         enum outcome got = report->outcome[p], want = expect->outcome[p];
-        bool same = !verify_is_violated(got);
+        bool same = !outcome_is_violation(got);
         const char *wanted = "no violation";
         if (expect->named[p]) {
-            same = expect->any_violation[p] ? verify_is_violated(got) : got == want;
+            same = expect->any_violation[p] ? outcome_is_violation(got) : got == want;
             wanted = expect->any_violation[p] ? "violated" : outcome_key(want);
         } else if (same && got == OUTCOME_UNDECIDED && report->limit && p != PROPERTY_FAULTS) {
             same = false; /* an unfinished search does not agree */

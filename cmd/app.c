@@ -25,6 +25,7 @@
 #include "plan/text/warnings.h"
 
 #include "starter.h"
+#include "base/stopwatch.h"
 
 static void do_nothing(int signal)
 {
@@ -304,13 +305,6 @@ bool interrupts_send(void)
 
 enum { FIRST_NS = 500000000, EVERY_NS = 200000000 };
 
-static int64_t app_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 void progress_init(struct progress *progress, const struct app *app)
 {
     bool on_terminal = isatty(STDERR_FILENO) == 1;
@@ -318,14 +312,14 @@ void progress_init(struct progress *progress, const struct app *app)
                                                  : app->progress == PROGRESS_ALWAYS;
     *progress = (struct progress){.wanted = wanted && !app->silent,
                                   .on_terminal = on_terminal,
-                                  .next_ns = app_now_ns() + FIRST_NS};
+                                  .next_ns = stopwatch_now_ns() + FIRST_NS};
 }
 
 void progress_show(struct progress *progress, const char *format, ...)
 {
     if (!progress->wanted)
         return;
-    int64_t now = app_now_ns();
+    int64_t now = stopwatch_now_ns();
     if (now < progress->next_ns)
         return;
     progress->next_ns = now + EVERY_NS;

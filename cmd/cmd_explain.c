@@ -11,11 +11,11 @@
 #include <strings.h>
 
 #include "app.h"
+#include "base/nearest.h"
 #include "options.h"
 
 #include "base/columns.h"
 #include "base/json.h"
-#include "base/nearest.h"
 #include "base/text_stream.h"
 #include "plan/text/plan_schema.h"
 

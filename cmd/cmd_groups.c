@@ -6,7 +6,6 @@
 #include "app.h"
 #include "options.h"
 
-#include "plan/schedules/comms.h"
 #include "base/json.h"
 #include "plan/schedules/parallel.h"
 

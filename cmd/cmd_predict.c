@@ -23,7 +23,6 @@
 #include "base/hash.h"
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
-#include "base/text_stream.h"
 #include "base/units.h"
 #include "sim/predict/fits.h"
 #include "sim/predict/hardware_times.h"

@@ -25,6 +25,7 @@
 
 #include "app.h"
 #include "options.h"
+#include "base/stopwatch.h"
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
@@ -333,10 +334,10 @@ struct cmd_watch_watch {
     int64_t looks;
 };
 
-static int64_t cmd_watch_clock_ns(clockid_t clock)
+static int64_t unix_now_ns(void)
 {
     struct timespec now;
-    clock_gettime(clock, &now);
+    clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
@@ -381,19 +382,18 @@ static enum status read_store(struct app *app, struct store *store, void *contex
    silent before, as its own clock tells. */
 static int64_t note_change(struct cmd_watch_watch *watch, const struct run_progress *now)
 {
-    int64_t at_ns = cmd_watch_clock_ns(CLOCK_MONOTONIC);
+    int64_t at_ns = stopwatch_now_ns();
     bool changed = watch->looks++ == 0 || now->newest_ns != watch->seen.newest_ns ||
                    now->done != watch->seen.done || now->finished != watch->seen.finished;
     if (changed && watch->looks == 1 && watch->run.start_unix_ns >= 0) {
-        int64_t age_ns =
-            cmd_watch_clock_ns(CLOCK_REALTIME) - watch->run.start_unix_ns - now->newest_ns;
+        int64_t age_ns = unix_now_ns() - watch->run.start_unix_ns - now->newest_ns;
         at_ns -= age_ns > 0 ? age_ns : 0;
     }
     if (changed) {
         watch->seen = *now;
         watch->changed_ns = at_ns;
     }
-    return cmd_watch_clock_ns(CLOCK_MONOTONIC) - watch->changed_ns;
+    return stopwatch_now_ns() - watch->changed_ns;
 }
 
 /* ---- showing --------------------------------------------------------------------------------- */
@@ -466,7 +466,7 @@ static enum status watch_on(struct cmd_watch_watch *watch)
         enum status status = cmd_watch_look(watch, &over);
         if (status != STATUS_OK || over)
             return status;
-        int64_t quiet_ns = cmd_watch_clock_ns(CLOCK_MONOTONIC) - watch->changed_ns;
+        int64_t quiet_ns = stopwatch_now_ns() - watch->changed_ns;
         if (watch->looks > 1 && quiet_ns >= watch->timeout_ns)
             return diag_error(&watch->app->diag, STATUS_VIOLATED,
                               "run %" PRId64 " in %s: nothing was written for %" PRId64

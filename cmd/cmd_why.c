@@ -13,7 +13,6 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "sim/predict/account.h"
-#include "sim/predict/difference.h"
 #include "sim/predict/predict.h"
 
 enum { STALLS_SHOWN = 10 };

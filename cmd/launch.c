@@ -29,6 +29,7 @@
 #include "base/integers.h"
 #include "base/system_words.h"
 #include "gpu/exec/ranks.h"
+#include "base/stopwatch.h"
 
 #define TICK_NS   INT64_C(20000000)
 #define GRACE_NS  INT64_C(2000000000)
@@ -178,13 +179,6 @@ struct launcher {
     bool killed;
 };
 
-static int64_t launch_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static enum status launch_start_ranks(struct launcher *launcher, const struct plan *plan,
                                       const struct runtime_options *options, struct diag *diag)
 {
@@ -259,7 +253,7 @@ static void pass_wish_on(struct launcher *launcher)
 static bool in_trouble(struct launcher *launcher)
 {
     const struct board *board = broker_board(launcher->broker);
-    int64_t progress = broker_ended(launcher->broker), now_ns = launch_clock_ns();
+    int64_t progress = broker_ended(launcher->broker), now_ns = stopwatch_now_ns();
     bool good;
     for (int rank = 0; rank < launcher->ranks; rank++) {
         progress += atomic_load(&board->members[rank].progress);
@@ -279,7 +273,7 @@ static bool in_trouble(struct launcher *launcher)
 /* False: the ranks have had GRACE to end, and must be killed. */
 static bool is_patient(struct launcher *launcher)
 {
-    int64_t now_ns = launch_clock_ns();
+    int64_t now_ns = stopwatch_now_ns();
     if (launcher->trouble_ns == 0 && in_trouble(launcher))
         launcher->trouble_ns = now_ns;
     return launcher->trouble_ns == 0 || now_ns - launcher->trouble_ns < GRACE_NS;
@@ -289,7 +283,7 @@ static bool is_patient(struct launcher *launcher)
 static enum status supervise_ranks(struct launcher *launcher, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    launcher->progress_ns = launch_clock_ns();
+    launcher->progress_ns = stopwatch_now_ns();
     while (!status) {
         int left = reap_ranks(launcher, diag);
         bool all = broker_ended(launcher->broker) == launcher->ranks;
@@ -388,7 +382,7 @@ static enum status launch_join(const struct launch *launch, int64_t patience_ns,
 {
     char name[RENDEZVOUS_MAX_NAME + 1];
     name_run(launch, name);
-    return rendezvous_find(name, launch->rank, launch_clock_ns() + patience_ns, out, diag);
+    return rendezvous_find(name, launch->rank, stopwatch_now_ns() + patience_ns, out, diag);
 }
 
 static enum status launch_follow(struct launch *launch, const struct plan *plan,

@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -8,9 +8,8 @@
 #include "yaml_json.h"
 
 #include "plan/schedules/actions.h"
-#include "plan/schedules/generate.h"
 #include "plan/text/print.h"
-#include "machine/lower/rank_programs.h"
+#include "plan/schedules/complete_lists.h"
 
 /* JSON is converted from the canonical YAML, so that one printer knows the keys. */
 static enum status plan_out_write_json(struct app *app, const struct plan *plan, FILE *out)

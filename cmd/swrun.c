@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "app.h"

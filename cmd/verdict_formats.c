@@ -9,7 +9,6 @@
 #include "verdict_formats.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 
 /* A finding: what is wrong, and where. */

@@ -3,7 +3,6 @@
 #include "witness.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -260,11 +259,6 @@ static enum status add_to_store(const struct witness *witness, const char *plan_
     return status == STATUS_OK ? store_add_witness(store, run, &row, diag) : status;
 }
 
-static bool witness_is_violated(enum outcome outcome)
-{
-    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
-}
-
 /* One run a violated property. */
 static enum status store_all(struct witness *witness, const char *path)
 {
@@ -278,7 +272,7 @@ static enum status store_all(struct witness *witness, const char *path)
     for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {
         witness->property = (enum property)p;
         witness->story = &report->stories[p];
-        if (witness_is_violated(report->outcome[p]) || p == (int)report->first)
+        if (outcome_is_violation(report->outcome[p]) || p == (int)report->first)
             status = add_to_store(witness, text, store);
     }
     enum status closed = store_close(store, &app->diag);

@@ -91,7 +91,7 @@ static bool can_make(const struct plan *plan, int t, int u, size_t k)
 static bool is_like_part(const struct p2p_part *a, const struct p2p_part *b)
 {
     return a->collective == b->collective && a->bytes == b->bytes && a->root == b->root &&
-           edits_same_name(a->tag, b->tag);
+           equal_text(a->tag, b->tag);
 }
 
 static bool is_like_call(const struct host_op *a, const struct host_op *b)
@@ -102,7 +102,7 @@ static bool is_like_call(const struct host_op *a, const struct host_op *b)
         if (!is_like_part(&a->parts[i], &b->parts[i]))
             return false;
     return a->kind == OP_GROUP || (a->collective == b->collective && a->bytes == b->bytes &&
-                                   a->root == b->root && edits_same_name(a->name, b->name));
+                                   a->root == b->root && equal_text(a->name, b->name));
 }
 
 /* ---- proposals ------------------------------------------------------------------------------- */

@@ -24,8 +24,7 @@ static bool is_like_op(const struct host_op *a, const struct host_op *b)
 {
     return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
            host_op_part_count(a) == host_op_part_count(b) &&
-           ((a->kind != OP_LAUNCH && a->kind != OP_COLLECTIVE) ||
-            edits_same_name(a->name, b->name));
+           ((a->kind != OP_LAUNCH && a->kind != OP_COLLECTIVE) || equal_text(a->name, b->name));
 }
 
 static bool edits_host_repeats_alike(const struct host_thread *a, const struct host_thread *b)
@@ -434,20 +433,13 @@ static void propose_joins(struct proposer *proposer, int t)
 
 /* ---- memory, queues, removal ----------------------------------------------------------------- */
 
-static bool names_buffer(const struct index_list *list, int buffer)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == buffer)
-            return true;
-    return false;
-}
-
 static bool uses(const struct host_op *op, int buffer)
 {
-    bool any = names_buffer(host_op_reads(op), buffer) || names_buffer(host_op_writes(op), buffer);
+    bool any =
+        index_list_has(host_op_reads(op), buffer) || index_list_has(host_op_writes(op), buffer);
     for (size_t i = 0; i < host_op_part_count(op); i++)
-        any |=
-            names_buffer(&op->parts[i].reads, buffer) || names_buffer(&op->parts[i].writes, buffer);
+        any |= index_list_has(&op->parts[i].reads, buffer) ||
+               index_list_has(&op->parts[i].writes, buffer);
     return any;
 }
 
@@ -623,6 +615,25 @@ struct host_op *edits_insert_behind(struct plan *plan, int t, size_t at, enum op
     return edits_host_insert(plan, t, at + 1, at, kind);
 }
 
+/* Insert an operation of these objects; false without memory. */
+static bool insert_on(struct plan *plan, int t, size_t at, enum op_kind kind, int object,
+                      int stream)
+{
+    struct host_op *op = edits_insert_before(plan, t, at, kind);
+    if (!op)
+        return false;
+    op->object = object;
+    op->stream = stream;
+    return true;
+}
+
+/* The index of a name that none of the table has yet, from this one on; -1 without memory. */
+static int intern_fresh(struct plan *plan, struct names *names, const char *wanted)
+{
+    const char *name = wanted ? fresh_name(plan, names, wanted) : NULL;
+    return name ? names_intern(names, &plan->arena, name) : -1;
+}
+
 /* A repeat without operations goes. */
 static void edits_host_narrow(struct host_thread *thread, size_t at)
 {
@@ -665,11 +676,8 @@ static const char *stem_of(const struct plan *plan, const struct host_op *op)
 static bool insert_event(struct plan *plan, int t, size_t first, size_t second, int event)
 {
     int from = plan->threads[t].ops[first].stream, to = plan->threads[t].ops[second].stream;
-    struct host_op *wait = edits_insert_before(plan, t, second, OP_WAIT);
-    if (!wait)
+    if (!insert_on(plan, t, second, OP_WAIT, event, to))
         return false;
-    wait->object = event;
-    wait->stream = to;
     struct host_op *record = edits_insert_behind(plan, t, first + (second < first), OP_RECORD);
     if (!record)
         return false;
@@ -704,15 +712,11 @@ static bool apply_event(struct plan *plan, int t, const struct edit *edit)
 static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edit)
 {
     const struct host_thread *thread = &plan->threads[t];
-    const char *wanted = arena_printf(&plan->arena, "r%d_%s_issued", thread->rank,
-                                      stem_of(plan, &thread->ops[edit->b]));
-    const char *name = wanted ? fresh_name(plan, &plan->flags, wanted) : NULL;
-    int flag = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
-    struct host_op *await =
-        flag >= 0 ? edits_insert_before(plan, u, (size_t)edit->c, OP_AWAIT) : NULL;
-    if (!await)
+    const int flag = intern_fresh(plan, &plan->flags,
+                                  arena_printf(&plan->arena, "r%d_%s_issued", thread->rank,
+                                               stem_of(plan, &thread->ops[edit->b])));
+    if (flag < 0 || !insert_on(plan, u, (size_t)edit->c, OP_AWAIT, flag, -1))
         return false;
-    await->object = flag;
     struct host_op *signal = edits_insert_behind(plan, t, (size_t)edit->b, OP_SIGNAL);
     if (!signal)
         return false;
@@ -730,18 +734,13 @@ static bool edits_host_wrap(struct plan *plan, int t, int stream, int lock)
     if (!unlock)
         return false;
     unlock->object = lock;
-    struct host_op *take = edits_insert_before(plan, t, first, OP_LOCK);
-    if (!take)
-        return false;
-    take->object = lock;
-    return true;
+    return insert_on(plan, t, first, OP_LOCK, lock, -1);
 }
 
 static bool apply_lock(struct plan *plan, const struct edit *edit)
 {
-    const char *wanted = arena_printf(&plan->arena, "%s_turn", plan->streams.items[edit->b]);
-    const char *name = wanted ? fresh_name(plan, &plan->locks, wanted) : NULL;
-    int lock = name ? names_intern(&plan->locks, &plan->arena, name) : -1;
+    const int lock = intern_fresh(
+        plan, &plan->locks, arena_printf(&plan->arena, "%s_turn", plan->streams.items[edit->b]));
     return lock >= 0 && edits_host_wrap(plan, edit->a, edit->b, lock) &&
            edits_host_wrap(plan, edit->to, edit->b, lock);
 }
@@ -767,9 +766,7 @@ static bool apply_join(struct plan *plan, int t, const struct edit *edit)
 static int edits_host_own_stream(struct plan *plan, const struct edit *edit)
 {
     const char *old = plan->streams.items[plan->threads[edit->a].ops[edit->b].stream];
-    const char *wanted = arena_printf(&plan->arena, "%s_2", old);
-    const char *name = wanted ? fresh_name(plan, &plan->streams, wanted) : NULL;
-    return name ? names_intern(&plan->streams, &plan->arena, name) : -1;
+    return intern_fresh(plan, &plan->streams, arena_printf(&plan->arena, "%s_2", old));
 }
 
 static bool apply_comm(struct plan *plan, const struct edit *edit)
@@ -786,7 +783,7 @@ static bool apply_comm(struct plan *plan, const struct edit *edit)
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             struct host_op *op = &plan->threads[t].ops[i];
             if (op->kind == OP_COLLECTIVE && op->comm == like.comm &&
-                edits_same_name(op->name, like.name))
+                equal_text(op->name, like.name))
                 op->comm = (int)plan->comm_count;
         }
     plan->comms = comms;
@@ -858,11 +855,8 @@ static bool insert_waits(struct plan *plan, int t, size_t *at, int event, int re
     for (int stream = 0; stream < (int)plan->streams.count; stream++) {
         if (stream == recorded_on || !pushes_there(&plan->threads[t], *at, stream, true))
             continue;
-        struct host_op *wait = edits_insert_before(plan, t, *at, OP_WAIT);
-        if (!wait)
+        if (!insert_on(plan, t, *at, OP_WAIT, event, stream))
             return false;
-        wait->object = event;
-        wait->stream = stream;
         ++*at;
     }
     return true;
@@ -871,14 +865,10 @@ static bool insert_waits(struct plan *plan, int t, size_t *at, int event, int re
 /* The event of a place in the stream, which others wait for. */
 static bool insert_reached(struct plan *plan, int t, size_t *at, int stream)
 {
-    const char *stem = arena_printf(&plan->arena, "%s_reached", plan->streams.items[stream]);
-    const char *name = stem ? fresh_name(plan, &plan->events, stem) : NULL;
-    const int event = name ? names_intern(&plan->events, &plan->arena, name) : -1;
-    struct host_op *record = event >= 0 ? edits_insert_before(plan, t, *at, OP_RECORD) : NULL;
-    if (!record)
+    const int event = intern_fresh(
+        plan, &plan->events, arena_printf(&plan->arena, "%s_reached", plan->streams.items[stream]));
+    if (event < 0 || !insert_on(plan, t, *at, OP_RECORD, event, stream))
         return false;
-    record->object = event;
-    record->stream = stream;
     ++*at;
     return insert_waits(plan, t, at, event, stream);
 }

@@ -14,6 +14,7 @@
 #define SWSIM_EDITS_INTERNAL_H
 
 #include "edits.h"
+#include "base/sort.h"
 
 #include <string.h>
 
@@ -58,11 +59,6 @@ const char *describe_pipeline(const struct plan *plan, const struct edit *edit,
 const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena);
 const char *describe_list(const struct plan *plan, const struct edit *edit, struct arena *arena);
 const char *describe_common(const struct plan *plan, const struct edit *edit, struct arena *arena);
-
-static inline bool edits_same_name(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
 
 static inline bool edits_is_event_op(const struct host_op *op)
 {

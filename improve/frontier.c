@@ -13,10 +13,10 @@
 #include "plan/schedules/generate.h"
 #include "plan/keywords.h"
 #include "plan/schedules/rank_memory.h"
-#include "machine/lower/rank_programs.h"
 #include "sim/predict/predict.h"
 #include "base/sort.h"
 #include "base/list_key.h"
+#include "plan/schedules/complete_lists.h"
 
 /* ---- frontier axes --------------------------------------------------------------------------- */
 

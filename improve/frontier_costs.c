@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frontier_costs.c - see frontier_costs.h. */
 #include "frontier_costs.h"
-#include "plan/schedules/costs.h"
 #include "base/sort.h"
+#include "plan/schedules/costs.h"
 
 enum { ASSUMED_NS = 1000000 };
 

@@ -12,7 +12,6 @@
 #include "base/stopwatch.h"
 #include "base/hash.h"
 #include "plan/order.h"
-#include "plan/schedule.h"
 #include "sim/predict/predict.h"
 #include "base/list_key.h"
 

@@ -59,18 +59,12 @@ struct host_watcher {
     uint64_t reads;   /* a sum: reads between two writes have no order */
 };
 
-static uint64_t tune_host_mix(uint64_t seed, uint64_t a, uint64_t b)
-{
-    const uint64_t words[] = {seed, a, b};
-    return hash_bytes(words, sizeof words);
-}
-
 /* A number of the operation that stays the same wherever it stands in the plan. */
 static uint64_t identity(const struct program *p, const struct op *op, int rank)
 {
     const char *name = op->name >= 0 ? p->names.items[op->name] : op_key(op->kind);
-    return tune_host_mix(hash_bytes(name, strlen(name)), (uint64_t)rank,
-                         (uint64_t)(op->iteration + 1));
+    return hash_three(hash_bytes(name, strlen(name)), (uint64_t)rank,
+                      (uint64_t)(op->iteration + 1));
 }
 
 static bool tune_host_watch(void *context, int64_t time_ns, struct transition transition,
@@ -90,9 +84,9 @@ static bool tune_host_watch(void *context, int64_t time_ns, struct transition tr
                 continue;
             uint64_t *written = &w->writes[access->buffer];
             if (access->write)
-                *written = tune_host_mix(*written, who, 1);
+                *written = hash_three(*written, who, 1);
             else
-                w->reads += tune_host_mix(*written, who, 0);
+                w->reads += hash_three(*written, who, 0);
         }
     return true;
 }
@@ -103,9 +97,8 @@ static uint64_t view_of(const struct host_watcher *w)
     const struct program *p = w->program;
     uint64_t view = w->reads;
     for (int b = 0; b < p->buffer_count; b++)
-        view +=
-            tune_host_mix(w->writes[b], hash_bytes(p->buffers[b].name, strlen(p->buffers[b].name)),
-                          (uint64_t)p->buffers[b].rank);
+        view += hash_three(w->writes[b], hash_bytes(p->buffers[b].name, strlen(p->buffers[b].name)),
+                           (uint64_t)p->buffers[b].rank);
     return view;
 }
 
@@ -280,7 +273,7 @@ static bool may_try(const struct host_tuner *tuner, const struct edit *edit)
 static void shuffle(const struct host_tuner *tuner, struct edit_list *edits)
 {
     for (size_t i = 0; i + 1 < edits->count; i++) {
-        const uint64_t drawn = tune_host_mix(tuner->options->seed, tuner->round, i);
+        const uint64_t drawn = hash_three(tuner->options->seed, tuner->round, i);
         const size_t k = i + (size_t)(drawn % (edits->count - i));
         const struct edit first = edits->items[i];
         edits->items[i] = edits->items[k];

@@ -54,23 +54,17 @@ struct watcher {
     uint64_t reads; /* a sum, for reads between two writes have no order */
 };
 
-static uint64_t tune_view_mix(uint64_t seed, uint64_t a, uint64_t b)
-{
-    const uint64_t words[] = {seed, a, b};
-    return hash_bytes(words, sizeof words);
-}
-
 static void tune_view_note(struct watcher *w, int rank, int task, int64_t iteration)
 {
     struct tune_access access;
     for (size_t k = 0; tune_access(w->given, w->by_stream, rank, task, k, &access); k++) {
         uint64_t *object = &w->writes[(size_t)rank * w->objects + (size_t)access.object];
         uint64_t access_hash =
-            tune_view_mix((uint64_t)access.object, (uint64_t)task, (uint64_t)iteration);
+            hash_three((uint64_t)access.object, (uint64_t)task, (uint64_t)iteration);
         if (access.read)
-            w->reads += tune_view_mix(*object, access_hash, (uint64_t)rank);
+            w->reads += hash_three(*object, access_hash, (uint64_t)rank);
         if (access.write)
-            *object = tune_view_mix(*object, access_hash, 1);
+            *object = hash_three(*object, access_hash, 1);
     }
 }
 
@@ -124,7 +118,7 @@ enum status tune_view(const struct plan *given, const struct plan *plan, enum dr
     w.writes = calloc(count + 1, sizeof *w.writes);
     status = w.writes ? tune_view_run(&w, complete, diag) : diag_no_memory(diag);
     if (status == STATUS_OK)
-        *out = tune_view_mix(hash_bytes(w.writes, count * sizeof *w.writes), w.reads, count);
+        *out = hash_three(hash_bytes(w.writes, count * sizeof *w.writes), w.reads, count);
     free(w.writes);
     program_close(program);
     return status;

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "happens_before.h"
-#include "machine_internal.h"
 #include "base/sort.h"
+#include "machine_internal.h"
 
 enum { PIECE = 256 };
 

@@ -7,6 +7,7 @@
  * side), settle (items that take effect at once at the head of a stream), complete_collective.
  */
 #include "machine.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,6 @@
 #include "failure.h"
 #include "happens_before.h"
 #include "base/large_pages.h"
-#include "base/sort.h"
 #include "snapshot.h"
 #include "machine_internal.h"
 
@@ -40,14 +40,6 @@
 static int32_t *made_cell(const struct work_state *w, int rank, int task)
 {
     return w->c + w->p->at.made + rank * w->p->tasks + task;
-}
-
-static bool lists(const struct index_list *list, int buffer)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == buffer)
-            return true;
-    return false;
 }
 
 /* How many of the iterations before `end` use the instance of this one, but for a number that depends on it alone. */
@@ -90,7 +82,7 @@ static void serial_check(struct work_state *w, const struct op *op, const struct
     const struct task *tasks = plan_tasks(p->plan, rank);
     int64_t allowed = access->write ? 0 : buffer->staleness, common = -1;
     for (int t = 0; t < p->tasks; t++) {
-        if (!lists(&tasks[t].writes, desc->plan_buffer))
+        if (!index_list_has(&tasks[t].writes, desc->plan_buffer))
             continue;
         int64_t lag = t == op->task ? 0 : find_lag(w, op, rank, iteration, t, desc->period);
         if (lag < 0 || lag > allowed || (common >= 0 && lag != common))

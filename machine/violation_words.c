@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "plan/group_names.h"
+#include "uses.h"
 #include "plan/schedules/listed.h"
 #include "base/units.h"
-#include "uses.h"
 
 /* ---- mismatches ------------------------------------------------------------------------------ */
 

@@ -4,7 +4,6 @@
  */
 
 #include "driver.h"
-#include "failure.h"
 #include "snapshot.h"
 #include "uses.h"
 

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "uses.h"
 #include "driver.h"
 #include "failure.h"
 #include "snapshot.h"
 #include "plan/schedules/listed.h"
-#include "uses.h"
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 

@@ -11,22 +11,14 @@ struct crossing_finder {
     int *next;     /* per dependence */
 };
 
-static bool crossing_lists(const struct index_list *list, int buffer)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == buffer)
-            return true;
-    return false;
-}
-
 static bool crossing_reads(const struct crossing_finder *finder, int task, int buffer)
 {
-    return crossing_lists(&finder->pipeline->tasks[task].reads, buffer);
+    return index_list_has(&finder->pipeline->tasks[task].reads, buffer);
 }
 
 static bool crossing_writes(const struct crossing_finder *finder, int task, int buffer)
 {
-    return crossing_lists(&finder->pipeline->tasks[task].writes, buffer);
+    return index_list_has(&finder->pipeline->tasks[task].writes, buffer);
 }
 
 /* Mark what depends on the task. */

@@ -353,5 +353,9 @@ enum outcome {
 };
 
 const char *outcome_key(enum outcome outcome);
+static inline bool outcome_is_violation(enum outcome outcome)
+{
+    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
+}
 
 #endif

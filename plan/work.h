@@ -130,6 +130,14 @@ struct index_list {
     size_t count;
 };
 
+static inline bool index_list_has(const struct index_list *list, int index)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == index)
+            return true;
+    return false;
+}
+
 const char *work_key(enum work_kind kind);
 const char *direction_key(enum direction direction);
 const char *collective_key(enum collective_kind kind);

@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "store_sql.h"
+#include "base/sort.h"
 
 enum { NUMBER_TEXT = 20 };
 
@@ -26,16 +27,11 @@ static uint64_t hash_text(const char *text)
     return text ? hash_bytes(text, strlen(text)) : 0;
 }
 
-static bool store_steps_same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool store_steps_same_word(const struct step_word *word, const struct trace_step *step)
 {
-    return word->rank == step->rank && store_steps_same_text(word->agent, step->agent) &&
-           store_steps_same_text(word->op, step->op) &&
-           store_steps_same_text(word->task, step->task);
+    return word->rank == step->rank && equal_text(word->agent, step->agent) &&
+           equal_text(word->op, step->op) &&
+           equal_text(word->task, step->task);
 }
 
 static enum status store_steps_add_word(struct store *store, uint64_t hash,

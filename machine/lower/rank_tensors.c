@@ -460,10 +460,8 @@ static bool rank_tensors_use(struct rank_lowering *lowering, struct index_list *
     int buffer = buffer_of(lowering, tensor);
     if (buffer < 0)
         return false;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == buffer)
-            return true; /* both parts of a composite use it */
-    list->items[list->count++] = buffer;
+    if (!index_list_has(list, buffer)) /* both parts of a composite may use it */
+        list->items[list->count++] = buffer;
     return true;
 }
 

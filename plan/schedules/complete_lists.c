@@ -2,7 +2,6 @@
 /* complete_lists.c - see complete_lists.h. */
 #include "complete_lists.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan/plan.h"

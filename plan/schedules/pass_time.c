@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pass_time.c - see pass_time.h. */
 #include "pass_time.h"
-
 #include "base/sort.h"
 
 #include "costs.h"

@@ -2,6 +2,7 @@
 /* chakra.c - see chakra.h: threads are walked in an order in which each flag is set before it is awaited. */
 #include "chakra.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -201,6 +202,7 @@ static void put_stream_deps(struct chakra_writer *w, struct chakra_rank *rank, i
 static bool add_pending(struct chakra_writer *w, struct chakra_rank *rank, int stream, uint64_t id)
 {
     struct ids *pending = &rank->pending[stream];
+    assert(id <= rank->next_id);
     if (id == 0)
         return true;
     if (!ARENA_GROW(w->arena, pending->items, pending->count, pending->cap))
@@ -476,19 +478,8 @@ static bool chakra_prepare(struct chakra_writer *w)
         rank->event = ARENA_ARRAY(w->arena, plan->events.count + 1, uint64_t);
         rank->flag = ARENA_ARRAY(w->arena, plan->flags.count + 1, uint64_t);
         ok = rank->last && rank->pending && rank->event && rank->flag;
-        if (!ok)
-            break;
-        memset(rank->last, 0, (plan->streams.count + 1) * sizeof *rank->last);
-        memset(rank->pending, 0, (plan->streams.count + 1) * sizeof *rank->pending);
-        memset(rank->event, 0, (plan->events.count + 1) * sizeof *rank->event);
-        memset(rank->flag, 0, (plan->flags.count + 1) * sizeof *rank->flag);
     }
-    if (!ok)
-        return false;
-    memset(w->set, 0, (plan->flags.count + 1) * sizeof *w->set);
-    memset(w->next, 0, (plan->thread_count + 1) * sizeof *w->next);
-    memset(w->last_call, 0, (plan->thread_count + 1) * sizeof *w->last_call);
-    return true;
+    return ok;
 }
 
 enum status chakra_write(const struct plan *plan, struct arena *arena, struct chakra_bytes **out,

@@ -36,6 +36,14 @@ bool parse_no_memory(struct parser *parser)
     return parse_fail(parser, diag_no_memory(parser->diag));
 }
 
+void *parse_array(struct parser *parser, size_t count, size_t size)
+{
+    void *made = arena_array(&parser->plan->arena, count, size);
+    if (!made)
+        parse_no_memory(parser);
+    return made;
+}
+
 /* A node as a message quotes it. */
 const char *parse_describe(struct parser *parser, const struct node *node)
 {
@@ -385,6 +393,7 @@ static bool field_flops(PARSE_PARAMS)
 static bool field_given(PARSE_PARAMS)
 {
     struct amount *amount = member;
+    assert(field->kind->of && field->kind->of->parse);
     return amount->given = field->kind->of->parse(parser, value, &amount->value, field);
 }
 
@@ -547,6 +556,7 @@ static void print_flops(PRINT_PARAMS)
 
 static void print_given(PRINT_PARAMS)
 {
+    assert(((const struct amount *)member)->given);
     field->kind->of->print(printer, &((const struct amount *)member)->value, field);
 }
 
@@ -718,6 +728,7 @@ void schema_symbols(struct json *json, const struct field *field)
 
 void schema_names(struct json *json, const struct field *field)
 {
+    assert(field->each);
     schema_begin_named(json);
     schema_value(json, field->each);
     schema_end(json);
@@ -725,6 +736,7 @@ void schema_names(struct json *json, const struct field *field)
 
 void schema_list(struct json *json, const struct field *field)
 {
+    assert(field->each);
     schema_begin_list(json);
     schema_value(json, field->each);
     schema_end(json);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keys_costs.c - what messages, passes and stages of rank programs cost. */
+#include <assert.h>
 #include <string.h>
 
-#include "plan/keywords.h"
 #include "plan/schedules/generate.h"
 #include "plan/schedules/costs.h"
 #include "text_internal.h"
-#include "base/units.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -184,6 +183,7 @@ static bool field_cost(struct parser *parser, const struct node *value, void *me
     if (value->kind == NODE_MAP || count == 0 || count > MOST_LAYERS)
         return parse_mismatch(
             parser, value, is_time ? "a time, or a list of times" : "a size, or a list of sizes");
+    assert(list->count == 0 && "a key stands once in a mapping");
     list->items = ARENA_ARRAY(&parser->plan->arena, count, int64_t);
     if (!list->items)
         return parse_no_memory(parser);

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/units.h"
-#include "parse.h"
 #include "plan/hardware.h"
 
 #define HARDWARE_FIELD(name, kind, about, ...)                                                     \

@@ -118,11 +118,9 @@ static bool field_share_device(PARSE_PARAMS)
     if (!parse_want_list(parser, value, "a list of lists of ranks such as [[0, 1], [2, 3]]"))
         return false;
     parser->plan->machine.share_device_mark = value->mark;
-    *device = ARENA_ARRAY(&parser->plan->arena, (size_t)ranks, int);
-    if (!*device) {
-        parse_no_memory(parser);
+    *device = PARSE_ARRAY(parser, (size_t)ranks, int);
+    if (!*device)
         return false;
-    }
     for (int rank = 0; rank < ranks; rank++)
         (*device)[rank] = -1;
     READ_LIST (parser, value, item)
@@ -335,11 +333,9 @@ void parse_streams(struct parser *parser, const struct node *value)
     struct plan *plan = parser->plan;
     if (!value || !parse_want_map(parser, value, "a mapping from streams to their properties"))
         return;
-    plan->stream_specs = ARENA_ARRAY(&plan->arena, value->length, struct stream_spec);
-    if (!plan->stream_specs) {
-        parse_no_memory(parser);
+    plan->stream_specs = PARSE_ARRAY(parser, value->length, struct stream_spec);
+    if (!plan->stream_specs)
         return;
-    }
     READ_MAP (parser, value, key, properties)
         parse_stream(parser, key, properties);
     if (!plan_legacy_stream(plan))

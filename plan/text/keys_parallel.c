@@ -2,7 +2,6 @@
 /* keys_parallel.c - `parallel:`, the groups of ranks around rank programs. */
 #include <string.h>
 
-#include "plan/keywords.h"
 #include "plan/schedules/parallel.h"
 #include "text_internal.h"
 

@@ -5,7 +5,7 @@
  * Whether a property of a task is printed is decided by comparing with the task it would be
  * without: one with all defaults, or for a rank's override the task as the other ranks have it.
  */
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "text_internal.h"
@@ -146,6 +146,7 @@ static void print_work(PRINT_PARAMS)
 {
     const struct work *work = member;
     const struct work_syntax *syntax = &work_syntax[work->kind];
+    assert(syntax->fields && work->kind != WORK_NONE);
     open_map(printer, FLOW);
     fields_print(printer, syntax->fields, syntax->count, work, NULL);
     close_map(printer);
@@ -275,11 +276,9 @@ void parse_schedule(struct parser *parser, const struct node *value)
                     PLAN_MAX_TASKS);
     if (value->length == 0)
         return; /* too many are read: other keys name them */
-    pipeline->tasks = ARENA_ARRAY(&plan->arena, value->length, struct task);
-    if (!pipeline->tasks) {
-        parse_no_memory(parser);
+    pipeline->tasks = PARSE_ARRAY(parser, value->length, struct task);
+    if (!pipeline->tasks)
         return;
-    }
     READ_MAP (parser, value, key, properties) {
         if (!parse_name(parser, key, "a task's name") ||
             symbol_find(parser, TABLE_TASKS, key->text) >= 0)
@@ -402,6 +401,7 @@ static bool walk_from(struct keys_pipeline_walk *walk, int root, int *next)
         int on = pipeline->deps[edge].on;
         if (walk->state[on] == WALK_DONE)
             continue;
+        assert(depth <= (int)pipeline->task_count);
         walk->path[depth] = edge;
         if (walk->state[on] == WALK_OPEN) {
             int from = depth;
@@ -687,11 +687,9 @@ void parse_overrides(struct parser *parser, const struct node *value)
     struct pipeline *pipeline = &plan->pipeline;
     if (!value || !parse_want_map(parser, value, "a mapping from ranks to what differs"))
         return;
-    pipeline->overrides = ARENA_ARRAY(&plan->arena, value->length, struct rank_override);
-    if (!pipeline->overrides) {
-        parse_no_memory(parser);
+    pipeline->overrides = PARSE_ARRAY(parser, value->length, struct rank_override);
+    if (!pipeline->overrides)
         return;
-    }
     READ_MAP (parser, value, key, differences) {
         int64_t rank;
         if (!parse_number(parser, key, true, 0, plan->ranks - 1, &rank) ||
@@ -701,15 +699,6 @@ void parse_overrides(struct parser *parser, const struct node *value)
         *override = (struct rank_override){.rank = (int)rank, .mark = key->mark};
         keys_parse(parser, differences, &override_keys, override);
     }
-}
-
-/* ---- the driver ------------------------------------------------------------------------------ */
-
-void parse_driver(struct parser *parser, const struct node *value)
-{
-    static const struct field word = {.words = keywords_driver};
-    struct pipeline *pipeline = &parser->plan->pipeline;
-    pipeline->driver_given = value && field_word(parser, value, &pipeline->driver, &word);
 }
 
 /* ---- numbers of the pipeline ----------------------------------------------------------------- */
@@ -732,7 +721,7 @@ void parse_depth(struct parser *parser, const struct node *value)
 {
     struct pipeline *pipeline = &parser->plan->pipeline;
     int64_t depth;
-    pipeline->depth = highest_stage(parser->plan) + 1;
+    pipeline->depth = pipeline->max_depth = highest_stage(parser->plan) + 1;
     if (!value || !parse_number(parser, value, false, 1, PLAN_MAX_DEPTH, &depth))
         return;
     pipeline->depth_given = true;
@@ -741,21 +730,6 @@ void parse_depth(struct parser *parser, const struct node *value)
                     "found pipeline_depth %d, expected %d: the highest stage is %d, and the depth "
                     "is one more",
                     (int)depth, pipeline->depth, pipeline->depth - 1);
-}
-
-void parse_max_depth(struct parser *parser, const struct node *value)
-{
-    static const struct field field = {.min = 1, .max = PLAN_MAX_DEPTH};
-    struct pipeline *pipeline = &parser->plan->pipeline;
-    pipeline->max_depth = pipeline->depth;
-    pipeline->max_depth_given = value && field_int(parser, value, &pipeline->max_depth, &field);
-}
-
-void parse_num_slots(struct parser *parser, const struct node *value)
-{
-    static const struct field field = {.min = 1, .max = PLAN_MAX_DEPTH + PLAN_MAX_DISTANCE};
-    struct pipeline *pipeline = &parser->plan->pipeline;
-    pipeline->num_slots_given = value && field_int(parser, value, &pipeline->num_slots, &field);
 }
 
 void parse_batches(struct parser *parser, const struct node *value)
@@ -769,11 +743,9 @@ void parse_batches(struct parser *parser, const struct node *value)
                     value->length, parser->plan->ranks);
         return;
     }
-    pipeline->batches = ARENA_ARRAY(&parser->plan->arena, value->length, int64_t);
-    if (!pipeline->batches) {
-        parse_no_memory(parser);
+    pipeline->batches = PARSE_ARRAY(parser, value->length, int64_t);
+    if (!pipeline->batches)
         return;
-    }
     READ_LIST (parser, value, item)
         field_int64(parser, item, &pipeline->batches[pipeline->batch_count++], &field);
 }

@@ -40,11 +40,9 @@ static void parse_members(struct parser *parser, struct comm *comm, const struct
         parse_mismatch(parser, value, "a list of ranks such as [0, 1], or all");
         return;
     }
-    comm->members = ARENA_ARRAY(&parser->plan->arena, value->length, int);
-    if (!comm->members) {
-        parse_no_memory(parser);
+    comm->members = PARSE_ARRAY(parser, value->length, int);
+    if (!comm->members)
         return;
-    }
     READ_LIST (parser, value, item) {
         int64_t rank;
         if (!parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
@@ -117,11 +115,9 @@ static void parse_queues(struct parser *parser, const struct node *value)
     struct plan *plan = parser->plan;
     if (!value || !parse_want_map(parser, value, "a mapping from queues to capacities"))
         return;
-    plan->queues = ARENA_ARRAY(&plan->arena, value->length, struct queue);
-    if (!plan->queues) {
-        parse_no_memory(parser);
+    plan->queues = PARSE_ARRAY(parser, value->length, struct queue);
+    if (!plan->queues)
         return;
-    }
     READ_MAP (parser, value, key, number) {
         struct queue *queue = &plan->queues[plan->queue_count];
         if (!parse_name(parser, key, "a queue's name") ||
@@ -306,11 +302,9 @@ static void keys_plan_parse_memory(struct parser *parser, const struct node *val
     struct plan *plan = parser->plan;
     if (!value || !parse_want_list(parser, value, "a list of the memory of ranks"))
         return;
-    plan->memory = ARENA_ARRAY(&plan->arena, value->length + 1, struct tensor_memory);
-    if (!plan->memory) {
-        parse_no_memory(parser);
+    plan->memory = PARSE_ARRAY(parser, value->length + 1, struct tensor_memory);
+    if (!plan->memory)
         return;
-    }
     READ_LIST (parser, value, item) {
         struct tensor_memory memory = {0};
         if (keys_parse(parser, item, &memory_keys, &memory))
@@ -711,8 +705,8 @@ static const struct keys_plan_section {
     int place;
     void (*parse)(struct parser *parser, const struct node *value);
     struct field field;
-    /* Where the key is printed: where the function says so, where this bool of the plan is true, where this number is
-       not 0. None of them: where its value is not the default. */
+    /* Where the key is printed: where the function says so, where this bool of the plan is true, which reading the field sets,
+       where this number is not 0. None of them: where its value is not the default. */
     bool (*has)(const struct printer *printer);
     size_t given, count; /* offsets */
     /* Print the value; NULL: as its kind is printed. */
@@ -758,7 +752,7 @@ static const struct keys_plan_section {
      .field = FIELD_OF_ALL("buffers", names, "Memory that work reads and writes.",
                            .each = &buffer_field),
      .has = has_buffers, .print = keys_plan_print_buffers},
-    {IN_PIPELINE, 7, parse_driver,
+    {IN_PIPELINE, 7, NULL,
      .field = FIELD("driver", struct plan, pipeline.driver, word,
                     "The driver that the plan is for. Without this key it is for both.",
                     .words = keywords_driver),
@@ -791,7 +785,7 @@ static const struct keys_plan_section {
                     "The number of stages, to be checked: one more than the highest stage.",
                     .min = 1, .max = PLAN_MAX_DEPTH),
      GIVEN(pipeline.depth_given)},
-    {IN_PIPELINE, 9, parse_max_depth,
+    {IN_PIPELINE, 9, NULL,
      .field = FIELD("max_depth", struct plan, pipeline.max_depth, int,
                     "Data-flow driver: the most iterations in flight. The default is the depth.",
                     .min = 1, .max = PLAN_MAX_DEPTH),
@@ -801,7 +795,7 @@ static const struct keys_plan_section {
          FIELD("max_in_flight", struct plan, pipeline.max_in_flight, int,
                "The most iterations that a rank may have in flight. The default is any number.",
                .min = 1, .max = PLAN_MAX_IN_FLIGHT)},
-    {IN_PIPELINE, 11, parse_num_slots,
+    {IN_PIPELINE, 11, NULL,
      .field = FIELD("num_slots", struct plan, pipeline.num_slots, int,
                     "The slots of CPU signals and events. Iteration i uses slot i mod num_slots.",
                     .min = 1, .max = PLAN_MAX_DEPTH + PLAN_MAX_DISTANCE),
@@ -947,6 +941,7 @@ static bool has_condition(const struct keys_plan_section *section)
 static bool has_section(const struct printer *printer, const struct keys_plan_section *section)
 {
     const char *plan = (const char *)printer->plan;
+    assert(has_condition(section));
     return section->has     ? section->has(printer)
            : section->given ? *(const bool *)(plan + section->given)
                             : *(const size_t *)(const void *)(plan + section->count) > 0;
@@ -1080,9 +1075,13 @@ static void parse_sections(struct parser *parser)
         const struct node *value = node_find(parser->root, section->field.key);
         if (section->parse)
             section->parse(parser, value);
-        else if (value)
-            section->field.kind->parse(parser, value, (char *)parser->plan + section->field.offset,
-                                       &section->field);
+        else if (value) {
+            char *plan = (char *)parser->plan;
+            const bool read = section->field.kind->parse(
+                parser, value, plan + section->field.offset, &section->field);
+            if (section->given)
+                *(bool *)(plan + section->given) = read;
+        }
     }
 }
 

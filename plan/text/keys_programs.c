@@ -2,15 +2,13 @@
 /*
  * keys_programs.c - rank programs: actions, generator parameters, arithmetic, times; the rules that all lists obey.
  */
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "plan/schedules/actions.h"
 #include "plan/schedules/generate.h"
-#include "plan/schedules/costs.h"
 #include "list_warnings.h"
 #include "text_internal.h"
-#include "base/units.h"
 
 static const char BLANKS[] = " \t\n";
 
@@ -124,11 +122,9 @@ void parse_programs(struct parser *parser, const struct node *value)
     }
     if (!settle_ranks(parser, value))
         return;
-    plan->programs.ranks = ARENA_ARRAY(&plan->arena, value->length, struct rank_program);
-    if (!plan->programs.ranks) {
-        parse_no_memory(parser);
+    plan->programs.ranks = PARSE_ARRAY(parser, value->length, struct rank_program);
+    if (!plan->programs.ranks)
         return;
-    }
     bool ok = true;
     int64_t rank = 0;
     if (value->kind == NODE_LIST)
@@ -502,6 +498,7 @@ static void count_compute(struct census *census, const struct action *action)
         refuse_twice(census, action, census->slots[at]);
         return;
     }
+    assert(keys_programs_is_compute(action->kind));
     census->slots[at] = action;
     if (action->kind == ACTION_I || action->kind == ACTION_W)
         refuse_both(census, action, ACTION_B);
@@ -517,6 +514,7 @@ static void count_action(struct census *census, int rank, const struct action *a
         count_action(census, rank, &action->parts[i]);
     if (action->parts || action->kind == ACTION_IDLE)
         return;
+    assert(action->stage >= 0 && action->stage < PLAN_MAX_MODEL_STAGES);
     struct owner *owner = &census->owners[action->stage];
     if (!owner->rank)
         *owner = (struct owner){rank + 1, action->mark};

@@ -62,6 +62,7 @@ static const struct field_kind kind_buffers = {field_buffers, print_symbols, sam
 static void keys_threads_print_object(PRINT_PARAMS)
 {
     const struct host_op *op = member;
+    assert(op->object >= 0);
     const char *name = plan_object_name(printer->plan, op);
     const char *number = strrchr(name, '(');
     if (op->iteration > 0 && op_operand(op->kind) == OPERAND_FLAG && number) {
@@ -919,6 +920,7 @@ static int stream_of_part(const struct host_op *op, const struct p2p_part *part)
 static bool finish_part(struct parser *parser, struct host_op *op, size_t at)
 {
     struct p2p_part *part = &op->parts[at];
+    assert(op->kind == OP_GROUP && at < op->part_count);
     if (part->comm < 0 && op->comm < 0)
         return parse_error(parser, part->mark,
                            "found no \"comm\", expected one here or in the group");
@@ -966,6 +968,7 @@ static int own_event(struct parser *parser, const char *what, const char *comm)
 static bool finish_process_group(struct parser *parser, const struct node *item, struct host_op *op)
 {
     struct process_group *group = op->process_group;
+    assert(op->kind == OP_COLLECTIVE || op->kind == OP_GROUP);
     const struct node *work = node_find(item, "work");
     if (!node_find(item, "async"))
         return parse_error(parser, work->mark, "found \"work\" without \"async\", expected both");
@@ -1347,6 +1350,7 @@ void print_thread(struct printer *printer, const struct host_thread *thread)
     printer->line = 0;
     open_list(printer, BLOCK);
     for (size_t k = 0; k < thread->op_count; k++) {
+        assert(next <= thread->repeat_count);
         if (next == thread->repeat_count || k < thread->repeats[next].first) {
             keys_threads_print_op(printer, &thread->ops[k]);
             k += host_op_length(&thread->ops[k]) - 1;
@@ -1529,11 +1533,9 @@ void parse_threads(struct parser *parser, const struct node *value)
         parse_mismatch(parser, value, "a mapping from threads such as r0.main to operations");
         return;
     }
-    plan->threads = ARENA_ARRAY(&plan->arena, most_threads(parser, value), struct host_thread);
-    if (!plan->threads) {
-        parse_no_memory(parser);
+    plan->threads = PARSE_ARRAY(parser, most_threads(parser, value), struct host_thread);
+    if (!plan->threads)
         return;
-    }
     READ_MAP (parser, value, key, ops) {
         const char *name;
         if (!parse_name(parser, key, "a thread's name"))

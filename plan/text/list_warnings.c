@@ -7,11 +7,8 @@
  */
 #include "list_warnings.h"
 
-#include <stdlib.h>
-
 #include "plan/schedules/comms.h"
 #include "plan/schedules/complete_lists.h"
-#include "plan/schedules/generate.h"
 #include "base/list_key.h"
 
 /* Warnings of a kind that are told one by one. */

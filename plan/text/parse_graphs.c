@@ -9,7 +9,6 @@
  * CUDA programming guide). The streams and events of a graph are its own; external events are those of the plan, which each
  * launch records or waits for (cudaEventRecordExternal, cudaEventWaitExternal).
  */
-#include <string.h>
 
 #include "text_internal.h"
 
@@ -173,11 +172,9 @@ void parse_graphs(struct parser *parser, const struct node *value)
         parse_mismatch(parser, value, "a mapping from graphs to lists of operations");
         return;
     }
-    plan->graphs = ARENA_ARRAY(&plan->arena, value->length, struct graph);
-    if (!plan->graphs) {
-        parse_no_memory(parser);
+    plan->graphs = PARSE_ARRAY(parser, value->length, struct graph);
+    if (!plan->graphs)
         return;
-    }
     READ_MAP (parser, value, key, ops)
         parse_graph(parser, key, ops, &plan->graphs[plan->graph_count++]);
 }

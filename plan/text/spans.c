@@ -3,7 +3,6 @@
 #include "spans.h"
 #include "base/array.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <yaml.h>

@@ -127,6 +127,9 @@ static inline bool parse_gave_up(const struct parser *parser)
     return parser->gave_up;
 }
 bool parse_no_memory(struct parser *parser);
+/* Zeroed memory of the plan; NULL after an error. */
+void *parse_array(struct parser *parser, size_t count, size_t size);
+#define PARSE_ARRAY(parser, count, type) ((type *)parse_array((parser), (count), sizeof(type)))
 /* "found X, expected Y" for a whole node. */
 bool parse_mismatch(struct parser *parser, const struct node *node, const char *expected);
 
@@ -262,21 +265,12 @@ extern const struct keys link_keys, machine_keys, generate_keys, p2p_keys, fsdp_
     arithmetic_keys, times_keys, stages_keys, layers_keys, model_keys;
 
 /* Their functions, for kinds that differ little from them. */
-bool field_int(PARSE_PARAMS);
-bool field_int64(PARSE_PARAMS);
-bool field_rank(PARSE_PARAMS);
-bool field_bool(PARSE_PARAMS);
-bool field_time(PARSE_PARAMS);
-bool field_bytes(PARSE_PARAMS);
-bool field_word(PARSE_PARAMS);
-bool field_symbol(PARSE_PARAMS);
-bool field_map(PARSE_PARAMS);
-bool field_sizes(PARSE_PARAMS);
-void print_int(PRINT_PARAMS);
-void print_bool(PRINT_PARAMS);
-void print_word(PRINT_PARAMS);
-void print_map(PRINT_PARAMS);
-void print_sizes(PRINT_PARAMS);
+bool field_int(PARSE_PARAMS), field_int64(PARSE_PARAMS), field_rank(PARSE_PARAMS),
+    field_bool(PARSE_PARAMS), field_time(PARSE_PARAMS), field_bytes(PARSE_PARAMS),
+    field_word(PARSE_PARAMS), field_symbol(PARSE_PARAMS), field_map(PARSE_PARAMS),
+    field_sizes(PARSE_PARAMS);
+void print_int(PRINT_PARAMS), print_bool(PRINT_PARAMS), print_word(PRINT_PARAMS),
+    print_map(PRINT_PARAMS), print_sizes(PRINT_PARAMS);
 void schema_sizes(struct json *json, const struct field *field);
 bool same_int(SAME_PARAMS);
 bool same_map(SAME_PARAMS);
@@ -367,40 +361,19 @@ const char *symbol_name(const struct plan *plan, enum symbol_table table, int in
 
 /* ---- sections: read in the order of the table in keys_plan.c, value NULL where the plan is silent -- */
 
-void parse_machine(struct parser *parser, const struct node *value);
-void parse_streams(struct parser *parser, const struct node *value);
-void parse_flags(struct parser *parser, const struct node *value);
-
-void parse_driver(struct parser *parser, const struct node *value);
-void parse_schedule(struct parser *parser, const struct node *value);
-void parse_intra_deps(struct parser *parser, const struct node *value);
-void parse_inter_deps(struct parser *parser, const struct node *value);
-void parse_enqueue_order(struct parser *parser, const struct node *value);
-void parse_overrides(struct parser *parser, const struct node *value);
-void parse_depth(struct parser *parser, const struct node *value);
-void parse_max_depth(struct parser *parser, const struct node *value);
-void parse_num_slots(struct parser *parser, const struct node *value);
-void parse_batches(struct parser *parser, const struct node *value);
-
-void parse_programs(struct parser *parser, const struct node *value);
-void parse_generate(struct parser *parser, const struct node *value);
-void parse_p2p(struct parser *parser, const struct node *value);
+typedef void section_parser(struct parser *parser, const struct node *value);
+section_parser parse_machine, parse_streams, parse_flags, parse_schedule, parse_intra_deps,
+    parse_inter_deps, parse_enqueue_order, parse_overrides, parse_depth, parse_batches,
+    parse_programs, parse_generate, parse_p2p, parse_parallel, parse_arithmetic, parse_layers,
+    parse_model, parse_balance, parse_graphs, parse_threads;
 /* One list of actions; keeps the rules that all lists obey. */
 bool parse_one_program(struct parser *parser, const struct node *node, struct rank_program *out);
-void parse_parallel(struct parser *parser, const struct node *value);
-void parse_arithmetic(struct parser *parser, const struct node *value);
-void parse_layers(struct parser *parser, const struct node *value);
-void parse_model(struct parser *parser, const struct node *value);
-void parse_balance(struct parser *parser, const struct node *value);
 /* Refuse keys of rank programs that others leave without effect (parse_effects.c). */
 void parse_check_effects(struct parser *parser);
-
-void parse_graphs(struct parser *parser, const struct node *value);
 /* Find out the ranks before the operations are read: parse_threads needs them. */
 bool thread_name_rank(const char *name, int *rank, const char **thread_name);
 /* True if the name is that of all ranks, r*.name. */
 bool thread_name_is_of_all(const char *name, const char **thread_name);
-void parse_threads(struct parser *parser, const struct node *value);
 
 /* The plan at the root of the tree (keys_plan.c). */
 void parse_root(struct parser *parser);
@@ -496,23 +469,13 @@ void put_bytes(struct printer *printer, int64_t bytes);
 bool has_inter_deps(const struct printer *printer);
 bool has_programs(const struct printer *printer);
 bool has_balance(const struct printer *printer);
-void print_streams(struct printer *printer);
-void print_flags(struct printer *printer);
-void print_schedule(struct printer *printer);
-void print_intra_deps(struct printer *printer);
-void print_inter_deps(struct printer *printer);
-void print_order(struct printer *printer);
-void print_overrides(struct printer *printer);
-void print_batches(struct printer *printer);
-void print_programs(struct printer *printer);
-void print_parallel(struct printer *printer);
-void print_balance(struct printer *printer);
-void print_graphs(struct printer *printer);
-void print_threads(struct printer *printer);
+typedef void section_printer(struct printer *printer);
+section_printer print_streams, print_flags, print_schedule, print_intra_deps, print_inter_deps,
+    print_order, print_overrides, print_batches, print_programs, print_parallel, print_balance,
+    print_graphs, print_threads, print_sections;
 /* A list of actions. */
 void schema_program(struct json *json, const struct field *field);
 void put_program(struct printer *printer, const struct rank_program *program);
 /* The keys at the top of the plan (keys_plan.c). */
-void print_sections(struct printer *printer);
 
 #endif

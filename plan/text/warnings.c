@@ -14,7 +14,6 @@
 #include "base/list_key.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* More names than this are not compared with each other. */

@@ -48,7 +48,6 @@
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 

@@ -345,15 +345,10 @@ enum status account_make(struct trace *trace, bool by_steps, struct run_account 
 
 /* ---- several runs ---------------------------------------------------------------------------- */
 
-static bool account_same_word(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool same_part(const struct account_part *a, const struct account_part *b)
 {
-    return account_same_word(a->name, b->name) && account_same_word(a->cause, b->cause) &&
-           account_same_word(a->waits_for, b->waits_for);
+    return equal_text(a->name, b->name) && equal_text(a->cause, b->cause) &&
+           equal_text(a->waits_for, b->waits_for);
 }
 
 static void account_blend(double *mean, int runs, double further)

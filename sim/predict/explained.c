@@ -8,7 +8,6 @@
 #include "trace/trace.h"
 #include "profile.h"
 #include "measured_program.h"
-#include "span_words.h"
 
 enum { TEXT = 320 };
 

@@ -7,7 +7,6 @@
  */
 #include "fits.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/sort.h"

@@ -2,8 +2,6 @@
 /* foretold.c - see foretold.h. */
 #include "foretold.h"
 
-#include <stdlib.h>
-
 #include "span_words.h"
 #include "trace/trace.h"
 

@@ -8,7 +8,6 @@
  */
 #include "hardware_times.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

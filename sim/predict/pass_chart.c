@@ -2,6 +2,7 @@
 /* pass_chart.c - see pass_chart.h. */
 #include "pass_chart.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,10 @@
 #include "plan/schedules/comms.h"
 #include "plan/schedules/actions.h"
 #include "plan/schedules/rank_memory.h"
-#include "machine/lower/rank_programs.h"
 #include "plan/schedules/parallel.h"
 #include "predict.h"
 #include "plan/keywords.h"
+#include "plan/schedules/complete_lists.h"
 
 /* A name of the trace, read once. */
 struct name_reading {
@@ -155,6 +156,7 @@ static bool pass_chart_is_same(const struct chart_pass *a, const struct chart_pa
 static bool pass_chart_add_pass(struct stored_builder *builder, int row,
                                 const struct chart_pass *pass)
 {
+    assert(row >= 0 && row < builder->chart.rank_count);
     struct chart_rank *rank = &builder->chart.ranks[row];
     struct chart_pass *last = rank->count ? &rank->passes[rank->count - 1] : NULL;
     if (last && pass_chart_is_same(last, pass)) {
@@ -425,6 +427,7 @@ struct chart_watch {
 /* A pass with collectives of a stage in it consists of several works, and so does an optimizer. */
 static void extend_pass(struct chart_rank *rank, size_t *known, const struct chart_pass *pass)
 {
+    assert(*known <= rank->count);
     if (*known == 0) {
         rank->passes[rank->count] = *pass;
         *known = ++rank->count;

@@ -7,16 +7,16 @@
  * from, and at the beginning and the end of that message.
  */
 #include "pipeline_figures.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sort.h"
 #include "plan/schedules/comms.h"
 #include "plan/schedules/parallel.h"
 #include "machine/straight.h"
-#include "machine/lower/rank_programs.h"
 #include "base/list_key.h"
+#include "plan/schedules/complete_lists.h"
 
 /* Of an action, or of the last of what it stands for. */
 struct when {

@@ -8,6 +8,7 @@
  */
 #include "profile.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -258,6 +259,7 @@ static void merge_instances(struct samples *samples)
         last->ns += sample->ns;
         last->end_ns = max_i64(last->end_ns, sample->end_ns);
     }
+    assert(kept <= samples->count);
     samples->count = kept;
 }
 
@@ -281,6 +283,7 @@ static int64_t collective_ns(const struct plan *plan, const struct sample *sampl
         end_ns += (double)samples[i].end_ns;
         members++;
     }
+    assert(members > 0 && "`of` is a member itself");
     int64_t ns = llround(end_ns / members) - start_ns;
     return ns > 0 ? ns : 0;
 }
@@ -371,6 +374,7 @@ static bool profile_add_part(struct profile *profile, const struct sample *sampl
     struct profile_part *part = &profile->parts[profile->part_count];
     int64_t *ns = ARENA_ARRAY(&profile->arena, count, int64_t);
     double sum_ns = 0;
+    assert(count > 0);
     for (size_t i = 0; ns && i < count; i++) {
         ns[i] = samples[i].ns;
         sum_ns += (double)ns[i];

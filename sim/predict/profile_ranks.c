@@ -21,7 +21,7 @@
 #include "plan/schedules/actions.h"
 #include "plan/schedules/costs.h"
 #include "plan/schedules/parallel.h"
-#include "machine/lower/rank_programs.h"
+#include "plan/schedules/complete_lists.h"
 
 enum { FORWARD_TAG = 'F', NS_PER_S = 1000 * 1000 * 1000 };
 

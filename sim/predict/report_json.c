@@ -2,10 +2,8 @@
 /* report_json.c - a prediction as JSON; see report.h. */
 #include "report_internal.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/sort.h"
 

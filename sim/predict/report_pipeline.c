@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_pipeline.c - the ranks of rank programs, for people and as JSON. */
-#include <inttypes.h>
 
 #include "pipeline_figures.h"
 #include "report_internal.h"

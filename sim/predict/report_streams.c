@@ -9,9 +9,9 @@
 #include "base/sort.h"
 #include "base/columns.h"
 #include "machine/straight.h"
-#include "plan/schedules/complete_lists.h"
 #include "arrivals.h"
 #include "trace/step_bar.h"
+#include "plan/schedules/complete_lists.h"
 
 enum { NAME = 160, MAX_ROWS = 24, BAR = 20, SLOWED = 8 };
 

@@ -522,18 +522,13 @@ static int over_by_number(const void *left, const void *right)
                                      compare_int(a->place, b->place)));
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 bool flight_same_call(const struct flight_call *a, const struct flight_call *b)
 {
     if (a->part_count != b->part_count)
         return false;
     for (size_t i = 0; i < a->part_count; i++) {
         const struct flight_part *x = &a->parts[i], *y = &b->parts[i];
-        if (!same_text(x->name, y->name) || x->bytes != y->bytes || !same_text(x->dtype, y->dtype))
+        if (!equal_text(x->name, y->name) || x->bytes != y->bytes || !equal_text(x->dtype, y->dtype))
             return false;
     }
     return true;

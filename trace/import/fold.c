@@ -231,11 +231,6 @@ static bool fold_prepare(struct folder *folder)
 }
 /* ---- which steps do the same ------------------------------------------------------------------ */
 
-static bool fold_same_word(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The same memory, or each step's own. */
 static bool fold_same_memory(const struct folder *folder, const struct index_list *a, int a_step,
                              const struct index_list *b, int b_step)
@@ -294,7 +289,7 @@ static bool same_slot(const struct folder *folder, int thread, int a_step, int b
            (a->kind != OP_SYNC || a->sync == b->sync) &&
            (a->kind != OP_COPY || a->direction == b->direction) &&
            (a->kind != OP_COLLECTIVE || a->collective == b->collective) &&
-           fold_same_word(a->name, b->name) && same_parts(folder, a, a_step, b, b_step) &&
+           equal_text(a->name, b->name) && same_parts(folder, a, a_step, b, b_step) &&
            fold_same_memory(folder, host_op_reads(a), a_step, host_op_reads(b), b_step) &&
            fold_same_memory(folder, host_op_writes(a), a_step, host_op_writes(b), b_step) &&
            same_cause(folder, a, a_step, b, b_step);

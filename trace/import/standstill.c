@@ -427,15 +427,10 @@ const struct stand_stack *standstill_stack(const struct standstill *standstill, 
     return NULL;
 }
 
-static bool stand_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool same_stand(const struct stand_stack *a, const struct stand_stack *b)
 {
-    return stand_same_text(a->line, b->line) && stand_same_text(a->function, b->function) &&
-           stand_same_text(a->frame, b->frame);
+    return equal_text(a->line, b->line) && equal_text(a->function, b->function) &&
+           equal_text(a->frame, b->frame);
 }
 
 static int by_stack_rank(const void *left, const void *right)

@@ -414,11 +414,6 @@ static bool find_versions(struct step_folding *folding, size_t l)
 
 /* ---- which steps do the same ------------------------------------------------------------------------ */
 
-static bool fold_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* Who reads memory that nobody changes may as well read other such memory. */
 static bool fold_same_list(const struct step_folding *folding, const struct index_list *a,
                            const struct index_list *b)
@@ -438,7 +433,7 @@ static bool fold_same_part(const struct step_folding *folding, const struct p2p_
            a->collective == b->collective && a->root == b->root && a->comm == b->comm &&
            a->stream == b->stream && a->device == b->device && a->bytes == b->bytes &&
            a->elements == b->elements && a->element == b->element &&
-           fold_same_text(a->tag, b->tag) && fold_same_list(folding, &a->reads, &b->reads) &&
+           equal_text(a->tag, b->tag) && fold_same_list(folding, &a->reads, &b->reads) &&
            fold_same_list(folding, &a->writes, &b->writes);
 }
 
@@ -447,7 +442,7 @@ static bool fold_same_details(const struct host_op *a, const struct host_op *b)
     const struct host_details *left = host_op_details(a), *right = host_op_details(b);
     return left->cost.bytes == right->cost.bytes && left->cost.flops == right->cost.flops &&
            left->cost.rate == right->cost.rate &&
-           fold_same_text(left->cost.shapes, right->cost.shapes);
+           equal_text(left->cost.shapes, right->cost.shapes);
 }
 
 /* What the members say that depend on the kind. */
@@ -516,7 +511,7 @@ static bool fold_same_op(const struct step_folding *folding, const struct fold_p
            a->object_rank == b->object_rank && a->device == b->device && a->sm == b->sm &&
            a->time_ns == b->time_ns && a->host_time_ns == b->host_time_ns &&
            fold_same_kind(folding, a, b) && fold_same_object(folding, at) &&
-           fold_same_text(a->name, b->name) && fold_same_text(a->at, b->at) &&
+           equal_text(a->name, b->name) && equal_text(a->at, b->at) &&
            fold_same_list(folding, host_op_reads(a), host_op_reads(b)) &&
            fold_same_list(folding, host_op_writes(a), host_op_writes(b)) && fold_same_details(a, b);
 }
