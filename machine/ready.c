@@ -160,6 +160,7 @@ void ready_acts(struct ready_set *set, const struct state *state, int agent)
     const struct op *op =
         desc->kind == AGENT_THREAD ? machine_thread_op(p, state->cells, desc->index) : NULL;
     set->acting = agent;
+    set->gives = !op || op->kind != OP_AWAIT || p->threads[desc->index].kind != THREAD_HOST;
     set->fed = op && op_pushes(op->kind) ? op->stream : NONE;
 }
 
@@ -180,7 +181,7 @@ void ready_acted(struct ready_set *set, const struct state *state)
     const int stream = set->fed < 0 ? NONE : program_stream_agent(p, set->fed),
               comm = started_on(set, state, set->acting);
     agent_set_clear(&set->due, p->agent_count);
-    for (int at = set->head[set->acting]; at >= 0; at = set->watches[at].next)
+    for (int at = set->gives ? set->head[set->acting] : NONE; at >= 0; at = set->watches[at].next)
         agent_set_add(&set->due, set->watches[at].watcher);
     if (stream >= 0 && set->readiness[stream] == READY_EMPTY)
         agent_set_add(&set->due, stream);

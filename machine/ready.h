@@ -48,6 +48,8 @@ struct ready_set {
     int *always, always_count; /* agents that are asked after every step */
     int *place;                /* per agent: its place in `always`; -1 */
     int acting, fed; /* of the step being taken: its agent, the stream it pushes to or -1 */
+    bool
+        gives; /* false: the step only takes what was awaited: who watches its agent need not be asked */
     struct agent_set due, enablers; /* scratch: agents to ask, enablers */
 };
 

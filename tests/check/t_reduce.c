@@ -7,6 +7,7 @@
  *     stubborn  from a set closed under machine_conflicts and machine_enablers: whatever the agents
  *               outside of it do, its blocked members stay blocked and the steps of the others
  *               commute with what was done
+ *     paces     what makes less in flight on a rank is named to the threads that count it there, and they to it
  *     ready     the ready set lists those agents that can step, in chains of free steps and in any run
  *     rows      what the columns of a row of the table of operations say fits together
  *     counts    plans whose reduced search must not grow, and must find what the whole one does
@@ -46,7 +47,7 @@ struct bench {
     struct state *state, *one, *two, *outside;
     struct transition *steps;
     struct agent_set set;
-    int enabled, members, commuted, chains; /* what was tried */
+    int enabled, members, commuted, paced, chains; /* what was tried */
     int complaints;
     bool quiet; /* faults are looked for */
 };
@@ -197,6 +198,58 @@ static void check_stubborn(struct bench *bench, int seed)
     }
 }
 
+/* ---- paces ----------------------------------------------------------------------------------- */
+
+/* How much the next step of this agent, in the state, finds in flight; 0: no more than is allowed. */
+static int64_t counted(struct bench *bench, struct state *state, int agent)
+{
+    struct effect effect;
+    if (!machine_agent_enabled(bench->program, state, agent))
+        return 0;
+    machine_step(bench->program, state, (struct transition){agent, 0}, &effect);
+    return effect.violated & 1u << PROPERTY_BOUND ? effect.found : 0;
+}
+
+/* The agent counts what is in flight on the rank, and finds less of it behind a step of `other`: whoever of the two is in a
+   stubborn set, the other one belongs into it. */
+static void check_named(struct bench *bench, int agent, int rank, int other)
+{
+    const struct program *p = bench->program;
+    bench->paced++;
+    agent_set_clear(&bench->set, p->agent_count);
+    machine_counting_threads(p, bench->state, other, &bench->set);
+    machine_conflicts(p, bench->state, other, &bench->set);
+    if (!agent_set_has(&bench->set, agent))
+        complain(bench, "counts what becomes less by a step of", agent, other);
+    agent_set_clear(&bench->set, p->agent_count);
+    machine_finishers(p, rank, &bench->set);
+    machine_conflicts(p, bench->state, agent, &bench->set);
+    if (!agent_set_has(&bench->set, other))
+        complain(bench, "finishes what is counted by", other, agent);
+}
+
+static void check_paces(struct bench *bench, int count)
+{
+    const struct program *p = bench->program;
+    for (int i = 0; i < count; i++) {
+        const int agent = bench->steps[i].agent,
+                  rank = machine_counted_rank(p, bench->state, agent);
+        if (rank < 0 || bench->steps[i].choice)
+            continue;
+        machine_copy(p, bench->one, bench->state);
+        const int64_t before = counted(bench, bench->one, agent);
+        for (int k = 0; before && k < count; k++) {
+            if (bench->steps[k].agent == agent)
+                continue;
+            machine_copy(p, bench->one, bench->state);
+            machine_step(p, bench->one, bench->steps[k], NULL);
+            if (machine_agent_enabled(p, bench->one, agent) &&
+                counted(bench, bench->one, agent) < before)
+                check_named(bench, agent, rank, bench->steps[k].agent);
+        }
+    }
+}
+
 /* ---- walks ----------------------------------------------------------------------------------- */
 
 static void check_state(struct bench *bench)
@@ -205,6 +258,7 @@ static void check_state(struct bench *bench)
     if (machine_agent_enabled(p, bench->state, 0))
         return;
     int count = machine_enabled(p, bench->state, bench->steps);
+    check_paces(bench, count);
     for (int agent = 1; agent < p->agent_count; agent++)
         if (!machine_agent_enabled(p, bench->state, agent))
             check_enablers(bench, agent, count);
@@ -305,8 +359,19 @@ static void end(struct bench *bench)
     agent_set_fini(&bench->set);
 }
 
-static void check_driver(struct bench *bench, const struct plan *plan, enum driver driver)
+/* The plan where next to nothing may be in flight: then each count shows what it finds. */
+static struct plan tight_plan(const struct plan *plan)
 {
+    static const int64_t one_byte[] = {1};
+    struct plan tight = *plan;
+    tight.machine.memory = (struct cost_list){.items = (int64_t *)(uintptr_t)one_byte, .count = 1};
+    tight.pipeline.max_in_flight = plan->form == FORM_PIPELINE;
+    return tight;
+}
+
+static void check_driver(struct bench *bench, const struct plan *given, enum driver driver)
+{
+    const struct plan tight = tight_plan(given), *plan = draw(bench) % 2 ? given : &tight;
     struct program *program;
     struct diag diag;
     struct program_options options = {
@@ -355,8 +420,9 @@ static void test_random_plans(void)
             bench.seed = seed + i;
             check_plan(&bench, (enum random_form)form);
         }
-        tap_note("%d agents let go on, %d members and %d pairs of steps, %d steps of chains",
-                 bench.enabled, bench.members, bench.commuted, bench.chains);
+        tap_note("%d agents let go on, %d members and %d pairs of steps, %d less in flight, "
+                 "%d steps of chains",
+                 bench.enabled, bench.members, bench.commuted, bench.paced, bench.chains);
         tap_ok(bench.complaints == 0 && bench.members > 0, "%s: nobody outside interferes",
                random_form_key((enum random_form)form));
     }
@@ -424,6 +490,16 @@ static const struct example examples[] = {
      "  r0.a: [{alloc: x, stream: s}, {signal: f}, {launch: k, stream: t, writes: [x]}, "
      "{free: x}, {alloc: y, stream: s}]\n"
      "  r0.b: [{await: f}, {record_stream: x, stream: t}]\n"},
+    {"memory that is free when a kernel of the same hardware queue starts", 0, DRIVER_NONE,
+     "swplan: 1\nmachine: {hw_queues: 1}\nbuffers: {x: {bytes: 1KiB}, y: {bytes: 1KiB}}\nthreads:\n"
+     "  r0.a: [{alloc: x, stream: s}, {launch: k, stream: t}, {free: x, stream: s}]\n"
+     "  r0.b: [{alloc: y, stream: u}]\n"},
+    {"memory that is free when another rank's kernel has ended", 0, DRIVER_NONE,
+     "swplan: 1\nbuffers: {x: {bytes: 1KiB}, y: {bytes: 1KiB}}\nthreads:\n"
+     "  r0.a: [{alloc: x, stream: s}, {launch: k, device: 1, stream: t}, {record: e, device: 1, "
+     "stream: t},\n"
+     "    {wait: e, stream: s}, {free: x, stream: s}]\n"
+     "  r0.b: [{alloc: y, stream: u}]\n  r1.c: [{launch: l, stream: v}]\n"},
     {"one turn taken by two", 0, DRIVER_NONE,
      "swplan: 1\nthreads:\n"
      "  r0.a: [{ticket: 0}, {serve: 0}]\n  r0.b: [{ticket: 0}, {serve: 0}]\n"},
@@ -525,11 +601,13 @@ static bool walk_in(struct bench *bench, const struct example *example)
     return read;
 }
 
-static void walk_example(const struct example *example)
+/* Returns how often less was in flight behind another's step. */
+static int walk_example(const struct example *example)
 {
     struct bench bench = {0};
     bool read = walk_in(&bench, example);
     tap_ok(read && bench.complaints == 0, "%s: nobody outside interferes", example->what);
+    return bench.paced;
 }
 
 static bool verify(const struct plan *plan, enum driver driver, bool no_reduction,
@@ -877,11 +955,13 @@ int main(void)
 {
     test_sets();
     tap_ok(rows_fit_together(), "the columns of the table of operations fit together");
+    int paced = 0;
     for (int i = 0; i < EXAMPLES; i++) {
-        walk_example(&examples[i]);
+        paced += walk_example(&examples[i]);
         if (examples[i].most)
             count_states(examples[i].what, examples[i].plan, examples[i].driver, examples[i].most);
     }
+    tap_ok(paced > 0, "less in flight behind another's step: %d times", paced);
     test_two_groupings();
     test_random_plans();
     if (env_is_long())

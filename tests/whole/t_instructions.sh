@@ -173,6 +173,11 @@ END
             print "threads:"
             for (i = 0; i < n; i++)
                 printf "  r%d.main: [{repeat: 5, body: [{launch: k, stream: s}, {record: e, stream: s}, {wait: e, stream: t}, {collective: x, comm: c%d, stream: t}, {sync: device}]}]\n", i, i - i % 2 }' ;;
+    barriers) # N threads of a rank that meet twice
+        echo "swplan: 1
+name: shape
+threads:"
+        seq -f '  r0.t%.0f: [{host: 1us}, {barrier: b}, {host: 2us}, {barrier: b}]' 1 "$2" ;;
     job) sh "$srcdir/tests/bench/job.sh" "$2" ;; # as imported from a trace, N steps
     ranks) # data-parallel training on N ranks
         sed "s/^ranks: .*/ranks: $2/" "$srcdir/plans/examples/two_ranks.yaml" ;;
@@ -234,7 +239,9 @@ job 50 predict -q
 ranks 64 verify -q
 ranks 128 predict -q --driver=clock -n 20
 ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
-ranks 64 predict -q --driver=dataflow -n 20'
+ranks 64 predict -q --driver=dataflow -n 20
+barriers 500 verify -q
+barriers 500 predict -q'
 
 # Verbs without a shape of their own, and shapes in which one of verify and predict still grows faster than this.
 other_verbs='groups'
