@@ -492,7 +492,8 @@ static const struct example examples[] = {
      "  r0.b: [{await: f}, {record_stream: x, stream: t}]\n"},
     {"memory that is free when a kernel of the same hardware queue starts", 0, DRIVER_NONE,
      "swplan: 1\nmachine: {hw_queues: 1}\nbuffers: {x: {bytes: 1KiB}, y: {bytes: 1KiB}}\nthreads:\n"
-     "  r0.a: [{alloc: x, stream: s}, {launch: k, stream: t}, {free: x, stream: s}]\n"
+     "  r0.a: [{alloc: x, stream: s}, {launch: k, stream: t}, {record: e, stream: s}, {free: x, "
+     "stream: s}]\n"
      "  r0.b: [{alloc: y, stream: u}]\n"},
     {"memory that is free when another rank's kernel has ended", 0, DRIVER_NONE,
      "swplan: 1\nbuffers: {x: {bytes: 1KiB}, y: {bytes: 1KiB}}\nthreads:\n"

@@ -240,8 +240,8 @@ ranks 64 verify -q
 ranks 128 predict -q --driver=clock -n 20
 ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
 ranks 64 predict -q --driver=dataflow -n 20
-barriers 500 verify -q
-barriers 500 predict -q'
+barriers 1000 verify -q
+barriers 1000 predict -q'
 
 # Verbs without a shape of their own, and shapes in which one of verify and predict still grows faster than this.
 other_verbs='groups'
