@@ -6,11 +6,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "array.h"
 #include "columns.h"
 #include "printable.h"
 #include "system_words.h"
+#include "units.h"
 
 enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400, AROUND = 80 };
 
@@ -107,7 +109,8 @@ static bool diag_make_room(struct diag *diag)
 /* True if `b` stands in front of `a` in the same file. */
 static bool stands_behind(const struct diag_message *a, const struct diag_message *b)
 {
-    return a->file && b->file && a->severity == b->severity && strcmp(a->file, b->file) == 0 && b->mark.line &&
+    return a->file && b->file && a->severity == b->severity && strcmp(a->file, b->file) == 0 &&
+           b->mark.line &&
            (a->mark.line > b->mark.line ||
             (a->mark.line == b->mark.line && a->mark.col > b->mark.col));
 }
@@ -321,6 +324,16 @@ void diag_first_error(const struct diag *diag, char *text, size_t bytes)
     }
 }
 
+/* How much there was tells a machine that is too small from a limit of the process. */
+static void print_out_of_memory(const char *program, FILE *out)
+{
+    struct rusage usage;
+    char most[UNITS_TEXT];
+    getrusage(RUSAGE_SELF, &usage);
+    units_show_bytes(1024.0 * (double)usage.ru_maxrss, most);
+    fprintf(out, "%s: error: out of memory: the system gave %s and refused more\n", program, most);
+}
+
 void diag_print(const struct diag *diag, const char *program, bool color, FILE *out)
 {
     static const char *const words[] = {"error", "warning", "note"};
@@ -340,5 +353,5 @@ void diag_print(const struct diag *diag, const char *program, bool color, FILE *
         fprintf(out, "%s: %zu more errors%s\n", program, diag->errors - limit_of(diag),
                 diag->too_many ? "; the rest is not read after so many errors" : "");
     if (diag->out_of_memory)
-        fprintf(out, "%s: error: out of memory\n", program);
+        print_out_of_memory(program, out);
 }

@@ -929,6 +929,18 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     return status;
 }
 
+/* What took the memory. */
+static void note_size(const struct program *program, const struct predict_options *options,
+                      struct diag *diag)
+{
+    diag_note(
+        diag,
+        "%s of %d ranks, with %d threads, %d streams and %zu operations, did not fit into memory; "
+        "fewer --ranks or a smaller plan take less",
+        options->replications > 1 ? "simulations" : "a simulation", program->ranks,
+        program->thread_count, program->stream_count, program->op_count);
+}
+
 enum status predict(const struct plan *plan, const struct predict_options *options,
                     struct prediction *out, struct diag *diag)
 {
@@ -946,6 +958,8 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
         status = predict_into(&prediction, plan, options, false, diag);
     }
     if (status != STATUS_OK) {
+        if (diag->out_of_memory && prediction.program)
+            note_size(prediction.program, options, diag);
         prediction_fini(&prediction);
         return status;
     }
