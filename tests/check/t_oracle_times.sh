@@ -49,8 +49,13 @@ if [ -z "$given" ]; then
     for cause in "collective peer" dependence head-of-line "host launch" "host waits in sync" "no more data" resource; do
         check "... idle for $cause in one of the host programs" more 1 host "idle for $cause"
     done
+    for cause in back-pressure "collective peer" dependence head-of-line "host launch" "no more data" "period clock" resource; do
+        check "... idle for $cause in one of the pipelines" more 1 pipeline "idle for $cause"
+    done
 fi
-check "host: another cause of idle time is seen" sees host "idle"
+for form in host pipeline; do
+    check "$form: another cause of idle time is seen" sees $form "idle"
+done
 check "pipeline: an iteration that is over a nanosecond later is seen" sees pipeline iterations
 
 # jitter [CHANGE]: of 1200 iterations, whose seed is that of the random plans.

@@ -7,8 +7,8 @@ predicts PLANS random plans of the FORM `host` or `pipeline` (these under both d
 first of them from SEED, with times.py and with `SWSIM predict --json --db`. It compares the
 whole time, each piece of work with its start and end, and when each iteration was admitted and
 over. It prints each disagreement with its seed and plan, then what was compared; it exits with
-1 where there is one. Of host programs it compares the causes of idle times, too, where one thread
-pushes to the stream. CHANGE is `the whole time`, `work`, `CPU work` or `iterations`: what the
+1 where there is one. It compares the causes of idle times, too, where one thread of a host program
+or one task of a pipeline pushes to the stream. CHANGE is `the whole time`, `work`, `CPU work` or `iterations`: what the
 program says of it ends a nanosecond later, which must then be seen; or `idle`: it has no cause.
 """
 

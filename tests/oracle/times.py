@@ -270,8 +270,8 @@ class Clock:
     # ---- the stall account ----------------------------------------------------------------------
 
     def account(self, until):
-        """Why each stream is idle from now on: in host programs, where one thread pushes to it."""
-        if self.machine.drains or self.now == until:
+        """Why each stream is idle from now on, where one thread or one task pushes to it."""
+        if self.now == until:
             return
         for thread in range(len(self.program.threads)):
             number = self.machine.next_operation(self.state, thread)
@@ -311,6 +311,8 @@ class Clock:
 
     def push_causes(self, stream):
         """Of an empty one: what the thread that pushes next does."""
+        if self.machine.drains:
+            return self.instance_causes(stream)
         pushing = [
             thread
             for thread, (_, numbers) in enumerate(self.program.threads)
@@ -347,6 +349,60 @@ class Clock:
         if operation.kind == "lock" or operation.kind in (*IMMEDIATE, *WORK):
             return {"resource"}
         return {"back-pressure"} if operation.kind == "put" else {"dependence"}
+
+    def instance_causes(self, stream):
+        """In a pipeline: where the next instance is that will push; of one task, as of several the
+        page does not say which is next."""
+        pipeline, instances = self.machine.pipeline, self.machine.instances
+        left = [number for number in range(len(instances)) if self.will_push(number, stream)]
+        if not left:
+            return {"no more data"}
+        if len({instances[number].task for number in left}) > 1:
+            return set()
+        number = min(left, key=lambda number: instances[number].iteration)
+        rank, worker = instances[number].rank, instances[number].worker
+        if number == self.state["instance", worker] or number in dict(
+            self.state["queue of", worker]
+        ):
+            return self.worker_causes(stream, worker, number)
+        if pipeline.dataflow and instances[number].iteration < self.state["admitted", rank]:
+            lacking = {"dependence", "host launch", "head-of-line", "resource", "collective peer"}
+            return lacking | {"back-pressure"}
+        driver = self.program.operations[self.machine.next_operation(self.state, rank)]
+        admits = {"admit": driver.object, "enqueue": driver.object - 1}.get(driver.kind)
+        if admits is not None and not self.machine.has_room(self.state, rank, admits):
+            return {"resource"}
+        return {"back-pressure" if pipeline.dataflow else "period clock"}
+
+    def will_push(self, number, stream):
+        """Whether an instance with work for the stream is not submitted; where no task has work
+        for it, one that records there."""
+        instance = self.machine.instances[number]
+        batches = self.machine.pipeline.batches[instance.rank]
+        if instance.iteration >= batches or self.state["submitted", number] is not None:
+            return False
+        pushes = self.pushes(instance.operations)
+        if all(op.stream != stream for op in self.program.operations if op.kind in WORK):
+            pushes = instance.operations
+        return any(self.program.operations[push].stream == stream for push in pushes)
+
+    def worker_causes(self, stream, worker, number):
+        """What the worker that has the instance, or has it in its queue, does."""
+        current = self.state["instance", worker]
+        if ("thread", worker) in self.timers:
+            return {"host launch"}
+        numbers = self.machine.instances[current].operations[self.state["position", worker] :]
+        operation, pushes = self.program.operations[numbers[0]], self.pushes(numbers)
+        if operation.kind == "await" and self.program.flags[operation.object][0] == "first use":
+            return {"collective peer"}
+        if current != number and not pushes:
+            return {"head-of-line", "dependence"}
+        others = pushes and self.program.operations[pushes[0]].stream != stream
+        if current != number or others or operation.kind == "ticket":
+            return {"head-of-line"}
+        if operation.kind == "lock" or operation.kind in (*IMMEDIATE, *WORK):
+            return {"resource"}
+        return {"dependence"}
 
     def pushes(self, numbers):
         """The operations of a list that push work."""
