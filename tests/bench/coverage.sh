@@ -34,9 +34,10 @@ find base plan machine trace sim check improve api gpu cmd -name '*.gcno' -exec 
             if (!(file in lines) || run > best[file]) { best[file] = run; lines[file] = all; taken[file] = both; ways[file] = branches }
             file = ""
         }
-        /^File / { put(); file = substr($0, 7, length($0) - 7); sub("^" top, "", file); sub("^(../)+", "", file)
+        /^File / { put(); file = substr($0, 7, length($0) - 7); sub("^" top, "", file); sub("^([.][.]/)+", "", file); sub("^" substr(top, 2), "", file)
                    if (file ~ /^\// || file ~ /^tests/) file = ""; run = all = both = branches = 0 }
-        /^Lines executed:/ { split($0, part, /[:% ]+/); all = part[5]; run = int(part[3] * all / 100 + .5) }
+        /^Lines executed:/ { if (all) put() # the sum of all files
+                             split($0, part, /[:% ]+/); all = part[5]; run = int(part[3] * all / 100 + .5) }
         /^Taken at least once:/ { split($0, part, /[:% ]+/); branches = part[7]; both = int(part[5] * branches / 100 + .5) }
         END { put(); for (file in lines) print file, best[file], lines[file], taken[file], ways[file] }' | sort >files.txt
 
@@ -47,5 +48,6 @@ awk '{ room = $1; sub("/.*", "", room); for (i = 2; i <= 5; i++) { sum[room, i] 
 
 [ -n "${ROOM-}" ] || exit 0
 echo "lines that nothing runs:"
-mkdir -p gcov && cd gcov && find "../$ROOM" -name '*.gcno' -exec gcov -r -s "$srcdir" {} + >/dev/null 2>&1
+rm -f ./*.gcov
+find "$ROOM" -name '*.gcno' -exec gcov -r -s "$srcdir" {} + >/dev/null 2>&1
 grep -H '#####' ./*.gcov | awk -F: '{ name = $1; sub("^./", "", name); sub("[.]gcov$", "", name); line = $3 + 0; sub(/^[^:]*:[^:]*:[^:]*:/, ""); printf "%s:%d: %s\n", name, line, $0 }'
