@@ -318,7 +318,7 @@ static enum status predict_one(struct app *app, const struct predict_request *re
     return status;
 }
 
-/* One line: the plan with these changes, compared with `base`. */
+/* One line: the plan with these changes, compared with `base`; NULL: the plan as it is. */
 static enum status predict_change(struct app *app, const struct predict_request *request,
                                   const struct plan *plan, enum driver driver, size_t first,
                                   size_t count, const char *name, const struct prediction *base,
@@ -332,7 +332,7 @@ static enum status predict_change(struct app *app, const struct predict_request 
     options.exposed = EXPOSED_NEVER;
     options.times = request->rules + first;
     options.time_count = count;
-    enum status status = simulate_watched(app, plan, options, NULL, out);
+    enum status status = simulate_watched(app, plan, options, base ? NULL : request->steps, out);
     if (status != STATUS_OK)
         return status;
     if (app->json && !app->silent)

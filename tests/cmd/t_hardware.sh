@@ -207,6 +207,8 @@ step_is()
     takes '601 us' "$steps" && grep -F 'step    300 us, the median of 2 steps after the first; they take 200 us to 300 us' "$dir/out"
 }
 check "a step lasts from the work of one to that of the next" step_is
+"$SWSIM" predict -q --hardware="$dir/gpu.yaml" --what-if='k=0.5x' "$dir/plan.yaml" >"$dir/out" 2>&1
+check "beside what-if it is that of the plan as it is" grep -F 'step    300 us, the median of 2 steps' "$dir/out"
 most()
 {
     "$SWSIM" predict -q --hardware="$dir/gpu.yaml" --max-step=$1 "$dir/plan.yaml" >"$dir/out" 2>&1
