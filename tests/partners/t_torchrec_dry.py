@@ -248,7 +248,9 @@ def record(pipeline):
         return None
     verdict = swsim("verify", "--no-fix", plan)
     if pipeline in VIOLATED:
-        head = "\n".join(verdict.stdout.splitlines()[:2])
+        lines = verdict.stdout.splitlines()  # a slow search tells of the violation before it has the verdict
+        last = max((n for n, line in enumerate(lines) if line.startswith(pipeline)), default=0)
+        head = "\n".join(lines[last:last + 2])
         check(f"{pipeline}: has a race", verdict.returncode == 1 and re.search(VIOLATED[pipeline], head), verdict.stdout[:3000])
     else:
         check(f"{pipeline}: is proved", verdict.returncode == 0, verdict.stdout[:3000])
