@@ -128,7 +128,7 @@ tests_in_sh = \
     tests/whole/t_large.sh \
     tests/plan/t_published.sh \
     tests/gpu/t_ranks.sh tests/import/t_record.sh tests/import/t_record_dlrm.sh tests/import/t_record_times.sh tests/import/t_record_plans.sh \
-    tests/import/t_record_threads.sh tests/import/t_record_turns.sh tests/import/t_record_pinned.sh tests/import/t_record_training.sh tests/import/t_record_calls.sh tests/import/t_record_queries.sh tests/import/t_record_steps.sh tests/import/t_record_driver.sh tests/import/t_record_none.sh \
+    tests/import/t_record_threads.sh tests/import/t_record_turns.sh tests/import/t_record_pinned.sh tests/import/t_record_training.sh tests/import/t_record_calls.sh tests/import/t_record_queries.sh tests/import/t_record_steps.sh tests/import/t_record_tenants.sh tests/import/t_record_driver.sh tests/import/t_record_none.sh \
     tests/whole/t_docs.sh \
     tests/whole/t_man.sh \
     tests/plan/t_groups.sh \

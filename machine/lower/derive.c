@@ -257,6 +257,21 @@ static enum status name_locks(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* In a host program each iteration of a repeat has an instance, so there is a ring of as many as a thread has iterations. */
+static int count_instances(const struct plan *plan, const struct buffer *buffer)
+{
+    int most = 1;
+    if (plan->form != FORM_THREADS || buffer->scope == SCOPE_SHARED)
+        return buffer_period(buffer);
+    for (size_t t = 0; t < plan->thread_count; t++) {
+        int times = 0;
+        for (size_t i = 0; i < plan->threads[t].repeat_count; i++)
+            times += plan->threads[t].repeats[i].times;
+        most = max_int(most, times);
+    }
+    return most;
+}
+
 static enum status list_buffers(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -276,7 +291,7 @@ static enum status list_buffers(struct lowering *lowering)
                                                    .plan_buffer = (int)(i % plan->buffer_count),
                                                    .name = from->name,
                                                    .scope = from->scope,
-                                                   .period = buffer_period(from),
+                                                   .period = count_instances(plan, from),
                                                    .bytes = from->bytes,
                                                    .initialised = outside[i % plan->buffer_count]};
         if (i < plan->buffer_count)

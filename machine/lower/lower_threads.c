@@ -869,7 +869,15 @@ static enum status check_rings(struct lowering *lowering)
             const struct buffer_desc *buffer =
                 &program
                      ->buffers[k < 0 ? op->object : program->accesses[op->access_first + k].buffer];
-            if (buffer->period > 1 && (k < 0 || op->iteration < 0))
+            if (k >= 0 && op->iteration >= 0)
+                continue;
+            if (buffer->scope == SCOPE_ITERATION)
+                return plan_error_at(lowering->plan, lowering->diag, op->mark,
+                                     "found buffer %s of scope iteration %s", buffer->name,
+                                     k < 0 ? "in an alloc, free or record_stream, expected a "
+                                             "shared one"
+                                           : "outside of a repeat, expected it in one");
+            if (buffer->period > 1)
                 return plan_error_at(
                     lowering->plan, lowering->diag, op->mark,
                     "found buffer %s of %d instances %s: iteration i of a repeat uses instance i "

@@ -163,10 +163,11 @@ static void end_node(struct chakra_writer *w, struct chakra_rank *rank)
 static const char *chakra_buffer_name(struct chakra_writer *w, const struct host_op *op, int buffer)
 {
     const struct buffer *of = &w->plan->buffers[buffer];
-    const int period = buffer_period(of);
-    const char *name = period > 1 && op->iteration > 0
-                           ? arena_printf(w->arena, "%s.%d", of->name, (op->iteration - 1) % period)
-                           : of->name;
+    const int period = buffer_period(of), iteration = op->iteration - 1;
+    const char *name =
+        period != 1 && iteration >= 0
+            ? arena_printf(w->arena, "%s.%d", of->name, period > 1 ? iteration % period : iteration)
+            : of->name;
     w->no_memory |= !name;
     return name ? name : "";
 }

@@ -180,12 +180,7 @@ static void parse_buffers(struct parser *parser, const struct node *value)
         buffer->declared = true;
         fields_parse(parser, properties, buffer_fields, FIELD_COUNT(buffer_fields), buffer,
                      "a buffer");
-        const struct node *scope = node_find(properties, "scope");
-        if (scope && parser->plan->form == FORM_THREADS && buffer->scope == SCOPE_ITERATION)
-            parse_error(parser, scope->mark,
-                        "found scope iteration, expected shared: host programs have no iterations");
-        else
-            check_instances(parser, properties, buffer);
+        check_instances(parser, properties, buffer);
     }
 }
 

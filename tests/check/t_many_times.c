@@ -2,7 +2,7 @@
 /*
  * t_many_times.c - a repeat of 3 iterations that is said to prove any number, against 3 to 6 iterations written out.
  *
- * Random threads of one or two ranks push, record, wait, sync, signal, await, send and call collectives in front of a repeat, in it and
+ * The buffer z has an instance for each iteration. Random threads of one or two ranks push, record, wait, sync, signal, await, send and call collectives in front of a repeat, in it and
  * behind it. What is said to be proved for any number is proved for each number that the search decides; a repeat
  * has the verdict of its iterations written out.
  */
@@ -18,7 +18,7 @@
 enum { THREADS = 3, MOST_OPS = 7, PARTS = 3, LEAST = 3, MOST = 6, MAX_STATES = 4000, TEXT = 100 };
 
 struct list {
-    char ops[PARTS][MOST_OPS][TEXT]; /* "{...%s...}": the iteration of a flag */
+    char ops[PARTS][MOST_OPS][TEXT]; /* "{...%s...}": the iteration of a flag or a buffer */
     int counts[PARTS];
 };
 
@@ -33,9 +33,9 @@ static void draw_op(struct random *random, const struct trial_plan *plan, int th
                     char *out)
 {
     static const char *const streams[] = {"a", "b"}, *const events[] = {"e", "f"},
-                             *const buffers[] = {"x", "y"};
+                             *const buffers[] = {"x", "y", "z%s"};
     const char *stream = one_of(random, streams, 2), *event = one_of(random, events, 2),
-               *buffer = one_of(random, buffers, 2), *hole = part == 1 ? "%s" : "";
+               *buffer = one_of(random, buffers, part == 1 ? 3 : 2), *hole = part == 1 ? "%s" : "";
     const int rank = thread % plan->ranks;
     switch (below(random, 12)) {
     case 0:
@@ -132,7 +132,11 @@ static char *plan_words(const struct trial_plan *plan, int times, bool repeats)
         return NULL;
     fputs("swplan: 1\nname: times\ncomms: {all: ", out);
     fputs(plan->ranks == 2 ? "[0, 1]}\n" : "[0]}\n", out);
-    fputs("flags: {", out);
+    fputs("buffers: {x: {scope: shared}, y: {scope: shared}", out);
+    for (int i = 0; i < times && !repeats; i++)
+        fprintf(out, ", z_%d: {scope: shared}", i);
+    fputs(repeats ? ", z: {scope: iteration}}\n" : "}\n", out);
+    fputs("inputs: [x, y]\nflags: {", out);
     for (int flag = 0; flag < 5 && repeats; flag++)
         fprintf(out, "%sg%drepeat: {scope: iteration}", flag ? ", " : "", flag);
     fputs("}\nthreads:\n", out);

@@ -25,8 +25,8 @@ violates()
 
 job right
 check "a right job is proved, with all its accesses" verdict right "proved     for every interleaving of 4 iterations  "
-check "a batch of each step is one buffer with an instance a step" found "step4.0: {instances: 4}" "$dir/right.yaml"
-check "a view reads nothing" says "^1$" sh -c "grep -c 'reads: .step4.0, only.s7.' '$dir/right.yaml'"
+check "a batch of each step is one buffer with an instance a step" found "step.0: {scope: iteration}" "$dir/right.yaml"
+check "a view reads nothing" says "^1$" sh -c "grep -c 'reads: .step.0, only.s7.' '$dir/right.yaml'"
 check "out= and copy_ write what they do not read" found "reads: \[only.s7\], writes: \[storage3\]" "$dir/right.yaml"
 check "the host reads pinned memory" found "_local_scalar_dense', reads: \[storage3\]" "$dir/right.yaml"
 check "the report counts them" says "et.json tells what 20 of 20 operations access; CPU work touches it 4 times" \
@@ -106,7 +106,7 @@ check "kernels without a schema are named in the verdict" verdict triton \
     "except accesses of 8 operations: no schema tells those of triton_poi_fused_add_0 (8)"
 sed 's/"pid": 77/"pid": 78/' "$dir/right/et.json" >"$dir/other.json"
 check "one of another process is taken by its place, and by its operators" sh -c "
-    '$SWSIM' import -q -o '$dir/plan.yaml' '$dir/right/kineto.json' '$dir/other.json' && grep -q 'step4.0' '$dir/plan.yaml'"
+    '$SWSIM' import -q -o '$dir/plan.yaml' '$dir/right/kineto.json' '$dir/other.json' && grep -q 'step.0' '$dir/plan.yaml'"
 head -c 3000 "$dir/right/et.json" >"$dir/cut.json"
 check "one that is cut off is refused" complains 3 "ends before it is complete" \
     "$SWSIM" import -o "$dir/plan.yaml" "$dir/right/kineto.json" "$dir/cut.json"

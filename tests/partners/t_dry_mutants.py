@@ -25,7 +25,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(here)  # for a changed program in a folder of its own
 seed = int(os.environ.get("SWSIM_SEED", "1"))
 comment(f"seed {seed}")
-chance = random.Random(seed)
 long = "SWSIM_LONG" in os.environ
 most = 4 if long else 2  # of each kind in a program
 programs = {"dry_program.py": {**dict.fromkeys(("memory", "loader", "offload", "event", "refill", "checkpoint", "graph", "shapes"), (1, False)),
@@ -40,9 +39,9 @@ statement = re.compile(r"^( +)(\S.*\.(wait_stream|wait_event|wait|record|record_
 swcheck = os.path.join(os.path.dirname(os.environ.get("SWSIM", "./swsim")), "swcheck")
 
 
-def plan_mutants(lines):
-    """Kind, number of the line, lines of each."""
-    found = []
+def plan_mutants(case, lines):
+    """Kind, number of the line, lines of each: the same ones whether the program is tried alone or with others."""
+    chance, found = random.Random(f"{seed} {case}"), []
 
     def near(number, pattern, step):
         """The next line of the same thread and stream that is like this."""
@@ -114,7 +113,7 @@ for file, cases in programs.items():
         alarms += right == "found"
         check(f"{case}: no alarm", right in ("equivalent", "proved"), f"{right}\n{told[:3000]}")
         begin = time.monotonic()
-        for kind, number, changed in plan_mutants(lines):
+        for kind, number, changed in plan_mutants(case, lines):
             mutant.write_text("\n".join(changed) + "\n")
             verdict, told = judge(mutant)
             table[kind][verdict] += 1

@@ -783,15 +783,14 @@ static int64_t most_bytes(const struct folder *folder, int thread, int slot)
     return most;
 }
 
-/* The buffer of this number in each step, an instance a step. -1 without memory. */
+/* The buffer of this number in each step. -1 without memory. */
 static int fold_ring(struct folder *folder, int number)
 {
     struct plan *plan = folder->plan;
-    const int times = folder->to - folder->from + 1;
-    const char *name = arena_printf(&plan->arena, "step%d.%d", times, number);
+    const char *name = arena_printf(&plan->arena, "step.%d", number);
     const int buffer = name ? job_buffer(folder->job, name) : -1;
     if (buffer >= 0) {
-        plan->buffers[buffer].instances = times;
+        plan->buffers[buffer].scope = SCOPE_ITERATION;
         plan->buffers[buffer].declared = true;
     }
     return buffer;

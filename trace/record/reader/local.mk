@@ -14,6 +14,7 @@ libimport_a_SOURCES += \
     trace/record/reader/recorded_order.c \
     trace/record/reader/recorded_queries.c \
     trace/record/reader/recorded_run.c \
+    trace/record/reader/recorded_tenants.c \
     trace/record/reader/recorded_tensors.c \
     trace/record/reader/recorded_values.c \
     trace/record/reader/tapes.c trace/record/reader/tapes.h

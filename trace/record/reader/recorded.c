@@ -93,15 +93,15 @@ static enum status recorded_finish(struct recorded_job *job)
         return diag_error(job->diag, STATUS_INPUT, "%s: no thread pushes work or waits for any",
                           path);
     if (job->options->folds && !job->options->run &&
-        !recorded_fold(job->plan, job->options->without_luck))
+        !recorded_fold(job->plan, job->options->without_luck, &job->folded))
         return diag_no_memory(job->diag);
     const enum status status = recorded_check_words(job->plan, path, job->diag);
     return status == STATUS_OK && job->options->run ? recorded_run(job) : status;
 }
 
-static enum status recorded_make_plan(const struct source *source,
-                                      const struct recorded_options *options, struct plan *out,
-                                      struct diag *diag)
+static enum status recorded_make_plan_by(const struct source *source,
+                                         const struct recorded_options *options, bool by_tensors,
+                                         struct plan *out, bool *folded, struct diag *diag)
 {
     struct job threads;
     struct plan plan;
@@ -111,7 +111,8 @@ static enum status recorded_make_plan(const struct source *source,
                                .plan = &threads.plan,
                                .arena = &threads.plan.arena,
                                .diag = diag,
-                               .options = options};
+                               .options = options,
+                               .by_tensors = by_tensors};
     enum status status = read_threads(&job, source);
     if (status == STATUS_OK)
         status = host_form(&threads, &plan, diag);
@@ -119,12 +120,29 @@ static enum status recorded_make_plan(const struct source *source,
     job.arena = &plan.arena;
     if (status == STATUS_OK)
         status = recorded_finish(&job);
+    *folded = job.folded;
     if (status == STATUS_OK)
         *out = plan;
     else
         plan_fini(&plan);
     job_fini(&threads);
     return status;
+}
+
+/* Addresses are given out again and again, tensors once: where no steps are folded the plan has addresses, which makes it
+   have fewer states. Without luck the order of two tensors may be that of an answer which the plan leaves out. */
+static enum status recorded_make_plan(const struct source *source,
+                                      const struct recorded_options *options, struct plan *out,
+                                      struct diag *diag)
+{
+    const bool by_tensors = options->folds && !options->run;
+    bool folded;
+    const enum status status =
+        recorded_make_plan_by(source, options, by_tensors, out, &folded, diag);
+    if (status != STATUS_OK || !by_tensors || folded || options->without_luck)
+        return status;
+    plan_fini(out);
+    return recorded_make_plan_by(source, options, false, out, &folded, diag);
 }
 
 enum status recorded_plan(const char *const *paths, size_t count,

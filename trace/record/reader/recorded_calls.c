@@ -77,9 +77,10 @@ bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
         }
     }
     if (stream && stream->capture >= 0)
-        return walk_append(walk, &walk->process->graphs[stream->capture].ops, op);
+        return walk_tenant_accesses(walk, stream, op) &&
+               walk_append(walk, &walk->process->graphs[stream->capture].ops, op);
     walk_order_accesses(walk, op);
-    return walk_append(walk, &walk->thread->ops, op);
+    return walk_tenant_accesses(walk, stream, op) && walk_append(walk, &walk->thread->ops, op);
 }
 
 bool walk_use_device(struct recorded_process *process, int device)

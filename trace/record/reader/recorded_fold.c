@@ -39,7 +39,17 @@ struct fold_event {
     size_t list; /* the only one that uses it */
     int stream;  /* the only one that it is recorded in; -1: none yet */
     bool used, shared, several, looked_at;
+    size_t recorder;   /* the only list that records it; SIZE_MAX: none, or several do */
+    size_t first_seen; /* there: nobody looks at the records in front of this one */
 };
+
+/* A buffer of a rank. What only one step uses is that step's own: in another step other memory may stand for it. */
+struct fold_owned {
+    size_t step;  /* SIZE_MAX: none has used it; FOLD_SHARED: it is no step's own */
+    bool changes; /* somebody writes, allocates or frees it, or it begins without values */
+    int number;   /* among those of its rank and step, by their first uses; -1: not yet */
+};
+#define FOLD_SHARED (SIZE_MAX - 1)
 
 struct fold_list {
     struct host_thread *thread;
@@ -56,10 +66,13 @@ struct step_folding {
     struct arena *arena;
     struct fold_list *lists;
     size_t count;
-    struct fold_flag *flags;   /* plan->flags */
-    struct fold_event *events; /* plan->events of each rank */
-    bool *
-        changes; /* plan->buffers: somebody writes, allocates or frees it, or it begins without values */
+    struct fold_flag *flags;     /* plan->flags */
+    struct fold_event *events;   /* plan->events of each rank */
+    struct fold_owned *memories; /* plan->buffers of each rank */
+    size_t buffer_count;         /* plan->buffers, before the run has some of its own */
+    int *numbers;                /* per rank and step: memory that it has alone */
+    struct names owned;          /* buffers of the run, behind the others */
+    size_t buffer_cap;
     size_t steps;
     size_t from, turns, times;     /* the run: steps */
     const struct host_op *differs; /* the first that is not as before, behind the run */
@@ -97,6 +110,8 @@ static void fold_use_others(struct step_folding *folding, const struct host_op *
             struct fold_event *event =
                 &folding->events[(size_t)r * folding->plan->events.count + (size_t)ops[i].object];
             event->shared = event->several = event->looked_at = true;
+            event->recorder = SIZE_MAX;
+            event->first_seen = 0;
         }
     }
 }
@@ -126,6 +141,9 @@ static void fold_use_event(struct step_folding *folding, size_t list, size_t at)
     if (op->kind != OP_RECORD)
         return;
     event->several |= event->stream >= 0 && event->stream != op->stream;
+    if (event->recorder != list && event->stream >= 0)
+        event->first_seen = 0;
+    event->recorder = event->first_seen == 0 ? SIZE_MAX : list;
     event->stream = op->stream;
 }
 
@@ -135,7 +153,8 @@ static void fold_use(struct step_folding *folding)
     for (size_t f = 0; f < plan->flags.count; f++)
         folding->flags[f] = (struct fold_flag){0};
     for (size_t e = 0; e < (size_t)plan->ranks * plan->events.count; e++)
-        folding->events[e] = (struct fold_event){.stream = -1};
+        folding->events[e] =
+            (struct fold_event){.stream = -1, .recorder = SIZE_MAX, .first_seen = SIZE_MAX};
     for (size_t l = 0; l < folding->count; l++)
         for (size_t i = 0; i < folding->lists[l].count; i++) {
             const struct host_op *op = &folding->lists[l].ops[i];
@@ -157,10 +176,27 @@ static bool fold_is_awaited(const struct step_folding *folding, const struct hos
     return flag->other || flag->awaits > 0 || flag->sets > 1;
 }
 
-static bool is_unseen_op(const struct step_folding *folding, size_t list, const struct host_op *op)
+static bool is_unseen_op(const struct step_folding *folding, size_t l, const struct host_op *op)
 {
+    const struct fold_event *event =
+        op->kind == OP_RECORD && !op->external ? fold_event_of(folding, l, op) : NULL;
     return (is_plain_flag(op, OP_SIGNAL) && !fold_is_awaited(folding, op)) ||
-           (op->kind == OP_RECORD && !op->external && !fold_event_of(folding, list, op)->looked_at);
+           (event &&
+            (!event->looked_at || (size_t)(op - folding->lists[l].ops) < event->first_seen));
+}
+
+/* Who looks at an event and knows the first `known` operations of the list that records it sees the last record among them,
+   or a later one. */
+static void fold_see_record(const struct step_folding *folding, struct fold_event *event,
+                            int object, size_t known)
+{
+    const struct host_op *ops =
+        event->recorder == SIZE_MAX ? NULL : folding->lists[event->recorder].ops;
+    size_t at = ops ? known : 0;
+    while (at > 0 && !(ops[at - 1].kind == OP_RECORD && ops[at - 1].object == object))
+        at--;
+    if (event->first_seen > (at > 0 ? at - 1 : 0))
+        event->first_seen = at > 0 ? at - 1 : 0;
 }
 
 /* Between signals of a thread with nothing between it does not wait: all of them are set when one is. */
@@ -175,6 +211,13 @@ static bool find_known(struct step_folding *folding, size_t l)
     memset(seen, 0, folding->count * sizeof *seen);
     for (size_t i = 0; i < list->count; i++) {
         list->known[i] = false;
+        if (looks_at_event(&list->ops[i])) {
+            struct fold_event *event = fold_event_of(folding, l, &list->ops[i]);
+            fold_see_record(folding, event, list->ops[i].object,
+                            event->recorder == l          ? i
+                            : event->recorder == SIZE_MAX ? 0
+                                                          : seen[event->recorder]);
+        }
         if (!is_plain_flag(&list->ops[i], OP_AWAIT))
             continue;
         const struct fold_flag *flag = &folding->flags[list->ops[i].object];
@@ -194,8 +237,8 @@ static bool find_known(struct step_folding *folding, size_t l)
 /* A wait of a thread that only waits, seen from behind: true if it waits for more later, and before it signals. */
 struct fold_later {
     bool *awaits;  /* per list: for what it does, with no wait for a device between */
-    bool *events;  /* plan->events, of the thread's rank */
-    bool *streams; /* plan->streams */
+    bool *events;  /* plan->streams: for a record on it */
+    bool *streams; /* plan->streams: for all of it */
     bool device;
     bool signals;
 };
@@ -213,9 +256,9 @@ static bool waits_later(const struct step_folding *folding, size_t list, const s
         seen = &later->awaits[flag->list];
     } else if (host_op_syncs(op, SYNC_EVENT)) {
         const struct fold_event *event = fold_event_of(folding, list, op);
-        if (event->several || op->object_rank > 0)
+        if (event->several || event->stream < 0 || op->object_rank > 0)
             return false;
-        seen = &later->events[op->object];
+        seen = &later->events[event->stream]; /* a later record is complete later */
     } else if (host_op_syncs(op, SYNC_STREAM))
         seen = &later->streams[op->stream];
     const bool was = *seen;
@@ -238,7 +281,7 @@ static void fold_forget(const struct step_folding *folding, struct fold_later *l
 {
     const struct plan *plan = folding->plan;
     memset(later->awaits, 0, folding->count * sizeof *later->awaits);
-    memset(later->events, 0, plan->events.count * sizeof *later->events);
+    memset(later->events, 0, plan->streams.count * sizeof *later->events);
     memset(later->streams, 0, plan->streams.count * sizeof *later->streams);
     later->device = later->signals = false;
 }
@@ -270,7 +313,7 @@ static bool fold_trim_all(struct step_folding *folding)
 {
     const struct plan *plan = folding->plan;
     struct fold_later later = {.awaits = ARENA_ARRAY(folding->arena, folding->count + 1, bool),
-                               .events = ARENA_ARRAY(folding->arena, plan->events.count + 1, bool),
+                               .events = ARENA_ARRAY(folding->arena, plan->streams.count + 1, bool),
                                .streams =
                                    ARENA_ARRAY(folding->arena, plan->streams.count + 1, bool)};
     bool more = later.awaits && later.events && later.streams;
@@ -412,48 +455,168 @@ static bool find_versions(struct step_folding *folding, size_t l)
     return true;
 }
 
+/* ---- memory of a step alone ------------------------------------------------------------------------ */
+
+static struct fold_owned *fold_memory_of(const struct step_folding *folding, int rank,
+                                         const struct index_list *accesses, size_t i)
+{
+    const int owner = accesses->ranks && accesses->ranks[i] > 0 ? accesses->ranks[i] - 1 : rank;
+    return &folding->memories[(size_t)owner * folding->buffer_count + (size_t)accesses->items[i]];
+}
+
+/* SIZE_MAX: in no step. */
+static void owned_use_list(struct step_folding *folding, int rank, size_t step,
+                           const struct index_list *accesses)
+{
+    for (size_t i = 0; i < accesses->count; i++) {
+        struct fold_owned *memory = fold_memory_of(folding, rank, accesses, i);
+        const bool own = step != SIZE_MAX && (memory->step == SIZE_MAX || memory->step == step);
+        memory->step = own ? step : FOLD_SHARED;
+    }
+}
+
+static void owned_number_list(struct step_folding *folding, int rank, size_t step,
+                              const struct index_list *accesses)
+{
+    for (size_t i = 0; step != SIZE_MAX && i < accesses->count; i++) {
+        struct fold_owned *memory = fold_memory_of(folding, rank, accesses, i);
+        if (memory->step == step && memory->number < 0)
+            memory->number = folding->numbers[(size_t)rank * folding->steps + step]++;
+    }
+}
+
+static void owned_change_list(struct step_folding *folding, int rank,
+                              const struct index_list *accesses)
+{
+    for (size_t i = 0; i < accesses->count; i++)
+        fold_memory_of(folding, rank, accesses, i)->changes = true;
+}
+
+static void owned_change(struct step_folding *folding, int home, const struct host_op *op)
+{
+    owned_change_list(folding, host_op_rank(op, home), host_op_writes(op));
+    for (size_t i = 0; i < host_op_part_count(op); i++)
+        owned_change_list(folding, p2p_part_rank(op, &op->parts[i], home), &op->parts[i].writes);
+    for (int r = 0; op_operand(op->kind) == OPERAND_BUFFER && r < folding->plan->ranks; r++) {
+        struct fold_owned *memory =
+            &folding->memories[(size_t)r * folding->buffer_count + (size_t)op->object];
+        memory->changes = true;
+        memory->step = FOLD_SHARED;
+    }
+}
+
+typedef void fold_visit(struct step_folding *folding, int rank, size_t step,
+                        const struct index_list *accesses);
+
+static void fold_visit_op(struct step_folding *folding, int home, size_t step,
+                          const struct host_op *op, fold_visit *visit)
+{
+    const int rank = host_op_rank(op, home);
+    owned_change(folding, home, op);
+    visit(folding, rank, step, host_op_reads(op));
+    visit(folding, rank, step, host_op_writes(op));
+    for (size_t i = 0; i < host_op_part_count(op); i++) {
+        visit(folding, p2p_part_rank(op, &op->parts[i], home), step, &op->parts[i].reads);
+        visit(folding, p2p_part_rank(op, &op->parts[i], home), step, &op->parts[i].writes);
+    }
+    for (size_t i = 0; i < host_op_body_count(op); i++)
+        fold_visit_op(folding, home, SIZE_MAX, &op->body[i], visit);
+}
+
+static void fold_visit_all(struct step_folding *folding, fold_visit *visit)
+{
+    const struct plan *plan = folding->plan;
+    for (size_t l = 0; l < folding->count; l++)
+        for (size_t i = 0; i < folding->lists[l].count; i++)
+            fold_visit_op(folding, folding->lists[l].thread->rank,
+                          fold_step_of(folding, &folding->lists[l], i), &folding->lists[l].ops[i],
+                          visit);
+    for (size_t g = 0; g < plan->graph_count; g++)
+        for (size_t i = 0; i < plan->graphs[g].op_count; i++)
+            for (int rank = 0; rank < plan->ranks; rank++)
+                fold_visit_op(folding, rank, SIZE_MAX, &plan->graphs[g].ops[i], visit);
+}
+
+static bool fold_find_memory(struct step_folding *folding)
+{
+    const struct plan *plan = folding->plan;
+    const size_t count = (size_t)plan->ranks * folding->buffer_count;
+    const size_t numbers = (size_t)plan->ranks * folding->steps;
+    folding->memories = ARENA_ARRAY(folding->arena, count + 1, struct fold_owned);
+    folding->numbers = ARENA_ARRAY(folding->arena, numbers + 1, int);
+    if (!folding->memories || !folding->numbers)
+        return false;
+    memset(folding->numbers, 0, numbers * sizeof *folding->numbers);
+    for (size_t i = 0; i < count; i++) {
+        const bool input = plan->buffers[i % folding->buffer_count].input;
+        folding->memories[i] =
+            (struct fold_owned){input ? FOLD_SHARED : SIZE_MAX, .changes = !input, .number = -1};
+    }
+    fold_visit_all(folding, owned_use_list);
+    fold_visit_all(folding, owned_number_list);
+    return true;
+}
+
 /* ---- which steps do the same ------------------------------------------------------------------------ */
 
+/* Where they stand in their lists; `a` in step `a_step` of its. */
+struct fold_pair {
+    size_t list, a, b, a_step, b_step;
+    int rank; /* of what they access */
+};
+
+static bool fold_same_own(const struct step_folding *folding, const struct fold_pair *at,
+                          const struct index_list *a, const struct index_list *b, size_t i)
+{
+    const struct fold_owned *own = fold_memory_of(folding, at->rank, a, i);
+    const struct fold_owned *other = fold_memory_of(folding, at->rank, b, i);
+    return own->step == at->a_step && other->step == at->b_step && own->number == other->number;
+}
+
 /* Who reads memory that nobody changes may as well read other such memory. */
-static bool fold_same_list(const struct step_folding *folding, const struct index_list *a,
-                           const struct index_list *b)
+static bool fold_same_list(const struct step_folding *folding, const struct fold_pair *at,
+                           const struct index_list *a, const struct index_list *b)
 {
     for (size_t i = 0; a->count == b->count && i < a->count; i++)
         if ((a->items[i] != b->items[i] &&
-             (folding->changes[a->items[i]] || folding->changes[b->items[i]])) ||
+             (fold_memory_of(folding, at->rank, a, i)->changes ||
+              fold_memory_of(folding, at->rank, b, i)->changes) &&
+             !fold_same_own(folding, at, a, b, i)) ||
             (a->ranks ? a->ranks[i] : 0) != (b->ranks ? b->ranks[i] : 0))
             return false;
     return a->count == b->count;
 }
 
-static bool fold_same_part(const struct step_folding *folding, const struct p2p_part *a,
-                           const struct p2p_part *b)
+static bool fold_same_part(const struct step_folding *folding, const struct fold_pair *at,
+                           const struct p2p_part *a, const struct p2p_part *b)
 {
     return a->is_collective == b->is_collective && a->send == b->send && a->peer == b->peer &&
            a->collective == b->collective && a->root == b->root && a->comm == b->comm &&
            a->stream == b->stream && a->device == b->device && a->bytes == b->bytes &&
-           a->elements == b->elements && a->element == b->element &&
-           equal_text(a->tag, b->tag) && fold_same_list(folding, &a->reads, &b->reads) &&
-           fold_same_list(folding, &a->writes, &b->writes);
+           a->elements == b->elements && a->element == b->element && equal_text(a->tag, b->tag) &&
+           fold_same_list(folding, at, &a->reads, &b->reads) &&
+           fold_same_list(folding, at, &a->writes, &b->writes);
 }
 
 static bool fold_same_details(const struct host_op *a, const struct host_op *b)
 {
     const struct host_details *left = host_op_details(a), *right = host_op_details(b);
     return left->cost.bytes == right->cost.bytes && left->cost.flops == right->cost.flops &&
-           left->cost.rate == right->cost.rate &&
-           equal_text(left->cost.shapes, right->cost.shapes);
+           left->cost.rate == right->cost.rate && equal_text(left->cost.shapes, right->cost.shapes);
 }
 
 /* What the members say that depend on the kind. */
-static bool fold_same_kind(const struct step_folding *folding, const struct host_op *a,
-                           const struct host_op *b)
+static bool fold_same_kind(const struct step_folding *folding, const struct fold_pair *at,
+                           const struct host_op *a, const struct host_op *b)
 {
     bool same = host_op_part_count(a) == host_op_part_count(b) && host_op_body_count(a) == 0 &&
                 host_op_body_count(b) == 0 && !host_op_process_group(a) &&
                 !host_op_process_group(b) && host_op_bytes(a) == host_op_bytes(b);
-    for (size_t i = 0; same && i < host_op_part_count(a); i++)
-        same = fold_same_part(folding, &a->parts[i], &b->parts[i]);
+    for (size_t i = 0; same && i < host_op_part_count(a); i++) {
+        struct fold_pair part = *at;
+        part.rank = p2p_part_rank(a, &a->parts[i], folding->lists[at->list].thread->rank);
+        same = fold_same_part(folding, &part, &a->parts[i], &b->parts[i]);
+    }
     if (!same || op_asks(a->kind) || a->has_branches || b->has_branches)
         return false;
     if (a->kind == OP_LAUNCH)
@@ -471,11 +634,6 @@ static bool fold_same_kind(const struct step_folding *folding, const struct host
     return a->kind == OP_HOST || a->kind == OP_COMPUTE || a->kind == OP_GROUP ||
            a->kind == OP_LOCK || a->kind == OP_UNLOCK;
 }
-
-/* Where they stand in their lists; `a` in step `a_step` of its. */
-struct fold_pair {
-    size_t list, a, b, a_step, b_step;
-};
 
 static bool fold_same_flag(const struct step_folding *folding, const struct fold_pair *at)
 {
@@ -510,10 +668,11 @@ static bool fold_same_op(const struct step_folding *folding, const struct fold_p
     return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
            a->object_rank == b->object_rank && a->device == b->device && a->sm == b->sm &&
            a->time_ns == b->time_ns && a->host_time_ns == b->host_time_ns &&
-           fold_same_kind(folding, a, b) && fold_same_object(folding, at) &&
+           fold_same_kind(folding, at, a, b) && fold_same_object(folding, at) &&
            equal_text(a->name, b->name) && equal_text(a->at, b->at) &&
-           fold_same_list(folding, host_op_reads(a), host_op_reads(b)) &&
-           fold_same_list(folding, host_op_writes(a), host_op_writes(b)) && fold_same_details(a, b);
+           fold_same_list(folding, at, host_op_reads(a), host_op_reads(b)) &&
+           fold_same_list(folding, at, host_op_writes(a), host_op_writes(b)) &&
+           fold_same_details(a, b);
 }
 
 static bool fold_same_steps(struct step_folding *folding, size_t a, size_t b)
@@ -523,7 +682,9 @@ static bool fold_same_steps(struct step_folding *folding, size_t a, size_t b)
         const size_t count = list->bounds[a + 1] - list->bounds[a];
         const size_t other = list->bounds[b + 1] - list->bounds[b];
         for (size_t i = 0; i < count || i < other; i++) {
-            const struct fold_pair at = {l, list->bounds[a] + i, list->bounds[b] + i, a, b};
+            struct fold_pair at = {l, list->bounds[a] + i, list->bounds[b] + i, a, b, 0};
+            if (i < count)
+                at.rank = host_op_rank(&list->ops[at.a], list->thread->rank);
             if (i < count && i < other && fold_same_op(folding, &at))
                 continue;
             folding->differs = &list->ops[i < other ? at.b : at.a];
@@ -634,6 +795,71 @@ static bool rename_records(const struct step_folding *folding, const struct fold
     return true;
 }
 
+/* The buffer of all iterations that stands for memory of the first one alone; -1: no memory. */
+static int fold_name_memory(struct step_folding *folding, const struct fold_owned *memory)
+{
+    struct plan *plan = folding->plan;
+    const char *name =
+        arena_printf(&plan->arena, "step%zu.%d", memory->step - folding->from, memory->number);
+    const size_t known = folding->owned.count;
+    const int owned = name ? names_intern(&folding->owned, folding->arena, name) : -1;
+    if (owned < 0)
+        return -1;
+    if ((size_t)owned == known) {
+        if (!ARENA_GROW(&plan->arena, plan->buffers, plan->buffer_count, folding->buffer_cap))
+            return -1;
+        plan->buffers[plan->buffer_count++] =
+            (struct buffer){.name = name, .scope = SCOPE_ITERATION, .declared = true};
+    }
+    return (int)folding->buffer_count + owned;
+}
+
+static bool owned_rename_list(struct step_folding *folding, int rank, struct index_list *list)
+{
+    const struct index_list old = *list;
+    list->items = ARENA_ARRAY(&folding->plan->arena, old.count + 1, int);
+    for (size_t i = 0; list->items && i < old.count; i++) {
+        const struct fold_owned *memory = fold_memory_of(folding, rank, &old, i);
+        const bool own = memory->step < FOLD_SHARED;
+        list->items[i] = own ? fold_name_memory(folding, memory) : old.items[i];
+        if (list->items[i] < 0)
+            return false;
+    }
+    return list->items != NULL;
+}
+
+/* The first iteration's memory gets the names of all. */
+static bool owned_rename(struct step_folding *folding, struct fold_list *list)
+{
+    struct arena *arena = &folding->plan->arena;
+    const int home = list->thread->rank;
+    for (size_t i = 0; i < run_length(folding, list); i++) {
+        struct host_op *op = &list->ops[run_begin(folding, list) + i];
+        struct host_accesses *accesses =
+            op->accesses ? ARENA_NEW(arena, struct host_accesses) : NULL;
+        struct p2p_part *parts = ARENA_ARRAY(arena, host_op_part_count(op) + 1, struct p2p_part);
+        if ((op->accesses && !accesses) || !parts)
+            return false;
+        if (accesses) {
+            *accesses = *op->accesses;
+            op->accesses = accesses;
+            if (!owned_rename_list(folding, host_op_rank(op, home), &accesses->reads) ||
+                !owned_rename_list(folding, host_op_rank(op, home), &accesses->writes))
+                return false;
+        }
+        for (size_t k = 0; k < host_op_part_count(op); k++) {
+            const int rank = p2p_part_rank(op, &op->parts[k], home);
+            parts[k] = op->parts[k];
+            if (!owned_rename_list(folding, rank, &parts[k].reads) ||
+                !owned_rename_list(folding, rank, &parts[k].writes))
+                return false;
+        }
+        if (host_op_part_count(op) > 0)
+            op->parts = parts;
+    }
+    return true;
+}
+
 /* The flag of the first iteration gives all of them its name. */
 static bool fold_name_flag(struct step_folding *folding, struct host_op *op, const char *stem,
                            size_t iteration)
@@ -721,21 +947,11 @@ static void fold_mark_all(bool *marks, const struct plan *plan, bool reads)
         fold_mark(marks, plan->graphs[g].ops, plan->graphs[g].op_count, reads);
 }
 
-static bool fold_find_changes(struct step_folding *folding)
-{
-    const struct plan *plan = folding->plan;
-    folding->changes = ARENA_ARRAY(folding->arena, plan->buffer_count + 1, bool);
-    for (size_t i = 0; folding->changes && i < plan->buffer_count; i++)
-        folding->changes[i] = !plan->buffers[i].input;
-    if (folding->changes)
-        fold_mark_all(folding->changes, plan, false);
-    return folding->changes != NULL;
-}
-
 static bool fold_begin(struct step_folding *folding)
 {
     struct plan *plan = folding->plan;
     folding->count = plan->thread_count;
+    folding->buffer_count = folding->buffer_cap = plan->buffer_count;
     folding->lists = ARENA_ARRAY(folding->arena, folding->count + 1, struct fold_list);
     folding->flags = ARENA_ARRAY(folding->arena, plan->flags.count + 1, struct fold_flag);
     folding->events = ARENA_ARRAY(folding->arena, (size_t)plan->ranks * plan->events.count + 1,
@@ -756,12 +972,11 @@ static bool fold_begin(struct step_folding *folding)
 
 static bool fold_analyse(struct step_folding *folding)
 {
-    if (!fold_begin(folding) || !fold_find_changes(folding) || !fold_trim_all(folding) ||
-        !find_marks(folding))
+    if (!fold_begin(folding) || !fold_trim_all(folding) || !find_marks(folding))
         return false;
     if (folding->steps < LEAST_TIMES)
         return true;
-    if (!find_step_bounds(folding))
+    if (!find_step_bounds(folding) || !fold_find_memory(folding))
         return false;
     for (size_t l = 0; l < folding->count; l++)
         if (!find_versions(folding, l))
@@ -834,19 +1049,21 @@ static bool fold_write_all(struct step_folding *folding)
     return fold_forget_inputs(folding);
 }
 
-bool recorded_fold(struct plan *plan, bool always)
+bool recorded_fold(struct plan *plan, bool always, bool *folds)
 {
     struct arena arena;
     arena_init(&arena, 0);
     struct step_folding folding = {.plan = plan, .arena = &arena};
     bool good = fold_analyse(&folding);
+    *folds = folding.times > 0;
     if (good) {
         const char *words = fold_words(&folding);
         plan->about = words ? arena_printf(&plan->arena, "%s%s", plan->about, words) : NULL;
         good = plan->about != NULL;
     }
     for (size_t l = 0; good && folding.times > 0 && l < folding.count; l++)
-        good = rename_records(&folding, &folding.lists[l]);
+        good = rename_records(&folding, &folding.lists[l]) &&
+               owned_rename(&folding, &folding.lists[l]);
     if (good && (folding.times > 0 || always))
         good = fold_write_all(&folding);
     arena_fini(&arena);

@@ -520,7 +520,8 @@ static bool prepare_process(struct recorded_job *job, struct recorded_process *p
         return true;
     const size_t threads = process->tapes.thread_count;
     int *homes = ARENA_ARRAY(job->arena, threads + 1, int);
-    if (!homes || !list_bodies(job, process, bodies) || !recorded_memory_cut(job, process))
+    if (!homes || !list_bodies(job, process, bodies) || !recorded_tenants_settle(job, process) ||
+        !recorded_memory_cut(job, process))
         return false;
     for (size_t t = 0; t < threads; t++) {
         homes[t] = home_of(process, &process->threads[t].ops);
@@ -648,7 +649,8 @@ static bool is_untouched(const struct recorded_process *process, const struct re
 {
     switch (block->memory) {
     case RECORDING_MEMORY_DEVICE: return false;
-    case RECORDING_MEMORY_PINNED: return block->used && (!process->tapes.touches || block->unseen);
+    case RECORDING_MEMORY_PINNED:
+        return block->used && block->tenant == 0 && (!process->tapes.touches || block->unseen);
     case RECORDING_MEMORY_MANAGED:
     case RECORDING_MEMORY_REGISTERED: return block->used;
     }

@@ -222,6 +222,9 @@ struct recorded_block {
     bool unseen, others; /* accesses of the host, or of other threads than the first, may be */
     bool in_parts;       /* operations of devices access different parts of it ... */
     uint64_t part;       /* ... of which this stands for the last ones; 0: none yet */
+    bool has_tenants;    /* some of it is the memory of tensors (recorded_tenants.c) ... */
+    size_t tenant;       /* ... as this is: 1 + its number; 0: it is none */
+    size_t version;      /* of pinned memory: 1 + its last tenant; 0: none yet */
     const char *name;
     bool begins_at_first; /* of accesses: does one begin at the first byte; the last offset */
     uint64_t last_begin;
@@ -323,6 +326,7 @@ struct recorded_process {
     bool is_rank;   /* it is in the plan */
     struct recorded_times times;
     struct recorded_tensors *tensors; /* recorded_tensors.c */
+    struct recorded_tenants *tenants; /* recorded_tenants.c */
 };
 
 struct recorded_comm {
@@ -342,6 +346,8 @@ struct recorded_job {
     struct arena *arena; /* the plan's */
     struct diag *diag;
     const struct recorded_options *options;
+    bool by_tensors; /* tensors may have buffers of their own (recorded_tenants.c) */
+    bool folded;     /* some steps are written once */
     struct recorded_process *processes;
     size_t process_count;
     struct recorded_comm *comms;
@@ -437,6 +443,9 @@ bool recorded_memory_access(struct recorded_job *job, struct recorded_process *p
 /* All of a block, which ends. */
 bool recorded_memory_overwrite(struct recorded_job *job, struct recorded_process *process,
                                struct recorded_op *op, size_t block);
+/* An access to the block that an operation has already. */
+bool recorded_memory_note(struct recorded_job *job, struct recorded_block *block,
+                          const struct recorded_access *access);
 bool recorded_memory_cut(struct recorded_job *job, struct recorded_process *process);
 /* The pieces of all accesses of this part and kind. */
 bool recorded_memory_list(struct recorded_job *job, const struct recorded_process *process,
@@ -481,8 +490,8 @@ bool recorded_values_say(struct recorded_job *job);
 /* ---- recorded_fold.c ------------------------------------------------------------------------------ */
 
 /* Steps that do the same become a repeat, and `about` says which. What has no effect is left out where there are such steps, or
-   `always`. */
-bool recorded_fold(struct plan *plan, bool always);
+   `always`. *folds: there are such steps. */
+bool recorded_fold(struct plan *plan, bool always, bool *folds);
 
 /* ---- recorded_queries.c ----------------------------------------------------------------------- */
 
@@ -644,10 +653,29 @@ bool walk_take_physical_end(const struct walk *walk);
 bool walk_take_map(const struct walk *walk);
 bool walk_take_unmap(const struct walk *walk);
 
+/* ---- recorded_tenants.c ----------------------------------------------------------------------- */
+
+/* *out: the block of the new tensor; SIZE_MAX: it has none of its own. */
+bool walk_tenant_begin(const struct walk *walk, uint64_t address, uint64_t bytes, size_t *out);
+/* The tensor is gone; then, maybe later, its memory is free for others. SIZE_MAX: nothing happens. */
+bool walk_tenant_end(const struct walk *walk, size_t block);
+void recorded_tenant_free(struct recorded_process *process, size_t block);
+/* An access to memory that tensors have, but not through the one that has it now. */
+bool recorded_tenant_loose(struct recorded_job *job, struct recorded_process *process,
+                           uint64_t from, uint64_t to);
+/* `stream` NULL: no stream does it. */
+bool walk_tenant_accesses(const struct walk *walk, const struct recorded_stream *stream,
+                          const struct recorded_op *op);
+/* Accesses to tensors that have no buffer of their own become those of the block around. */
+bool recorded_tenants_settle(struct recorded_job *job, struct recorded_process *process);
+
 /* ---- recorded_tensors.c ----------------------------------------------------------------------- */
 
 /* The walk's item, of any kind, before what else it means. */
 bool walk_take_tensors(const struct walk *walk);
+/* The block of the live tensor that has all these bytes; SIZE_MAX: none has one. */
+size_t recorded_tensors_find(const struct recorded_process *process, uint64_t address,
+                             uint64_t bytes);
 /* What a rank's memory is for when it is most: plan->memory. */
 bool recorded_tensors_write(struct recorded_job *job, const struct recorded_process *process);
 

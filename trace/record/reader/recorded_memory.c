@@ -50,7 +50,7 @@ static const char *block_name(struct recorded_job *job, const struct recorded_pr
     static const char *const kinds[] = {"device", "pinned", "managed", "registered"};
     size_t number = 0;
     for (size_t i = 0; i < process->block_count; i++)
-        number += process->blocks[i].memory == memory;
+        number += process->blocks[i].memory == memory && process->blocks[i].tenant == 0;
     return arena_printf(job->arena, "%s%zu", kinds[memory], number);
 }
 
@@ -105,12 +105,11 @@ int64_t recorded_bytes(uint64_t bytes)
 }
 
 /* Nothing begins where an access goes on from the block in front, or is that of a block's end. */
-static bool access_block(struct recorded_job *job, struct recorded_block *block,
-                         struct recorded_op *op, const struct recorded_access *access)
+bool recorded_memory_note(struct recorded_job *job, struct recorded_block *block,
+                          const struct recorded_access *access)
 {
     const uint64_t from = access->from, to = access->to;
-    if (!ARENA_GROW(job->arena, op->accesses, op->access_count, op->access_cap) ||
-        (!access->goes_on &&
+    if ((!access->goes_on &&
          !add_cut(job->arena, &block->begins, &block->begin_count, &block->begin_cap, from)) ||
         (to > 0 && !add_cut(job->arena, &block->ends, &block->end_count, &block->end_cap, to)))
         return false;
@@ -119,8 +118,20 @@ static bool access_block(struct recorded_job *job, struct recorded_block *block,
         block->last_begin = from > block->last_begin ? from : block->last_begin;
     }
     block->used = true;
-    op->accesses[op->access_count++] = *access;
+    if (access->goes_on && access->to == 0)
+        block->written_on = block->written_on || access->write;
+    else
+        block->written = block->written || access->write;
     return true;
+}
+
+static bool access_block(struct recorded_job *job, struct recorded_block *block,
+                         struct recorded_op *op, const struct recorded_access *access)
+{
+    if (!ARENA_GROW(job->arena, op->accesses, op->access_count, op->access_cap))
+        return false;
+    op->accesses[op->access_count++] = *access;
+    return recorded_memory_note(job, block, access);
 }
 
 /* Memory that is mapped behind other mapped memory is one with it to a program. SIZE_MAX: there is none, or something
@@ -145,6 +156,14 @@ bool recorded_memory_access(struct recorded_job *job, struct recorded_process *p
                             int part)
 {
     size_t index = recorded_memory_find(process, address);
+    if (index != SIZE_MAX && process->blocks[index].has_tenants) {
+        const size_t tensor = recorded_tensors_find(process, address, bytes);
+        const uint64_t end = process->blocks[index].address + process->blocks[index].bytes;
+        if (tensor == SIZE_MAX &&
+            !recorded_tenant_loose(job, process, address, bytes > 0 ? address + bytes : end))
+            return false;
+        index = tensor == SIZE_MAX ? index : tensor;
+    }
     struct recorded_access access = {.write = write, .part = part};
     while (index != SIZE_MAX) {
         struct recorded_block *block = &process->blocks[index];
@@ -154,10 +173,6 @@ bool recorded_memory_access(struct recorded_job *job, struct recorded_process *p
         access.to = bytes == 0 ? 0 : access.from + here;
         if (!access_block(job, block, op, &access))
             return false;
-        if (access.goes_on && access.to == 0)
-            block->written_on = block->written_on || write;
-        else
-            block->written = block->written || write;
         index = bytes > 0 && bytes == here ? SIZE_MAX : find_next(process, &access);
         bytes -= here;
         access.goes_on = true;
@@ -173,7 +188,10 @@ bool recorded_memory_overwrite(struct recorded_job *job, struct recorded_process
                                         .write = true,
                                         .part = -1,
                                         .goes_on = true};
-    return access_block(job, &process->blocks[block], op, &all);
+    const bool written = process->blocks[block].written;
+    const bool good = access_block(job, &process->blocks[block], op, &all);
+    process->blocks[block].written = written;
+    return good;
 }
 
 /* ---- pieces ----------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ struct recorded_tensor {
     size_t from, gone,
         to;        /* moments; SIZE_MAX: not yet. Its memory is free for others from `to` on */
     size_t events; /* that it waits for */
+    size_t block;  /* SIZE_MAX: its memory is no tenant's */
 };
 
 /* A tensor is gone, and its memory waits for an event. */
@@ -73,9 +74,21 @@ static size_t tensors_find(const struct recorded_tensors *tensors, uint64_t addr
     return tensor && address - tensor->address < tensor->bytes ? behind - 1 : SIZE_MAX;
 }
 
-static void tensors_free(struct recorded_tensors *tensors, size_t index)
+size_t recorded_tensors_find(const struct recorded_process *process, uint64_t address,
+                             uint64_t bytes)
+{
+    const struct recorded_tensors *tensors = process->tensors;
+    const size_t place = tensors_find(tensors, address);
+    const struct recorded_tensor *tensor =
+        place == SIZE_MAX ? NULL : &tensors->items[tensors->live[place]];
+    return tensor && bytes <= tensor->bytes - (address - tensor->address) ? tensor->block
+                                                                          : SIZE_MAX;
+}
+
+static void tensors_free(const struct walk *walk, struct recorded_tensors *tensors, size_t index)
 {
     struct recorded_tensor *tensor = &tensors->items[index];
+    recorded_tenant_free(walk->process, tensor->block);
     tensor->to = tensors->moments;
     tensors->devices[tensor->device].used -= tensor->bytes;
 }
@@ -94,8 +107,10 @@ static bool take_tensor(const struct walk *walk, struct recorded_tensors *tensor
     const uint64_t *word = walk->item->word;
     const size_t place = tensors_behind(tensors, word[0]);
     struct recorded_tensors_device *device = &tensors->devices[word[2] & 63];
+    size_t block;
     if (!ARENA_GROW(walk->job->arena, tensors->items, tensors->count, tensors->cap) ||
-        !ARENA_GROW(walk->job->arena, tensors->live, tensors->live_count, tensors->live_cap))
+        !ARENA_GROW(walk->job->arena, tensors->live, tensors->live_count, tensors->live_cap) ||
+        !walk_tenant_begin(walk, word[0], word[1], &block))
         return false;
     tensors->items[tensors->count] = (struct recorded_tensor){
         .address = word[0],
@@ -107,7 +122,8 @@ static bool take_tensor(const struct walk *walk, struct recorded_tensors *tensor
         .at = walk->thread->at,
         .from = tensors->moments,
         .gone = SIZE_MAX,
-        .to = SIZE_MAX};
+        .to = SIZE_MAX,
+        .block = block};
     memmove(&tensors->live[place + 1], &tensors->live[place],
             (tensors->live_count - place) * sizeof *tensors->live);
     tensors->live[place] = tensors->count;
@@ -135,6 +151,8 @@ static bool take_tensor_end(const struct walk *walk, struct recorded_tensors *te
     tensors_drop_live(tensors, place);
     tensor->gone = tensors->moments;
     tensor->events = walk->thread->just_recorded_count;
+    if (!walk_tenant_end(walk, tensor->block))
+        return false;
     for (size_t i = 0; i < tensor->events; i++) {
         if (!ARENA_GROW(walk->job->arena, tensors->held, tensors->held_count, tensors->held_cap))
             return false;
@@ -142,12 +160,13 @@ static bool take_tensor_end(const struct walk *walk, struct recorded_tensors *te
             (struct recorded_held){walk->thread->just_recorded[i], index};
     }
     if (tensor->events == 0)
-        tensors_free(tensors, index);
+        tensors_free(walk, tensors, index);
     tensors->moments++;
     return true;
 }
 
-static void take_done_event(struct recorded_tensors *tensors, uint64_t event)
+static void take_done_event(const struct walk *walk, struct recorded_tensors *tensors,
+                            uint64_t event)
 {
     size_t kept = 0;
     for (size_t i = 0; i < tensors->held_count; i++) {
@@ -155,7 +174,7 @@ static void take_done_event(struct recorded_tensors *tensors, uint64_t event)
         if (held.event != event)
             tensors->held[kept++] = held;
         else if (--tensors->items[held.tensor].events == 0)
-            tensors_free(tensors, held.tensor);
+            tensors_free(walk, tensors, held.tensor);
     }
     tensors->held_count = kept;
 }
@@ -233,9 +252,9 @@ bool walk_take_tensors(const struct walk *walk)
         break;
     case RECORDING_QUERY_EVENT:
         for (int i = 1; word[0] && i < walk->item->words; i++)
-            take_done_event(tensors, word[i]);
+            take_done_event(walk, tensors, word[i]);
         break;
-    case RECORDING_SYNC_EVENT: take_done_event(tensors, word[0]); break;
+    case RECORDING_SYNC_EVENT: take_done_event(walk, tensors, word[0]); break;
     case RECORDING_COLLECTIVE:
         take_comm_use(tensors, word[3]);
         take_comm_use(tensors, word[4]);
