@@ -11,12 +11,12 @@
 'use strict';
 
 const FAN = 4, GUTTER = 130, OVERVIEW = 7, AXIS = 33, HEADING = 18, STREAM = 24, THREAD = 13, GAP = 5, STEP_ROW = 7;
-const NARROW = 3, FOLDED = 3, MEMORY = 96, GROUP = 8, MANY_RANKS = 16, MOST_LEGEND = 18, MOST_CURVES = 9, HATCHED = 96;
+const NARROW = 6, FOLDED = 3, LOW = 5, WITH_NAME = 9, MEMORY = 96, GROUP = 8, MANY_RANKS = 16, MOST_LEGEND = 18, MOST_CURVES = 9, HATCHED = 96;
 const data = JSON.parse(document.getElementById('data').textContent);
 const byId = (id) => document.getElementById(id);
 const canvas = byId('canvas'), paint = canvas.getContext('2d', { alpha: false }), tip = byId('tip'), bar = byId('bar'), foot = byId('foot');
-const view = { start: 0, end: 1, top: 0, dark: false, path: false, steps: false, rank: 0, search: '', matches: null, folded: new Set(), at: -1 };
-let lanes = [], rows = [], drawn = 0, waiting = false, hits = [], hit = -1, pointer = null, colors = {}, widths = new Map(), ready = false;
+const view = { start: 0, end: 1, top: 0, dark: false, path: false, steps: false, rank: 0, search: '', matches: null, folded: new Set(), at: -1, tall: 0 };
+let lanes = [], scale = 1, rows = [], strip = null, drawn = 0, waiting = false, hits = [], hit = -1, pointer = null, colors = {}, widths = new Map(), ready = false;
 
 // ---- data ---------------------------------------------------------------------------------------
 
@@ -28,7 +28,7 @@ function column(text) {
   return new Kind(bytes.buffer);
 }
 
-// What a colour takes of the time, of the children from..to of a level.
+// What a colour takes of the time, of the children from..to of a level; waits, with negative numbers, stand last.
 function sumOf(children, from, to) {
   const times = new Map();
   let busy = 0, end = 0;
@@ -39,7 +39,7 @@ function sumOf(children, from, to) {
       busy += time;
     }
   }
-  return { start: children[from].start, end, parts: [...times].sort((a, b) => a[0] - b[0]), busy };
+  return { start: children[from].start, end, parts: [...times].sort((a, b) => (a[0] < 0) - (b[0] < 0) || a[0] - b[0]), busy };
 }
 
 const isWait = (run, span) => run.cause !== null && run.cause[span] > 0;
@@ -266,6 +266,26 @@ function box(x, y, w, h, fill) {
   drawn++;
 }
 
+// Colours above each other, from x to end, each as high as its time times `scale`. What follows with the same shares makes
+// the strip longer, as to fill one long box costs no more than to fill a short one.
+function addStrip(run, x, end, y, high, parts, scale) {
+  if (strip && strip.run === run && strip.y === y && x < strip.end + 0.8 && parts.length === strip.parts.length &&
+    parts.every(([color, busy], i) => color === strip.parts[i][0] && Math.abs(busy * scale - strip.parts[i][1] * strip.scale) < 0.5)) {
+    strip.end = end;
+    return;
+  }
+  endStrip();
+  strip = { run, x, end, y, high, parts, scale };
+}
+
+function endStrip() {
+  if (!strip) return;
+  let base = strip.y + strip.high;
+  for (const [color, busy] of strip.parts)
+    box(strip.x, base -= busy * strip.scale, Math.max(strip.end - strip.x, 0.6), busy * strip.scale, fillOf(strip.run, color));
+  strip = null;
+}
+
 // A font that is set already costs nothing: to parse one takes longer than to write a number with it.
 let fontNow = '';
 function setFont(font) {
@@ -287,6 +307,11 @@ function drawSpan(lane, span, y) {
   const dim = (view.matches && !view.matches[run.number][span]) || (view.path && !run.onPath[span]) || (view.at >= 0 && run.start[span] > view.at);
   if (dim) paint.globalAlpha = 0.2;
   const fill = fillOf(run, colorOf(run, span)), pair = run.pairs?.[run.name[span]];
+  if (!dim && !pair && (wait ? w <= 8 : w <= 5 || high <= WITH_NAME)) {
+    addStrip(run, x, x + w, y, high, [[colorOf(run, span), 1]], high);
+    return;
+  }
+  endStrip();
   box(x, y, Math.max(w, 0.5), pair ? high / 2 : high, pair ? fillOf(run, pair[0]) : fill);
   if (pair) box(x, y + high / 2, Math.max(w, 0.5), high / 2, fillOf(run, pair[1]));
   if (!wait && w > 5 && w <= 12 && view.at < 0 && !view.path && !pair) box(x + w - 1, y, 1, high, 'rgba(0,0,0,.28)');
@@ -334,18 +359,9 @@ function cut(words, room) {
   return kept.length > 3 ? kept + '...' : '';
 }
 
-// Shares from the bottom up; waits, with negative numbers, stand last.
 function drawNode(run, node, y, height) {
   const x = Math.max(xOf(node.start), GUTTER), w = Math.max(Math.min(xOf(node.end), GUTTER + width()) - x, 0.6);
-  const all = Math.max(node.end - node.start, node.busy);
-  let base = y + height;
-  for (const waits of [false, true])
-    for (const [color, busy] of node.parts) {
-      if (color < 0 !== waits) continue;
-      const share = (busy / all) * height;
-      box(x, base - share, w, share, fillOf(run, color));
-      base -= share;
-    }
+  addStrip(run, x, x + w, y, height, node.parts, height / Math.max(node.end - node.start, node.busy));
 }
 
 function drawLane(lane) {
@@ -356,7 +372,7 @@ function drawLane(lane) {
     const from = Math.round(x), w = Math.round(end) - from, top = Math.round(y), high = Math.round(lane.height);
     if (w > 0) paint.drawImage(hatched(), 0, 0, w, high, from, top, w, high);
   } else box(GUTTER, y, width(), lane.height, colors.lane);
-  if (lane.height > 8) {
+  if (lane.height >= WITH_NAME) {
     paint.fillStyle = colors.ink;
     setFont(Math.min(12, Math.max(9, Math.round(lane.height * 0.7))) + 'px Helvetica, Arial, sans-serif');
     paint.textAlign = 'right';
@@ -370,16 +386,19 @@ function drawLane(lane) {
   while (count > Math.max(across, 1) / NARROW && count > 1) { count /= FAN; level++; }
   if (level < 0 || (view.matches && last - first < 20000) || run.form === 'story') {
     for (let i = first; i < last; i++) if (run.start[i] < view.end) drawSpan(lane, i, y);
+    endStrip();
     return;
   }
   const nodes = levelOf(lane, level), size = FAN ** (level + 1);
   for (let i = Math.floor((first - lane.first) / size); i < nodes.length && nodes[i].start < view.end; i++)
     drawTree(lane, level, i, y);
+  endStrip();
 }
 
-// A node that a long gap makes wide is drawn by its parts, so that the gap stays one.
+// A node with long gaps is drawn by its parts, so that the gaps stay.
 function drawTree(lane, level, at, y) {
-  const node = levelOf(lane, level)[at], wide = xOf(node.end) - xOf(node.start) > 3 * FAN * NARROW;
+  const node = levelOf(lane, level)[at], across = xOf(node.end) - xOf(node.start);
+  const wide = across > 6 * NARROW || (across > NARROW && node.busy < 0.75 * (node.end - node.start));
   if (node.end < view.start || node.start > view.end) return;
   if (!wide) drawNode(lane.run, node, y, lane.height);
   else if (level > 0)
@@ -392,7 +411,7 @@ const cutName = (name) => name.length > 20 ? name.slice(0, 19) + '\u2026' : name
 
 // The whole, and the part of it that is seen.
 function drawOverview() {
-  const all = extent(), part = (at) => GUTTER + (Math.min(Math.max(at, 0), all) / all) * width();
+  const from = beginning(), all = extent(), part = (at) => GUTTER + (Math.min(Math.max(at - from, 0) / (all - from), 1)) * width();
   box(GUTTER, 0, width(), OVERVIEW, colors.lane);
   box(part(view.start), 0, Math.max(part(view.end) - part(view.start), 2), OVERVIEW, colors.grey);
 }
@@ -565,6 +584,7 @@ function draw() {
   drawOverview();
   if (memoryHeight()) drawMemory();
   Object.assign(document.body.dataset, { drawn, found: hits.length, start: view.start, end: view.end });
+  if (pointer) tell();
   remember();
 }
 
@@ -589,26 +609,32 @@ function groupOf(run, lane, place) {
 function placeLanes(run, scale, y) {
   const order = (l) => l.agent.rank * 8 + ['rank', 'stream', 'thread', 'driver', 'schedule'].indexOf(l.agent.kind);
   let before = '';
-  // The ranks of a counterexample have their streams in one order; a thread without CPU work has nothing to show.
+  // The ranks of a counterexample have their streams in one order; in a timeline an empty lane has nothing to show.
   const name = (a, b) => (run.form === 'story' ? a.agent.name.localeCompare(b.agent.name) : 0);
-  const shown = run.lanes.filter((l) => run.form === 'story' || l.agent.kind !== 'thread' || l.last > l.first);
+  const shown = run.lanes.filter((l) => run.form !== 'timeline' || l.last > l.first);
   shown.sort((a, b) => order(a) - order(b) || name(a, b)).forEach((lane, i) => {
     const group = groupOf(run, lane, i), folded = view.folded.has(group.key);
-    if (group.text !== before) { rows.push({ ...group, y }); y += HEADING; }
+    const many = run.form === 'schedule' && run.lanes.length > MANY_RANKS, low = many && lane.usual * scale < WITH_NAME;
+    if (group.text !== before) { // beside low lanes, which have no names, there is room for it
+      if (low && before) y += GAP;
+      rows.push({ ...group, y: low ? y - 2 : y });
+      if (!low) y += HEADING;
+    }
     before = group.text;
     lane.y = y;
     lane.height = folded ? FOLDED : lane.usual * scale;
-    y += lane.height + (folded ? 1 : run.form === 'schedule' && run.lanes.length > MANY_RANKS ? 2 : GAP);
+    y += lane.height + (folded || low ? 1 : many ? 2 : GAP);
     lanes.push(lane);
   });
   return y;
 }
 
-// Lanes are as high as the window allows, up to some times their usual height.
+// Lanes are as high as the window allows, up to some times their usual height; those of schedules become lower, too, so
+// that all ranks are seen, but no lower than can be told apart.
 function layOut() {
   measure();
-  let scale = 1;
-  for (let pass = 0; pass < 2; pass++) {
+  scale = view.tall || 1;
+  for (let pass = 0; pass < 3; pass++) {
     let y = AXIS + 2, high = 0;
     lanes = [];
     rows = [];
@@ -618,11 +644,19 @@ function layOut() {
     }
     for (const lane of lanes) high += lane.height > FOLDED ? lane.usual : 0;
     view.height = y;
-    const room = sheetHeight - memoryHeight() - y;
-    if (pass === 0 && room > 0 && high > 0) scale = Math.min(1 + room / high, data.runs[0].form === 'schedule' ? 8 : 4);
-    else break;
+    const room = sheetHeight - memoryHeight() - y, schedule = data.runs[0].form === 'schedule';
+    if (view.tall || high === 0 || pass === 2) break;
+    if (room > 0 && pass === 0) scale = Math.min(1 + room / high, 8);
+    else if (room < 0 && schedule) scale = Math.max(scale + room / high, LOW / lanes[0].usual);
+    else if (room > 0 && schedule && pass === 1) scale = Math.min(scale + room / high, (WITH_NAME - 0.1) / lanes[0].usual);
   }
   fitBar();
+}
+
+function makeTaller(factor) {
+  view.tall = Math.max(LOW / lanes[0].usual, Math.min(scale * factor, 12));
+  layOut();
+  redraw();
 }
 
 // How far down there is something to see.
@@ -657,6 +691,13 @@ function fit() {
   view.start = beginning();
   view.end = extent() * (data.runs[0].form === 'story' ? 1.04 : 1); // with room for the arrows of its cycle
   redraw();
+}
+
+// In both directions.
+function fitAll() {
+  view.tall = 0;
+  layOut();
+  fit();
 }
 
 function zoom(at, factor) {
@@ -738,14 +779,25 @@ function wordsUnder(x, y) {
   return !it ? '' : it.inside ? spanWords(it.lane, it.span) : gapWords(it.lane, it.span);
 }
 
+// After each frame, too: what is under a resting pointer changes with the view.
+function tell() {
+  const words = wordsUnder(pointer.x, pointer.y);
+  if (words === tip.textContent && !words === (tip.style.display === 'none')) return;
+  tip.style.display = words ? 'block' : 'none';
+  tip.textContent = words;
+  placeTip();
+}
+
+function placeTip() {
+  tip.style.left = Math.min(pointer.x + 14, sheetWidth - tip.offsetWidth - 6) + 'px';
+  tip.style.top = Math.min(pointer.y + 14, sheetHeight - tip.offsetHeight - 6) + 'px';
+}
+
 function hover(event) {
   const before = pointer && memoryHeight() ? under(pointer.x, pointer.y)?.lane : null;
   pointer = { x: event.offsetX, y: event.offsetY };
-  const words = wordsUnder(pointer.x, pointer.y);
-  tip.style.display = words ? 'block' : 'none';
-  tip.textContent = words;
-  tip.style.left = Math.min(pointer.x + 14, sheetWidth - tip.offsetWidth - 6) + 'px';
-  tip.style.top = Math.min(pointer.y + 14, sheetHeight - tip.offsetHeight - 6) + 'px';
+  tell();
+  placeTip();
   if (memoryHeight() && under(pointer.x, pointer.y)?.lane !== before) redraw();
 }
 
@@ -806,7 +858,7 @@ function focus() {
 // A click on the overview goes there, one on a heading folds its group.
 function click(event) {
   if (event.offsetY < OVERVIEW && event.offsetX > GUTTER) {
-    const span = view.end - view.start, at = ((event.offsetX - GUTTER) / width()) * extent();
+    const span = view.end - view.start, at = beginning() + ((event.offsetX - GUTTER) / width()) * (extent() - beginning());
     view.start = at - span / 2;
     view.end = at + span / 2;
     redraw();
@@ -836,7 +888,7 @@ function listen() {
   canvas.addEventListener('dblclick', focus);
   bar.addEventListener('scroll', () => { view.top = bar.scrollTop; redraw(); });
   for (const name of ['path', 'steps', 'dark']) byId(name).addEventListener('click', () => press(name, !view[name]));
-  byId('fit').addEventListener('click', fit);
+  byId('fit').addEventListener('click', fitAll);
   byId('first').addEventListener('click', () => stepTo(0));
   byId('back').addEventListener('click', () => stepTo(view.at - 1));
   byId('next').addEventListener('click', () => stepTo(view.at + 1));
@@ -848,7 +900,7 @@ function listen() {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const story = data.runs[0].form === 'story', at = pointer ? timeAt(pointer.x) : (view.start + view.end) / 2;
-    const keys = { a: () => move(-0.15), d: () => move(0.15), w: () => zoom(at, 0.7), s: () => zoom(at, 1 / 0.7), f: focus, 0: fit,
+    const keys = { a: () => move(-0.15), d: () => move(0.15), w: () => zoom(at, 0.7), s: () => zoom(at, 1 / 0.7), f: focus, 0: fitAll, '+': () => makeTaller(1.3), '-': () => makeTaller(1 / 1.3),
       '/': () => { entry.focus(); event.preventDefault(); },
       ArrowLeft: () => story ? stepTo(view.at - 1) : move(-0.15), ArrowRight: () => story ? stepTo(view.at + 1) : move(0.15),
       ArrowUp: () => scroll(-40), ArrowDown: () => scroll(40) };
@@ -872,13 +924,14 @@ function remember() {
     if (view.steps) parts.push('rank=' + view.rank);
     if (view.at >= 0) parts.push('step=' + (view.at + 1));
     if (view.start !== beginning() || (view.end !== extent() && data.runs[0].form !== 'story') || view.end > 1.05 * extent()) parts.push('from=' + Math.round(view.start), 'to=' + Math.round(view.end));
+    if (view.tall) parts.push('tall=' + view.tall.toFixed(2));
     if (view.top > 0) parts.push('top=' + Math.round(view.top));
     if (view.folded.size) parts.push('fold=' + [...view.folded].join(','));
     history.replaceState(null, '', '#' + parts.join('&'));
   }, 250);
 }
 
-// #q=Forward&path&dark&steps&rank=1&step=4&from=1e6&to=2e6&top=90&fold=0.1s: what is seen. at=lane,time: what the pointer
+// #q=Forward&path&dark&steps&rank=1&step=4&from=1e6&to=2e6&tall=2&top=90&fold=0.1s: what is seen. at=lane,time: what the pointer
 // would tell there. A part that is not understood is told below the picture.
 function follow(hash) {
   const wrong = [], isNumber = (text) => text !== '' && Number.isFinite(+text);
@@ -891,6 +944,7 @@ function follow(hash) {
     step: (text) => isNumber(text) && data.runs[0].form === 'story' && (stepTo(+text - 1), true),
     from: (text) => isNumber(text) && ((view.start = +text), true),
     to: (text) => isNumber(text) && +text > view.start && ((view.end = +text), true),
+    tall: (text) => +text > 0 && +text <= 12 && ((view.tall = +text), true),
     top: (text) => isNumber(text) && ((view.top = +text), true),
     fold: (text) => text.split(',').every((key) => rows.some((row) => row.key === key) && view.folded.add(key)),
     at: (text) => {
@@ -962,6 +1016,7 @@ function beginRuns() {
   layOut();
   fit();
   if (story) stepTo(Infinity);
+  if (lanes[0].height < WITH_NAME) foot.textContent = 'All ' + lanes.length + ' ranks are shown. + makes them higher, with their names and the numbers of microbatches; ? shows all keys.';
   listen();
   document.body.dataset.boxes = data.runs.reduce((sum, r) => sum + r.start.length, 0);
   document.body.dataset.lanes = lanes.length;

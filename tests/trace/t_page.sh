@@ -157,7 +157,18 @@ check "w zooms in, and the address has it" driven 'from=[0-9]*&to=[0-9]' "$dir/p
 check "a group folds, and the address has it" driven '3 .*fold=0.0s' "$dir/p.html" 'eval fold(rows[0].key), lanes[0].height' 'wait 0.5' 'eval location.hash'
 check "lanes grow with the window" driven 'true' "$dir/p.html" 'size 1400,340' 'wait 0.5' 'eval window.low = lanes[0].height' 'size 1400,900' 'wait 0.5' 'eval lanes[0].height > low'
 check "an address opens what it holds" driven '1000000 true' "$dir/p.html#from=1000000&to=9000000&fold=0.0s" 'eval view.start' 'eval view.folded.has("0.0s")'
-check "many ranks have a scrollbar, and a legend" driven 'false "forwardbackwardbubble"' "$dir/large.html" 'eval bar.hidden' 'eval byId("legend").textContent'
+check "64 ranks fit the window, with a legend" driven 'true 64 true "forwardbackwardbubble"' "$dir/large.html" 'eval bar.hidden' \
+    'eval lanes.length' 'eval lanes[63].y + lanes[63].height < sheetHeight - memoryHeight()' 'eval byId("legend").textContent'
+check "+ makes them higher, with a scrollbar, and the address has it" driven 'true false .*tall=[0-9.]*' "$dir/large.html" 'eval window.low = lanes[0].height' \
+    'key +' 'key +' 'key +' 'wait 0.5' 'eval lanes[0].height > 1.8 * low' 'eval bar.hidden' 'eval location.hash'
+# What a frame costs is the boxes that it fills: a millisecond for about 5,000.
+drawn='(view.start = 0, view.end = extent() / PART, draw(), drawn < 8000 && drawn > 100 ? "few" : drawn)'
+check "a frame of 64 ranks and 512 microbatches fills few boxes, however it is zoomed" driven '^"few" "few" "few" "few" $' "$dir/large.html" \
+    "eval $(echo "$drawn" | sed s/PART/1/)" "eval $(echo "$drawn" | sed s/PART/4/)" "eval $(echo "$drawn" | sed s/PART/10/)" \
+    'key +' 'key +' 'key +' "eval $(echo "$drawn" | sed s/PART/10/)"
+check "a bubble stays one, though a node of its lane spans it" driven '^true true true $' "$dir/large.html" 'eval window.grey = (rank, f) => {
+    const lane = lanes[rank], seen = paint.getImageData(xOf(f * data.runs[0].unit), lane.y + lane.height - 2, 1, 1).data;
+    return Math.abs(seen[0] - seen[2]) < 30; }, grey(20, 100)' 'eval grey(33, 90)' 'eval grey(57, 69)'
 check "a schedule has no empty views" driven 'true true' "$dir/large.html" 'eval byId("steps").hidden' 'eval byId("path").hidden'
 check "a counterexample goes step by step" driven '"the end" "step 6 of 6" .*step=6' "$dir/w.html" \
     'eval byId("at").textContent' 'key ArrowLeft' 'eval byId("at").textContent' 'wait 0.5' 'eval location.hash'
