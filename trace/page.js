@@ -927,7 +927,7 @@ function remember() {
     if (view.tall) parts.push('tall=' + view.tall.toFixed(2));
     if (view.top > 0) parts.push('top=' + Math.round(view.top));
     if (view.folded.size) parts.push('fold=' + [...view.folded].join(','));
-    history.replaceState(null, '', '#' + parts.join('&'));
+    history.replaceState(null, '', parts.length ? '#' + parts.join('&') : location.href.split('#')[0]);
   }, 250);
 }
 

@@ -7,6 +7,7 @@
     wheel X,Y,DELTA  turn its wheel
     size W,H         the window
     wait S           so many seconds
+    until EXPRESSION until it is true, for at most 30 seconds
     eval EXPRESSION  print its value
     frames S         zoom and move for so long; print the frames a second and the longest frame, in milliseconds
     shot FILE        a picture of the window
@@ -59,14 +60,15 @@ class Browser:
         self.rest, self.number, self.session = b"", 0, None
         deadline = time.time() + 60
         while time.time() < deadline:
-            pages = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page" and t["url"] == url]
+            pages = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page" and t["url"].startswith(url)]
             if pages:
                 break
             time.sleep(0.1)
         else:
             raise RuntimeError("the page did not open")
         self.session = self.call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
-        while self.value("document.URL + ' ' + document.readyState") != url + " complete":
+        # A page may have written what it shows into its address already.
+        while not self.value("document.URL.startsWith(%s) && document.readyState == 'complete'" % json.dumps(url)):
             time.sleep(0.05)
 
     def call(self, method, **parameters):
@@ -119,6 +121,10 @@ class Browser:
             self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         elif verb == "wait":
             time.sleep(float(rest))
+        elif verb == "until":
+            deadline = time.time() + 30
+            while not self.value(rest) and time.time() < deadline:
+                time.sleep(0.05)
         elif verb == "eval":
             print(json.dumps(self.value(rest)))
         elif verb == "frames":

@@ -153,14 +153,14 @@ driven()
 }
 "$SWSIM" render -o "$dir/p.html" "$dir/r.db:1"
 check "? shows the keys" driven 'true false' "$dir/p.html" 'eval byId("help").hidden' 'key ?' 'eval byId("help").hidden'
-check "w zooms in, and the address has it" driven 'from=[0-9]*&to=[0-9]' "$dir/p.html" 'key w' 'wait 0.5' 'eval location.hash'
-check "a group folds, and the address has it" driven '3 .*fold=0.0s' "$dir/p.html" 'eval fold(rows[0].key), lanes[0].height' 'wait 0.5' 'eval location.hash'
-check "lanes grow with the window" driven 'true' "$dir/p.html" 'size 1400,340' 'wait 0.5' 'eval window.low = lanes[0].height' 'size 1400,900' 'wait 0.5' 'eval lanes[0].height > low'
+check "w zooms in, and the address has it" driven 'from=[0-9]*&to=[0-9]' "$dir/p.html" 'key w' 'until location.hash' 'eval location.hash'
+check "a group folds, and the address has it" driven '3 .*fold=0.0s' "$dir/p.html" 'eval fold(rows[0].key), lanes[0].height' 'until location.hash' 'eval location.hash'
+check "lanes grow with the window" driven 'true' "$dir/p.html" 'size 1400,340' 'until sheetHeight < 300' 'eval window.low = lanes[0].height' 'size 1400,900' 'until sheetHeight > 600' 'eval lanes[0].height > low'
 check "an address opens what it holds" driven '1000000 true' "$dir/p.html#from=1000000&to=9000000&fold=0.0s" 'eval view.start' 'eval view.folded.has("0.0s")'
 check "64 ranks fit the window, with a legend" driven 'true 64 true "forwardbackwardbubble"' "$dir/large.html" 'eval bar.hidden' \
     'eval lanes.length' 'eval lanes[63].y + lanes[63].height < sheetHeight - memoryHeight()' 'eval byId("legend").textContent'
 check "+ makes them higher, with a scrollbar, and the address has it" driven 'true false .*tall=[0-9.]*' "$dir/large.html" 'eval window.low = lanes[0].height' \
-    'key +' 'key +' 'key +' 'wait 0.5' 'eval lanes[0].height > 1.8 * low' 'eval bar.hidden' 'eval location.hash'
+    'key +' 'key +' 'key +' 'until location.hash' 'eval lanes[0].height > 1.8 * low' 'eval bar.hidden' 'eval location.hash'
 # What a frame costs is the boxes that it fills: a millisecond for about 5,000.
 drawn='(view.start = 0, view.end = extent() / PART, draw(), drawn < 8000 && drawn > 100 ? "few" : drawn)'
 check "a frame of 64 ranks and 512 microbatches fills few boxes, however it is zoomed" driven '^"few" "few" "few" "few" $' "$dir/large.html" \
@@ -171,7 +171,7 @@ check "a bubble stays one, though a node of its lane spans it" driven '^true tru
     return Math.abs(seen[0] - seen[2]) < 30; }, grey(20, 100)' 'eval grey(33, 90)' 'eval grey(57, 69)'
 check "a schedule has no empty views" driven 'true true' "$dir/large.html" 'eval byId("steps").hidden' 'eval byId("path").hidden'
 check "a counterexample goes step by step" driven '"the end" "step 6 of 6" .*step=6' "$dir/w.html" \
-    'eval byId("at").textContent' 'key ArrowLeft' 'eval byId("at").textContent' 'wait 0.5' 'eval location.hash'
+    'eval byId("at").textContent' 'key ArrowLeft' 'eval byId("at").textContent' 'until location.hash.includes("=6")' 'eval location.hash'
 check "... to its end, and all ranks have their streams in one order" driven '"step 6 the end" "dp_comm tp_comm train dp_comm tp_comm train"' "$dir/w.html" \
     'eval time(5) + " " + time(6) + time(7)' 'eval lanes.map((l) => l.agent.name).join(" ")'
 done_testing
