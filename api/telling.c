@@ -16,7 +16,28 @@ enum { END = 10, LEAST_FOLDED = 4 };
 
 /* ---- steps that belong together -------------------------------------------------------------- */
 
-/* From taking an instance to having submitted it, or from the start of work to its end. */
+/* A step that opens a submission only takes the instance, whatever its first operation is. */
+static bool is_push_of_work(const struct story_step *step)
+{
+    return step->stream && op_is_device_work((enum op_kind)step->op);
+}
+
+/* A pushed wait for an iteration before the first, which may be why nothing orders the work behind it. */
+static bool waits_before_first(const struct story_step *step)
+{
+    return step->op == OP_WAIT && !*step->behind;
+}
+
+/* That there are data for an iteration is told with what the driver does next. */
+static bool leads_to_driver(const struct story *story, size_t at)
+{
+    const struct story_step *step = &story->steps[at];
+    return step->agent_kind == AGENT_DATA && step->choice == 0 && at + 2 < story->step_count &&
+           step[1].agent_kind == AGENT_THREAD && step[1].op < 0;
+}
+
+/* From taking an instance to having submitted it, or as far as the worker comes if it has pushed work; from the start of
+   work to its end; from the data of an iteration to the driver's step. */
 static size_t end_of_one(const struct story *story, size_t first)
 {
     const struct story_step *step = &story->steps[first];
@@ -25,19 +46,20 @@ static size_t end_of_one(const struct story *story, size_t first)
         story->steps[first + 1].kind == EFFECT_FINISH &&
         story->steps[first + 1].agent_index == step->agent_index)
         return first + 1;
+    if (leads_to_driver(story, first))
+        return first + 1;
     if (!step->opens)
         return first;
+    bool works = false, waits = true;
     while (!story->steps[last].closes && last + 1 < story->step_count &&
            story->steps[last + 1].agent_index == step->agent_index &&
-           story->steps[last + 1].agent_kind != AGENT_FAULT)
+           story->steps[last + 1].agent_kind != AGENT_FAULT) {
         last++;
-    return story->steps[last].closes ? last : first;
-}
-
-/* A step that opens a submission only takes the instance, whatever its first operation is. */
-static bool is_push_of_work(const struct story_step *step)
-{
-    return step->stream && op_is_device_work((enum op_kind)step->op);
+        works |= is_push_of_work(&story->steps[last]);
+        waits &= !waits_before_first(&story->steps[last]);
+    }
+    return story->steps[last].closes || (works && waits && last + 1 < story->step_count) ? last
+                                                                                         : first;
 }
 
 static bool is_push(const struct story_step *step)
@@ -267,6 +289,8 @@ void telling_print(const struct story *story, const struct telling *telling, FIL
         fprintf(out, "%s\n", step->action);
     else if (step->opens)
         print_submission(story, telling, out);
+    else if (step->agent_kind == AGENT_DATA)
+        fprintf(out, "%s\n", step[1].action);
     else
         fprintf(out, "runs %s\n", telling_label(step));
 }

@@ -208,7 +208,7 @@ static void print_telling(const struct story *story, const struct telling *telli
 {
     char range[TELLING_RANGE];
     telling_range(telling, range);
-    const char *agent = telling->times ? "" : story->steps[telling->first].agent;
+    const char *agent = telling->times ? "" : story->steps[telling->last].agent;
     fprintf(out, "  %*s  %s%*s  ", columns->number, range, agent,
             columns_fill(agent, columns->agent), "");
     telling_print(story, telling, out);
@@ -412,11 +412,9 @@ static enum status print_story(const struct verdict_style *style, const struct s
     return STATUS_OK;
 }
 
-/* Under which drivers the repair is proved, where there is a choice. */
-static const char *proved_under(const struct verdict_view *view)
+const char *verdict_proved_under(const struct repair *repair, bool several_drivers)
 {
-    const struct repair *repair = view->repair;
-    if (!view->several_drivers)
+    if (!several_drivers)
         return "proved";
     if (repair->proves[0] && repair->proves[1])
         return "proved under both drivers";
@@ -456,7 +454,7 @@ static void print_repair(const struct verdict_style *style, const struct verdict
         return;
     }
     fprintf(out, "  %s%s (%s):%s ", color ? "\033[1;32m" : "", title_of_repair(repair),
-            proved_under(view), color ? "\033[0m" : "");
+            verdict_proved_under(repair, view->several_drivers), color ? "\033[0m" : "");
     print_changes(repair->change, out);
     if (repair->weakens)
         fputs("    This gives up something the plan had: make sure that nothing needs it.\n", out);

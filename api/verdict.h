@@ -48,6 +48,9 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
 void verdict_print_repair(const struct verdict_style *style, const struct verdict_view *view,
                           FILE *out);
 
+/* "proved", or under which drivers the repair is proved, where there is a choice. */
+const char *verdict_proved_under(const struct repair *repair, bool several_drivers);
+
 /* A violation that is told before all questions are answered: what it is, and how it happens. */
 enum status verdict_print_found(const struct verdict_style *style,
                                 const struct verify_report *so_far, FILE *out);

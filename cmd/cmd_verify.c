@@ -474,7 +474,8 @@ static enum status fix_in_place(struct app *app, const struct finding *finding)
                           plan->file);
     enum status status = replace_file(app, plan->file, plan->text, repair->edited);
     if (status == STATUS_OK)
-        diag_note(&app->diag, "%s: fixed: %s", plan->file, repair->change);
+        diag_note(&app->diag, "%s: fixed: %s (%s)", plan->file, repair->change,
+                  verdict_proved_under(repair, finding->count > 1));
     return status;
 }
 

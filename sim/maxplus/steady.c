@@ -545,8 +545,8 @@ static bool repeats_after(const struct steady *steady, int turn)
 
 int steady_turn(const struct steady *steady)
 {
-    int turn = 1;
-    while (turn < steady->part_count && (steady->part_count % turn || !repeats_after(steady, turn)))
-        turn++;
-    return steady->part_count ? turn : 0;
+    for (int turn = 1; turn <= steady->part_count / 2; turn++)
+        if (repeats_after(steady, turn))
+            return turn;
+    return steady->part_count;
 }

@@ -83,7 +83,8 @@ enum status steady_recurrent(const struct program *program, const struct timing 
 void steady_set(struct steady *steady, int64_t ns, int64_t iterations);
 void steady_add(struct steady *steady, const struct steady_part *part);
 
-/* How many parts the cycle has before it goes around the same ones again: part_count where it does not. */
+/* The number of parts before the cycle goes around the same ones again, perhaps not to the end in the last turn; part_count
+   if it does not. */
 int steady_turn(const struct steady *steady);
 
 #endif

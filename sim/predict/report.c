@@ -120,7 +120,19 @@ static void report_print_part(const struct prediction *prediction, const struct 
                 p->plan->pipeline.tasks[part->task].name);
 }
 
-/* The critical cycle or the circle of waits: one turn of it, up to MAX_PARTS parts. */
+/* "and A -> B": the parts behind the last whole turn. */
+static void print_rest(const struct prediction *prediction, int turn, FILE *out)
+{
+    const struct steady *steady = &prediction->steady;
+    const int first = turn ? steady->part_count / turn * turn : 0;
+    for (int i = first; i < steady->part_count; i++) {
+        fputs(i == first ? " and " : "", out);
+        report_print_part(prediction, &steady->parts[i], i > first ? &steady->parts[i - 1] : NULL,
+                          out);
+    }
+}
+
+/* The critical cycle or the circle of waits: one turn of it, up to MAX_PARTS parts, and what follows the last whole turn. */
 void report_print_parts(const struct prediction *prediction, FILE *out)
 {
     const struct steady *steady = &prediction->steady;
@@ -131,6 +143,7 @@ void report_print_parts(const struct prediction *prediction, FILE *out)
         fprintf(out, " -> ... (%d in all)", turn);
     if (turn < steady->part_count)
         fprintf(out, ", %d times", steady->part_count / turn);
+    print_rest(prediction, turn, out);
     if (steady->iterations > 1)
         fprintf(out, ", over %" PRId64 " iterations", steady->iterations);
     fputs("\n", out);

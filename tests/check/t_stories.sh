@@ -178,6 +178,13 @@ check "no step of a flag or of another stream" sh -c "! grep -q 'sets \|passes \
 check "but what the streams of both record" said 'pushes to stream a: fill, record event filled'
 check "--full has them" says 'thread main  *sets f12' "$SWSIM" verify --no-fix --full --property=race "$dir/parts.yaml"
 
+# What every story begins with takes few lines: data and the period that they allow; all that a worker pushes.
+sed '/- \[Compute, CopyIn\]/d' "$srcdir/plans/examples/hello.yaml" >"$dir/unordered.yaml"
+check "data are told with the driver's step" says '^ *1-2  driver  *enqueues period 0$' "$SWSIM" verify --no-fix --driver=clock "$dir/unordered.yaml"
+check "what a worker pushes is one line, though it has not submitted all" said \
+    '^  5-13  thread default  pushes to stream copy_in: copy CopyIn(0); to stream main: Compute(0)$'
+check "--full has each step" says '^ *11  thread default  *takes Compute(0) from its queue$' "$SWSIM" verify --no-fix --full --driver=clock "$dir/unordered.yaml"
+
 # The verdict stands there while a repair is looked for: here of a plan that three edits do not mend.
 {
     printf 'swplan: 1\nthreads:\n  r0.main:\n'

@@ -313,6 +313,7 @@ chmod 640 "$dir/own.yaml"
 ln -s own.yaml "$dir/link.yaml"
 check "--fix tells what it did" complains 1 "link.yaml: fixed: rank 1 thread train: collective grads before" \
     "$SWSIM" verify --fix "$dir/link.yaml"
+check "... and that it is proved" says "own2.yaml: fixed: .* (proved)$" sh -c "cp '$broken' '$dir/own2.yaml'; '$SWSIM' verify -q --fix '$dir/own2.yaml' 2>&1"
 check "in the file itself: a line moves, and the expectation goes" only_changes "$dir/own.yaml" "$broken" 4
 check "which is proved" exits 0 "$SWSIM" verify --expect "$dir/own.yaml"
 check "with its permissions" test "$(stat -c %a "$dir/own.yaml")" = 640

@@ -398,4 +398,18 @@ says_no_data()
         grep -q '"untimed":false' "$dir/json"
 }
 check "a plan without data has times all the same" says_no_data
+# A critical cycle of several iterations says its turn once, and what is behind the last whole turn.
+cat >"$dir/turns.yaml" <<'PLAN'
+swplan: 1
+name: turns
+schedule:
+  Decode: {stage: 0, thread_group: decoder, work: {host: 3ms}, writes: [batch]}
+  Upload: {stage: 1, stream: h2d, time: 1.5ms, reads: [batch], writes: [dev]}
+  Train: {stage: 2, time: 5ms, reads: [dev]}
+  Log: {stage: 2, thread_group: logger, work: {host: 1ms}}
+intra_iter_deps: [[Upload, Decode], [Train, Upload], [Log, Train]]
+buffers: {batch: {scope: iteration}, dev: {scope: iteration}}
+PLAN
+check "a cycle is said once, with its rest" sh -c "'$SWSIM' predict -q -n 12 --driver=clock '$dir/turns.yaml' |
+    grep 'limited by Train -> Upload, 5 times and Train, over 10 iterations\$'"
 done_testing

@@ -74,6 +74,7 @@ PLAN
             sed -i -f "$dir/edits" video.yaml
         elif reads 'Fix \(proved'; then
             types swsim verify -q --fix video.yaml
+            reads 'fixed: .*\(proved under both drivers\)' && swsim verify -q video.yaml >"$dir/fixed" && return 0
         elif reads 'buffer "weights" is not under "buffers".*scope shared'; then
             sed -i 's/^buffers:/&\n  weights: {scope: shared}/' video.yaml
         elif [ $code -eq 0 ] && reads 'proved' && ! reads 'violated|warning'; then
