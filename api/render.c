@@ -135,8 +135,8 @@ static enum status add_stalls(struct store *store, struct trace *trace, struct d
     trace_range(trace, &first_ns, &last_ns);
     if (trace->step_count == MAX_STEPS && trace->steps[MAX_STEPS - 1].time_ns < last_ns) {
         diag_note(diag,
-                  "why streams were idle is not shown: that is found from the first %d steps of a "
-                  "run, and these end before",
+                  "why streams were idle is not shown: the causes are found in the first %d steps "
+                  "of a run, which end before this part",
                   MAX_STEPS);
         return STATUS_OK;
     }

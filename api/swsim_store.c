@@ -70,7 +70,8 @@ static enum status swsim_store_check(struct asking *asking, const struct run_ask
         return diag_error(&asking->diag, STATUS_USAGE, "the store was not opened");
     return asked->run >= STORE_LATEST
                ? STATUS_OK
-               : diag_error(&asking->diag, STATUS_USAGE, "there is no run of a negative number");
+               : diag_error(&asking->diag, STATUS_USAGE,
+                            "a run has a number from 1 on, not a negative one");
 }
 
 static enum status swsim_store_list(struct asking *asking, const void *context)

@@ -448,9 +448,10 @@ static void print_repair(const struct verdict_style *style, const struct verdict
     }
     if (!repair->found) {
         fprintf(out,
-                "  No fix found: of %" PRIu64
-                " tried, no change of up to three edits could be proved (%s)\n",
-                repair->candidates, repair->why_not);
+                "  No fix found: %" PRIu64
+                " change%s of up to three edits %s tried, and none could be proved (%s)\n",
+                repair->candidates, plural((size_t)repair->candidates),
+                repair->candidates == 1 ? "was" : "were", repair->why_not);
         return;
     }
     fprintf(out, "  %s%s (%s):%s ", color ? "\033[1;32m" : "", title_of_repair(repair),

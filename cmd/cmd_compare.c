@@ -363,7 +363,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         status = wants_two(app, &arguments, &is_two);
     if (status == STATUS_OK && is_two && run != STORE_ALL)
         status = diag_error(&app->diag, STATUS_USAGE,
-                            "--run: two runs are named as DB:RUN, not with --run");
+                            "--run names one run; two runs are named DB:RUN each");
     if (status == STATUS_OK && is_two) {
         two.first = arguments.items[0];
         two.second = arguments.count == 2 ? arguments.items[1] : NULL;

@@ -131,7 +131,7 @@ static enum status dry_status(const struct dry_run *run, const char *verb, int c
     if (code == 0 || code == 1 || code == 4)
         return code == 0 ? STATUS_OK : code == 1 ? STATUS_VIOLATED : STATUS_LIMIT;
     return diag_error(&run->app->diag, code == 3 ? STATUS_INPUT : STATUS_SYSTEM,
-                      "swsim %s of %s failed, as it says above", verb, run->plan);
+                      "swsim %s of %s failed; its messages are above", verb, run->plan);
 }
 
 static enum status dry_verify(const struct dry_run *run)

@@ -153,12 +153,12 @@ static enum status replay_check(struct app *app, const struct imported *imported
             is, was, 100 * error, why);
         return STATUS_OK;
     }
-    return diag_error(&app->diag, STATUS_LIMIT,
-                      "replayed %s of %s measured (%+.1f%%): the plan is not the job%s; --%s", is,
-                      was, 100 * error, why,
-                      opaque_helps(imported)
-                          ? "opaque makes idle time without a cause part of the plan"
-                          : "force writes it all the same");
+    return diag_error(
+        &app->diag, STATUS_LIMIT,
+        "replayed %s of %s measured (%+.1f%%): the plan does not describe the job%s; --%s", is, was,
+        100 * error, why,
+        opaque_helps(imported) ? "opaque makes idle time without a cause part of the plan"
+                               : "force writes it all the same");
 }
 
 struct import_request {

@@ -200,7 +200,8 @@ static enum status cmd_render_write_json(struct app *app, struct store *store,
     struct app_output output;
     struct trace trace;
     if (options->choice.ranks && options->only_rank < 0)
-        return diag_error(&app->diag, STATUS_USAGE, "JSON is written of one rank or of all");
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "a file in JSON holds one rank or all ranks: expected --rank=N, or none");
     enum status status =
         cmd_render_load(app, store, rendering, options->choice.from, options->choice.to, &trace);
     if (status == STATUS_OK && cmd_render_ends_with(options->output, ".gz"))
@@ -304,7 +305,8 @@ static enum status cmd_render_take_run(struct app *app, struct store *store, voi
         if (status != STATUS_OK)
             return status;
         return rendering->alone ? cmd_render_write_json(app, store, rendering)
-                                : diag_error(&app->diag, STATUS_USAGE, "JSON is of one run");
+                                : diag_error(&app->diag, STATUS_USAGE,
+                                             "a file in JSON holds one run: expected one DB:RUN");
     }
     const bool page = wants_page(options);
     status = load_run(app, store, rendering, &subject->trace);
@@ -360,9 +362,9 @@ static enum status graph_page(struct app *app, const struct plan *plan, bool all
     if (status == STATUS_OK)
         status = app_create(app, options->output, &output);
     if (status == STATUS_OK)
-        status = app_close_file(app, &output,
-                                page_write_picture(plan->name, text, bytes, &target.look, output.file,
-                                                   &app->diag));
+        status = app_close_file(
+            app, &output,
+            page_write_picture(plan->name, text, bytes, &target.look, output.file, &app->diag));
     free(text);
     return status;
 }
@@ -473,8 +475,9 @@ static enum status draw_charts(struct app *app, const struct render_options *opt
         charts[i] = subjects[i].chart;
         charts[i].title = title_of(app, options, subjects, count, i);
     }
-    return wants_page(options) ? charts_page(app, charts, count, picture.palette, &target)
-                               : schedule_picture_render(charts, count, &picture, &target, &app->diag);
+    return wants_page(options)
+               ? charts_page(app, charts, count, picture.palette, &target)
+               : schedule_picture_render(charts, count, &picture, &target, &app->diag);
 }
 
 static enum status write_page(struct app *app, const struct trace *traces, size_t count,
@@ -547,7 +550,7 @@ static enum status cmd_render_take(struct app *app, const struct render_options 
     bool store;
     enum status status = option_run(app_reader(app), "run", spec, &rendering.path, &run);
     if (status == STATUS_OK && option_has_run(spec) && options_given(arguments, "run"))
-        status = diag_error(&app->diag, STATUS_USAGE, "%s: found --run beside it", spec);
+        status = diag_error(&app->diag, STATUS_USAGE, "%s names its run: expected no --run", spec);
     if (status == STATUS_OK && option_has_run(spec))
         rendering.run = run;
     if (status == STATUS_OK)

@@ -498,7 +498,8 @@ static enum status save_certificate(struct app *app, const struct verify_request
                                     const struct finding *finding, bool all_drivers)
 {
     if (request->verify.many_ranks) {
-        diag_note(&app->diag, "%s was not written: a certificate is of the ranks of the plan",
+        diag_note(&app->diag,
+                  "%s was not written: a certificate covers the ranks of the plan and no others",
                   request->certificate);
         return STATUS_OK;
     }
@@ -620,7 +621,8 @@ static enum status finish_request(struct app *app, struct verify_request *reques
     if (status == STATUS_OK && request->bitstate)
         status = parse_bitstate(app, request->bitstate, &request->verify);
     if (status == STATUS_OK && request->bitstate && request->verify.threads > 1)
-        status = diag_error(&app->diag, STATUS_USAGE, "--bitstate has one thread, not --threads=%d",
+        status = diag_error(&app->diag, STATUS_USAGE,
+                            "--bitstate searches with one thread: found --threads=%d",
                             request->verify.threads);
     return status;
 }

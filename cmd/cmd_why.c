@@ -151,8 +151,8 @@ static enum status find_gains(struct app *app, const char *spec, const struct pl
     if (status == STATUS_OK && !(fabs(base_ns / measured_ns - 1) <= 0.05))
         diag_warn(
             &app->diag,
-            "the job takes %+.1f%% longer by its plan than it was measured: the gains are off "
-            "by as much",
+            "the plan takes %+.1f%% longer than the job was measured to take: each gain may be "
+            "wrong by as much",
             100 * (base_ns / measured_ns - 1));
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         status = find_gain(app, spec, plan, base_ns, stalls, i);

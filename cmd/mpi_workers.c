@@ -115,10 +115,12 @@ static enum status expect_introduction(struct diag *diag)
     bool introduced = !getenv("SLURM_STEP_ID");
     for (size_t i = 0; i < sizeof introductions / sizeof *introductions; i++)
         introduced = introduced || getenv(introductions[i]);
-    return introduced ? STATUS_OK
-                      : diag_error(diag, STATUS_SYSTEM,
-                                   "srun has told MPI nothing of the other processes; try 'srun "
-                                   "--mpi=pmix'");
+    return introduced
+               ? STATUS_OK
+               : diag_error(
+                     diag, STATUS_SYSTEM,
+                     "MPI knows nothing of the other processes that srun has started; try 'srun "
+                     "--mpi=pmix'");
 }
 
 /* All processes end with it. */

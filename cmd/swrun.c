@@ -337,7 +337,7 @@ static enum status check_plan(struct app *app, const struct run_request *request
                           "missing argument: swrun [OPTION]... PLAN|--replay=FILE");
     if (request->witness && path)
         return diag_error(&app->diag, STATUS_USAGE,
-                          "--replay: found a plan, '%s', but a witness brings its own", path);
+                          "--replay: found plan '%s', but a witness contains its plan", path);
     return STATUS_OK;
 }
 
@@ -354,9 +354,10 @@ static enum status choose_launch(struct app *app, struct run_request *request, b
         return status;
     launch->wish = &stop_wish;
     if (named && (launch->size < 1 || one_process))
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "--rendezvous: found no ranks that meet, expected mpirun or srun%s",
-                          one_process ? ", without --one-process" : "");
+        return diag_error(
+            &app->diag, STATUS_USAGE,
+            "--rendezvous is for ranks that mpirun or srun has started, and there are none%s",
+            one_process ? ", without --one-process" : "");
     if (launch->size < 2 || one_process) {
         launch->size = 0;
         app->silent = false;

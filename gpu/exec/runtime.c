@@ -239,7 +239,7 @@ static enum status begin_together(struct run *run, struct diag *diag)
     if (rendezvous_rank(rendezvous) == 0) {
         atomic_store(&rendezvous_board(rendezvous)->start_ns, run_now(run));
         if (!rank_report_send(rendezvous, REPORT_BEGIN, 0, device, strlen(device) + 1))
-            return diag_error(diag, STATUS_SYSTEM, "the launcher of the ranks is gone");
+            return diag_error(diag, STATUS_SYSTEM, "the launcher of the ranks has ended");
     }
     return rendezvous_barrier(rendezvous, RENDEZVOUS_FOREVER, diag);
 }

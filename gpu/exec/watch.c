@@ -142,7 +142,7 @@ static bool peer_is_lost(struct watch_watch *watch)
     struct run *run = watch->run;
     const char *how;
     int gone = run->config.rendezvous ? rendezvous_lost(run->config.rendezvous, &how) : -1;
-    char why[40] = "the launcher of the ranks is gone";
+    char why[40] = "the launcher of the ranks has ended";
     if (gone < 0)
         return false;
     if (watch->peer_died_ns == 0)

@@ -159,7 +159,7 @@ static bool call_task(void *arg, struct run_thread *self, int task, int64_t iter
         run_fail(self->run, STATUS_VIOLATED, "%s(%lld) of rank %d failed: %s",
                  engine->program->plan->pipeline.tasks[task].name,
                  (long long)context.iteration->number, self->rank,
-                 context.why[0] ? context.why : "its function says no more");
+                 context.why[0] ? context.why : "its function gave no reason");
     return !failed && !run_stopped(self->run);
 }
 

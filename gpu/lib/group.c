@@ -128,7 +128,8 @@ static enum status draw_name(struct meeting_place *place, struct diag *diag)
 {
     uint64_t chance;
     if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
-        return diag_error(diag, STATUS_SYSTEM, "cannot draw a name to meet under: getrandom: %s",
+        return diag_error(diag, STATUS_SYSTEM,
+                          "cannot make a name for the rendezvous: getrandom: %s",
                           system_words(errno));
     name_machine(place->machine);
     snprintf(place->name, sizeof place->name, "swpipe-%016" PRIx64, chance);
@@ -186,7 +187,7 @@ static enum status group_reach(struct swpipe_group *group, const struct meeting_
     bool told =
         status == STATUS_LIMIT && group->broker && broker_tell_missing(group->broker, status, diag);
     if (!told && status == STATUS_LIMIT && !group->broker && own.count)
-        diag_error(diag, status, "%s; ranks meet that have the same port and size",
+        diag_error(diag, status, "%s; the ranks of a group have the same port and size",
                    own.messages[0].text);
     else if (!told)
         diag_take(diag, &own);

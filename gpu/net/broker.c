@@ -417,8 +417,8 @@ static void broker_wake_thread(struct broker *broker)
 
 static enum status broker_refused(struct diag *diag, const char *what)
 {
-    return diag_error(diag, STATUS_SYSTEM, "cannot make %s for the ranks to meet: %s", what,
-                      system_words(errno));
+    return diag_error(diag, STATUS_SYSTEM, "cannot make %s for the rendezvous of the ranks: %s",
+                      what, system_words(errno));
 }
 
 enum status broker_open(int size, struct broker **out, struct diag *diag)
@@ -482,16 +482,14 @@ enum status broker_listen(struct broker *broker, const char *name, struct diag *
     struct sockaddr_un address;
     socklen_t length;
     if (!mail_address(name, &address, &length))
-        return diag_error(diag, STATUS_USAGE,
-                          "'%s' is no name to meet under: expected 1 to %d characters", name,
-                          RENDEZVOUS_MAX_NAME);
+        return diag_error(diag, STATUS_USAGE, "rendezvous name '%s': expected 1 to %d characters",
+                          name, RENDEZVOUS_MAX_NAME);
     broker->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (broker->listener < 0 || bind(broker->listener, (struct sockaddr *)&address, length) != 0 ||
         listen(broker->listener, SOMAXCONN) != 0)
-        return errno == EADDRINUSE
-                   ? diag_error(diag, STATUS_SYSTEM,
-                                "another run meets under the name '%s' already", name)
-                   : broker_refused(diag, "a socket");
+        return errno == EADDRINUSE ? diag_error(diag, STATUS_SYSTEM,
+                                                "another run has the rendezvous '%s' already", name)
+                                   : broker_refused(diag, "a socket");
     return STATUS_OK;
 }
 

@@ -126,8 +126,8 @@ static void *read_mail(void *arg)
 /* Says that `what` was refused, and why: errno. */
 static enum status rendezvous_refused(struct diag *diag, int rank, const char *what)
 {
-    return diag_error(diag, STATUS_SYSTEM, "rank %d cannot meet the others: %s: %s", rank, what,
-                      system_words(errno));
+    return diag_error(diag, STATUS_SYSTEM, "rank %d cannot reach the other ranks: %s: %s", rank,
+                      what, system_words(errno));
 }
 
 static void limit_reading(const struct rendezvous *r, int64_t deadline_ns)
@@ -195,12 +195,12 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
     if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
         return diag_error(diag, STATUS_LIMIT, "rank %d: not all ranks came in time", r->rank);
     if (got == sizeof mail && mail.kind == MAIL_GONE)
-        return diag_error(diag, STATUS_VIOLATED, "rank %d is gone before it came", mail.from);
+        return diag_error(diag, STATUS_VIOLATED, "rank %d ended before it connected", mail.from);
     if (got != sizeof mail || mail.kind != MAIL_WELCOME || mail.number <= r->rank ||
         mail.number > RENDEZVOUS_MAX_MEMBERS || r->memory < 0)
         return diag_error(diag, STATUS_SYSTEM,
-                          "rank %d was not let in: the process through which the ranks meet is "
-                          "gone, or has a rank %d",
+                          "rank %d was refused: the process that connects the ranks has ended, "
+                          "or has a rank %d",
                           r->rank, r->rank);
     r->size = mail.number;
     return STATUS_OK;
@@ -293,9 +293,8 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
     socklen_t length;
     unsigned owner = (unsigned)-1;
     if (!mail_address(name, &address, &length))
-        return diag_error(diag, STATUS_USAGE,
-                          "'%s' is no name to meet under: expected 1 to %d characters", name,
-                          RENDEZVOUS_MAX_NAME);
+        return diag_error(diag, STATUS_USAGE, "rendezvous name '%s': expected 1 to %d characters",
+                          name, RENDEZVOUS_MAX_NAME);
     int socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (socket_ < 0)
         return rendezvous_refused(diag, rank, "a socket");
@@ -307,15 +306,15 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
         if (mail_clock_ns() > deadline_ns) {
             close(socket_);
             return diag_error(diag, STATUS_LIMIT,
-                              "rank %d: rank 0 did not come to the meeting place '%s' in time",
-                              rank, name);
+                              "rank %d: rank 0 did not open the rendezvous '%s' in time", rank,
+                              name);
         }
         nanosleep(&(struct timespec){.tv_nsec = MEETING_RETRY_MS * 1000000L}, NULL);
     }
     if (!mail_same_user(socket_, &owner)) {
         close(socket_);
         return diag_error(diag, STATUS_SYSTEM,
-                          "rank %d: the meeting place '%s' is that of another user (uid %u), "
+                          "rank %d: the rendezvous '%s' belongs to another user (uid %u), "
                           "expected one of uid %u",
                           rank, name, owner, (unsigned)getuid());
     }
@@ -434,7 +433,7 @@ static enum status await_change(struct rendezvous *r, const char *what, int64_t 
                              .tv_nsec = deadline_ns % 1000000000};
     if (r->gone == r->size)
         return diag_error(diag, STATUS_VIOLATED,
-                          "rank %d: the process through which the ranks meet is gone", r->rank);
+                          "rank %d: the process that connects the ranks has ended", r->rank);
     if (r->gone >= 0 || r->left >= 0)
         return diag_error(diag, STATUS_VIOLATED, "rank %d: %s: rank %d %s", r->rank, what,
                           r->gone >= 0 ? r->gone : r->left, r->gone >= 0 ? "is gone" : "has ended");
@@ -501,7 +500,7 @@ enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct
     if (!rendezvous_send_mail(r, &mail, NULL, 0))
         status = rendezvous_refused(diag, r->rank, "send");
     while (r->barriers == before && !status)
-        status = await_change(r, "the ranks do not come together", deadline_ns, diag);
+        status = await_change(r, "the ranks did not connect to each other", deadline_ns, diag);
     pthread_mutex_unlock(&r->lock);
     return status;
 }

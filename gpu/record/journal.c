@@ -339,7 +339,7 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
                         struct runtime_result *result, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    assert(!journal->started && "the writer is still at it");
+    assert(!journal->started && "the writer has not finished");
     result->log_bytes = journal->unread_most * (int64_t)sizeof(struct chunk);
     result->held_ns += journal->held_ns;
     result->clock_error_ns = journal->clock_error_ns;

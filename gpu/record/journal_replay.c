@@ -256,7 +256,7 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
     const struct runtime_options *options = journal->config.options;
     if (journal->replay_left) {
         diag_note(diag,
-                  "the replay was left: %d steps had to wait for one that did not come, or not yet",
+                  "the replay was stopped: %d steps waited for a step that was not logged in time",
                   (int)REPLAY_MOST);
         return STATUS_OK;
     }
@@ -267,7 +267,7 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
     know_tolerance(journal);
     while (replay_advance(journal->replay, INT64_MAX, REPLAY_SLICE))
         if (options->stop && atomic_load(options->stop) == RUNTIME_ABORT) {
-            diag_note(diag, "interrupted before the replay was through");
+            diag_note(diag, "interrupted before the replay ended");
             return STATUS_OK;
         }
     if (journal->replay_memory || journal->no_memory) /* steps are missing */

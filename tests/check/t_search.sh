@@ -58,7 +58,7 @@ check "a filter needs a size with a unit" answers 2 "--bitstate: found '5'" \
     "$SWSIM" verify --bitstate=5 "$big"
 check "a bitstate search proves no repair" answers 2 "found --fix together with --bitstate: a repair is written only if it is proved" \
     "$SWSIM" verify --bitstate --fix="$dir/fixed.yaml" "$big"
-check "bitstate has one thread" answers 2 "--bitstate has one thread" \
+check "bitstate has one thread" answers 2 "--bitstate searches with one thread" \
     "$SWSIM" verify --bitstate --threads=2 "$big"
 
 check "a memory limit is kept, tables and all" within_memory

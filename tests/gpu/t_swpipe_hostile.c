@@ -218,7 +218,7 @@ static void test_bad_arguments(void)
                  {alloc_all, "Step(0) of rank 0 failed: "},
                  {reduce, "the plan does not give communicator 'nobody' to Step"},
                  {event_null, "the event is NULL"},
-                 {fail_null, "says no more"}};
+                 {fail_null, "gave no reason"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int left = 3;
         const struct swpipe_source source = {next, &left};

@@ -333,7 +333,7 @@ check "and all plans are edited in their own text" sh -c "
     done; true"
 check "a violated plan stays violated" exits 1 "$SWSIM" verify "$broken"
 check "too small a budget: none found, and it says so" says \
-    "No fix found: of 1 tried, no change of up to three edits could be proved (the budget" \
+    "No fix found: 1 change of up to three edits was tried, and none could be proved (the budget" \
     "$SWSIM" verify --fix-budget=1 "$plans/bugs/torchrec_out_of_data_broken.yaml"
 rm -f "$dir/none.yaml"
 check "then --fix writes nothing and says so" says "was not written: no fix was found" \

@@ -63,7 +63,7 @@ done
 
 check "a rank of two" sh -c "'$SWSIM' predict -q --ranks=2 -n 3 --db='$dir/two.db' '$srcdir/plans/torchrec/sparse_dist.yaml' >'$dir/out' &&
     '$SWSIM' render -o '$dir/x.html' '$dir/two.db' && '$SWSIM' render --rank=1 -o '$dir/y.html' '$dir/two.db' && ! cmp -s '$dir/x.html' '$dir/y.html'"
-check "a run that is named twice" complains 2 'found --run beside it' "$SWSIM" render --run=1 -o "$dir/x.svg" "$dir/r.db:2"
+check "a run that is named twice" complains 2 'names its run: expected no --run' "$SWSIM" render --run=1 -o "$dir/x.svg" "$dir/r.db:2"
 check "a plan has no streams in time" complains 2 'found --as=timeline, but' "$SWSIM" render --as=timeline -o "$dir/x.svg" "$dir/p.yaml"
 {
     printf 'swplan: 1\nname: many\nschedule:\n'

@@ -876,7 +876,7 @@ void comm_guest_arrives(struct host_comm_channel *channel, uint64_t position, st
     }
     if (desk_takes(channel, &guest->op.collective)) {
         guest_free(guest);
-        link_fail(channel->world->link, "a rank of another process did not use its desk");
+        link_fail(channel->world->link, "a rank of another process sent no data for a collective");
         return;
     }
     if (meeting->came[comm_place_of(channel, guest->presence.rank)]) {

@@ -223,7 +223,7 @@ void desk_look(struct host_comm_channel *channel, struct meeting *meeting)
         struct guest *guest = seat_guest(channel, place, meeting->position);
         if (!guest) {
             link_fail(channel->world->link,
-                      "what another rank gives to a collective makes no sense");
+                      "the data that another rank gives to a collective are not valid");
             return;
         }
         meeting_arrive(channel, meeting, &guest->presence);

@@ -391,7 +391,7 @@ enum {
 static void senseless(struct host_link *link, int from)
 {
     char text[WAIT_TEXT];
-    snprintf(text, sizeof text, "process %d sent a message that makes no sense", from);
+    snprintf(text, sizeof text, "process %d sent a message that is not valid", from);
     link_fail(link, text);
 }
 
@@ -440,7 +440,7 @@ static void keep_early(struct host_link *link, int from, const char *data, size_
 {
     struct host_link_early *early = malloc(sizeof *early + bytes);
     if (!early) {
-        link_fail(link, "no memory for what another rank said");
+        link_fail(link, "no memory for a message of another rank");
         return;
     }
     early->next = NULL;
