@@ -2,8 +2,9 @@
 /*
  * telling.h - the lines of a story: steps that belong together are one.
  *
- * These are: that there are data for an iteration and the driver's step with it; the steps by which a worker submits an instance; the start and the end of the same work; pushes of one
- * thread in a row, as nothing else happens between them. Steps that many ranks or iterations take alike are told once.
+ * One line has: the data of an iteration and the driver's step with it; the steps by which a worker submits an instance;
+ * the start and the end of the same work; or the pushes of one thread in a row. Steps that many ranks or iterations take
+ * alike are told once.
  */
 #ifndef SWSIM_TELLING_H
 #define SWSIM_TELLING_H

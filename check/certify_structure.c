@@ -2,9 +2,9 @@
 /*
  * certify_structure.c - numbers and paths of a pipeline.
  *
- * Numbers are places: under the clock in the enqueue order of a period, under data-flow in the topological order of an
- * iteration. Paths are shortest ones from one task to all others (Dijkstra), found when they are asked for. Of the order in which
- * tasks are fired (gaps.h) the hop is written, with the paths that it rests on.
+ * The number of a task is its place: in the enqueue order of a period under the clock, in the topological order of an
+ * iteration under data-flow. The paths from a task to all others are shortest ones (Dijkstra) and found on demand. If the order
+ * in which tasks are fired (gaps.h) orders two tasks, the hop is written, with the paths before and behind it.
  */
 #include "certify_structure.h"
 

@@ -2,9 +2,9 @@
 /*
  * dead_writes.h - writes that are overwritten before anybody can read them.
  *
- * Asked of a plan without races: there the accesses of a buffer have one order in all runs that reorder steps which
- * commute. Of a host program with one such order one run shows it; of a pipeline whose accesses come as in a serial run
- * that run is it. Of a program that can take several ways nothing is said (doc/semantics.md).
+ * The plan must have no races: then the accesses of a buffer have the same order in all runs that only reorder steps which
+ * commute. One run shows this order for a host program, and the serial run shows it for a pipeline whose accesses come as
+ * in a serial run. A program with several such orders has no dead writes reported (doc/semantics.md).
  */
 #ifndef SWSIM_DEAD_WRITES_H
 #define SWSIM_DEAD_WRITES_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * early.h - the first violation, told while the searches go on.
+ * early.h - the first violation, printed while the searches go on.
  *
- * Every search of a program calls early_look again and again. Once a violation was found and as many
- * machine steps as people wait for have been taken since, it is told, as it was found. The steps are
- * counted, so that the output does not depend on the machine.
+ * Every search of a program calls early_look regularly. When a violation has been found and a fixed number of machine
+ * steps has been taken since, the violation is printed as it was found. Steps are counted instead of seconds, so that the
+ * output is the same on every machine.
  */
 #ifndef SWSIM_EARLY_H
 #define SWSIM_EARLY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * leaves.h - where each leaf of a state hangs in its tree: first by agent, then by what a sample of states teaches.
+ * leaves.h - the order of a state's leaves in its tree: by agent at first, then improved by a sample of states.
  *
  * A step changes little of a state, and most of that belongs to one agent: a thread's cells, its
  * row of knowledge, the queue it fills; a stream's items and their rows. The layout of a state

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traffic.h - whether the collectives of a pipeline come through, in whatever order threads are handed their work. The
- * conditions 3 of doc/checker.md, "Proved by structure".
+ * traffic.h - whether all collectives of a pipeline complete, in whatever order threads are handed their work: condition 3
+ * of doc/checker.md, "Proved by structure".
  *
- * They do where all ranks issue all of them in one order. Under data-flow they also do where only those
- * of each communicator are in one order, the host never waits for the device, and none waits, by way of
- * streams and events, for one that comes later: the order of iterations, and within one iteration an
- * order of tasks, is then an order of all collectives.
+ * They complete if all ranks issue all collectives in one order. Under data-flow it is enough that the collectives of each
+ * communicator are in one order, that the host never waits for the device, and that no collective waits, by way of streams
+ * and events, for a later one: the order of iterations, and of tasks within an iteration, is then an order of all.
  */
 #ifndef SWSIM_TRAFFIC_H
 #define SWSIM_TRAFFIC_H

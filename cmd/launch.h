@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launch.h - a run with a process for each rank: how they start, meet and end.
+ * launch.h - a run with a process for each rank: how the processes start, connect and end.
  *
  * By itself swrun forks one process a rank, supervises them and makes the result. Under mpirun or srun
  * the processes are there already: each takes its number from the environment, rank 0's starts one more
- * for the rank itself and does what swrun does by itself; the others only run their rank. They meet under a
- * name of their machine. Processes on several machines are refused.
+ * for the rank itself and does what swrun does by itself; the others only run their rank. They connect through a
+ * rendezvous on their machine. Processes on several machines are refused.
  */
 #ifndef SWSIM_LAUNCH_H
 #define SWSIM_LAUNCH_H

@@ -2,9 +2,9 @@
 /*
  * limits.h - `--limit=time=DURATION,mem=SIZE` of the verbs that do no search.
  *
- * A thread looks at the clock and at the memory of the process. Past a limit it asks for an end as an interrupt does, so that a
- * verb that hears interrupts tells what it has. One that does not, or is not done a moment later, is ended: with a message and
- * the exit code of a limit.
+ * A thread watches the clock and the memory of the process. When a limit is passed, it asks the verb to end as an interrupt
+ * does; a verb that handles interrupts then prints what it has found. A verb that has not ended a moment later is ended by
+ * the thread, with a message and the exit code of a limit.
  */
 #ifndef SWSIM_LIMITS_H
 #define SWSIM_LIMITS_H

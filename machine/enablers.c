@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * enablers.c - of whom one must act before a blocked agent can: machine_enablers of conflicts.h.
+ * enablers.c - the agents of which one must act before a blocked agent can: machine_enablers of conflicts.h.
  *
  * The waits of a blocked agent mirror machine.c: every condition under which machine_agent_enabled
  * says no has its line here. Records and waits take effect at once, as part of another agent's step, so

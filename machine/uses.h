@@ -2,9 +2,9 @@
 /*
  * uses.h - the relation between operations: which objects a step uses, in which way, and what follows from it.
  *
- * Two agents notice each other only through objects that both use. What an operation does to its object, and when, is in
- * its row of op_table (plan/ops.h); which way to use an object that is, and who can help whom, is in the row of its operand
- * in operand_table. All that asks for one of these gets its answer here:
+ * Two agents affect each other only through objects that both use. The row of an operation in op_table (plan/ops.h) says
+ * what the operation does to its object, and when. The row of its operand in operand_table says which way of use this is, and
+ * which agents can help a blocked one. These files ask:
  *
  *     conflicts.c   which steps conflict: two ways to use one object (use_conflicts)
  *     enablers.c    who can help a blocked agent: those that use what it waits for in the helping way

@@ -78,10 +78,10 @@ struct swpipe_context;
 enum swpipe_driver { SWPIPE_CLOCK, SWPIPE_DATAFLOW };
 enum swpipe_device { SWPIPE_HOST, SWPIPE_CUDA };
 
-/* The threads that call functions. SWPIPE_CALLER: the one that calls swpipe_fill, progress and the others, within these
-   calls; the library then starts no workers. It takes their steps in turns, each as far as it can go, so a function never
-   waits for another one, and the order is one of those that the proof covers. Functions of two thread groups never run
-   at the same time, and none runs between two calls. */
+/* The threads that call functions. With SWPIPE_CALLER the library starts no workers: the thread that calls swpipe_fill,
+   swpipe_progress and the others calls all functions within these calls. It takes the steps of each thread group in turn, as
+   far as they can go, so a function never waits for another one, and the order is one of those that the proof covers.
+   Functions of two thread groups never run at the same time, and none runs between two calls. */
 enum swpipe_threads { SWPIPE_WORKERS, SWPIPE_CALLER };
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
@@ -116,8 +116,8 @@ struct swpipe_task {
    (swrun(1), GRAPHS) has no graphs. */
 enum swpipe_graph {
     SWPIPE_GRAPH_OFF,
-    SWPIPE_GRAPH_AUTO,   /* where possible */
-    SWPIPE_GRAPH_REQUIRE /* SWPIPE_USAGE, with the reason, where not */
+    SWPIPE_GRAPH_AUTO,   /* graphs if they are possible */
+    SWPIPE_GRAPH_REQUIRE /* SWPIPE_USAGE, with the reason, if they are not possible */
 };
 
 /* An iteration that has been retired on a rank of this process. */
@@ -149,12 +149,12 @@ struct swpipe_hooks {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* The library changes no variable of the environment, which is the program's, and the last error of CUDA on a calling
-   thread is behind each call as it was before. For cuda two variables are worth setting, and this call sets them
-   where they are unset: NCCL_RUNTIME_CONNECT=0, for else the first collective on a communicator waits for the other
-   ranks in the calling thread, which no plan says, and CUDA_DEVICE_MAX_CONNECTIONS=32, for else more than 8 streams wait
-   for each other. At the start of main: before threads, and before the first use of CUDA. Returns how many were set, -1:
-   memory. */
+/* Sets two variables of the environment for cuda, unless they are set: NCCL_RUNTIME_CONNECT=0, as otherwise the first
+   collective on a communicator waits for the other ranks in the calling thread, which no plan says; and
+   CUDA_DEVICE_MAX_CONNECTIONS=32, as otherwise more than 8 streams wait for each other. The call belongs at the start of
+   main, before threads and before the first use of CUDA. Returns the number of variables that were set; -1: memory is
+   exhausted. No other call changes the environment, and each leaves the last error of CUDA on the calling thread as it
+   was. */
 int swpipe_set_environment(void);
 
 /* Zero is the default of every member. Strings and arrays are needed during swpipe_open only. */
@@ -186,10 +186,10 @@ struct swpipe_config {
                 for both.) Not run on a GPU. The host device has none and takes no notice */
     int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a
                                    Corollary is refused */
-    /* Called by swpipe_open with warnings about the plan's names, with what is not proved or of which no task says
-       anything, and with the story of what is violated; later, once, where results are handed out before the device has
-       finished them, and, also by swpipe_close, with memory of a GPU that cannot be freed, because a kernel does not end.
-       Lines of text. NULL: nobody wants to know. */
+    /* Gets lines of text. swpipe_open calls it with warnings about the plan's names, with the properties that are not
+       proved or about which no task declares anything, and with the steps to a violation. Later it is called once if
+       results are handed out before the device has finished them, and, by swpipe_close too, for memory of a GPU that
+       cannot be freed because a kernel does not end. NULL: the lines are dropped. */
     void (*message)(void *arg, const char *text);
     void *message_arg;
     struct swpipe_policy policy; /* data-flow: chooses among the tasks that are ready */
@@ -294,7 +294,7 @@ struct swpipe_recorded {
     int64_t iterations, steps;
     int legal; /* 1: the plan allows what happened; 0: it does not; -1: it cannot be said, because
                         the run failed */
-    const char *why; /* why it was not legal; "": it was, or nobody can say */
+    const char *why; /* why it was not legal; "": it was legal, or this is not known */
     double seconds,
         iteration_seconds; /* of the run; of an iteration in the steady state, 0: too few */
 };

@@ -9,7 +9,8 @@
     wait S           so many seconds
     until EXPRESSION until it is true, for at most 30 seconds
     eval EXPRESSION  print its value
-    frames S         zoom and move for so long; print the frames a second and the longest frame, in milliseconds
+    frames S         zoom and move for so long; print the frames a second, the longest frame and the CPU time of the page's
+                     main thread for each, in milliseconds
     shot FILE        a picture of the window
 """
 import base64
@@ -30,7 +31,7 @@ FRAMES = """new Promise((done) => {
         zoom(extent() * (0.5 + 0.4 * Math.sin(phase)), Math.sin(phase * 2) > 0 ? 0.97 : 1 / 0.97);
         move(0.01 * Math.cos(phase));
         if (now - from < SECONDS * 1000) requestAnimationFrame(next);
-        else done({frames_per_s: (times.length - 1) * 1000 / (times[times.length - 1] - times[0]),
+        else done({frames: times.length, frames_per_s: (times.length - 1) * 1000 / (times[times.length - 1] - times[0]),
             longest_ms: Math.max(...times.slice(1).map((t, i) => t - times[i])), drawn: document.body.dataset.drawn});
     };
     requestAnimationFrame(next);
@@ -71,6 +72,15 @@ class Browser:
         while not self.value("document.URL.startsWith(%s) && document.readyState == 'complete'" % json.dumps(url)):
             time.sleep(0.05)
 
+    def receive(self):
+        while b"\0" not in self.rest:
+            piece = os.read(self.inward, 1 << 16)
+            if not piece:
+                raise RuntimeError("the browser has left")
+            self.rest += piece
+        line, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(line)
+
     def call(self, method, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
@@ -78,17 +88,28 @@ class Browser:
             message["sessionId"] = self.session
         os.write(self.out, json.dumps(message).encode() + b"\0")
         while True:
-            while b"\0" not in self.rest:
-                piece = os.read(self.inward, 1 << 16)
-                if not piece:
-                    raise RuntimeError("the browser has left")
-                self.rest += piece
-            line, self.rest = self.rest.split(b"\0", 1)
-            answer = json.loads(line)
+            answer = self.receive()
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise RuntimeError(answer["error"]["message"])
                 return answer["result"]
+
+    def frames(self, seconds):
+        """How fast frames come, and the CPU time of the thread with the most, which is the page's main one."""
+        page, self.session = self.session, None
+        self.call("Tracing.start", traceConfig={"includedCategories": ["toplevel"]})
+        self.session = page
+        seen = self.value(FRAMES.replace("SECONDS", seconds))
+        self.session = None
+        self.call("Tracing.end")
+        self.session = page
+        threads = {}
+        while (message := self.receive()).get("method") != "Tracing.tracingComplete":
+            for event in message.get("params", {}).get("value", []):
+                if event.get("ph") == "X" and event["name"].endswith("RunTask"):
+                    thread = event["pid"], event["tid"]
+                    threads[thread] = threads.get(thread, 0) + event.get("tdur", 0) / 1000
+        return {**seen, "work_ms": max(threads.values()) / seen["frames"]}
 
     def value(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
@@ -128,7 +149,7 @@ class Browser:
         elif verb == "eval":
             print(json.dumps(self.value(rest)))
         elif verb == "frames":
-            print(json.dumps(self.value(FRAMES.replace("SECONDS", rest))))
+            print(json.dumps(self.frames(rest)))
         elif verb == "shot":
             with open(rest, "wb") as file:
                 file.write(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
