@@ -2,14 +2,10 @@
 # gpu/exec: a run: its threads, pushes, drivers, ranks.
 libgpu_a_SOURCES += \
     gpu/exec/called.c \
-    gpu/exec/choose.c \
     gpu/exec/data.c \
     gpu/exec/drive.c \
     gpu/exec/graph.c gpu/exec/graph.h \
     gpu/exec/layers.c gpu/exec/layers.h \
-    gpu/exec/layers_internal.h \
-    gpu/exec/layers_judge.c \
-    gpu/exec/layers_passes.c \
     gpu/exec/pump.c \
     gpu/exec/push.c \
     gpu/exec/ranks.c gpu/exec/ranks.h \

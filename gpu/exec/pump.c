@@ -21,7 +21,6 @@
 #include "run.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define SLICE_NS INT64_C(50000)

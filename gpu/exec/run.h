@@ -5,7 +5,6 @@
  *     drive.c     a driver thread a rank asks the policy and fills the workers' queues
  *     worker.c    workers and host threads execute operations one by one
  *     push.c      an operation goes to its stream: launch queues, events, callbacks
- *     choose.c    a policy of the program's chooses among the tasks that are ready
  *     pump.c      the calling thread takes the workers' steps, where workers have no threads
  *     called.c    a function of the user in place of a task's work, between marks if it is recorded
  *     data.c      the memory of a run
@@ -573,7 +572,7 @@ bool push_leave(struct run_thread *self, const struct op *op, bool takes_room, b
    thread that pushes there. */
 struct device_event *push_obstacle(struct run *run, int stream, int count);
 
-/* ---- choose.c: with the lock held ------------------------------------------------------------- */
+/* ---- drive.c: a policy, with the lock held ------------------------------------------------------------- */
 
 /* Wait until the oldest instance of this worker's queue is chosen, to be taken now. False at the end. */
 bool choose_wait(struct run_thread *self);

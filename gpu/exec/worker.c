@@ -12,7 +12,6 @@
 #include "run.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "base/hash.h"

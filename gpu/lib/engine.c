@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/keywords.h"
 
 #include "gpu/exec/graph.h"
 #include "swpipe_impl.h"

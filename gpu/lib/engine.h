@@ -112,7 +112,7 @@ struct block *iteration_alloc(struct iteration *iteration, const char *name, siz
  * (gpu/exec/called.c); the stored plan describes functions as known: no residency slots, no lazy loading
  * (recording_plan). A short-cut collective or message, which puts kept results back, meets no peer: it is
  * plain device work. A run that is still collecting such results is neither, and cannot be judged. The run of a group
- * is recorded in rank 0's process (group_record.h).
+ * is recorded in rank 0's process (group.h).
  *
  *     recording_open    after run_open, before the threads start
  *     recording_stop    all threads have ended, the device is idle or aborted

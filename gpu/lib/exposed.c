@@ -10,7 +10,6 @@
 #include "swpipe_impl.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

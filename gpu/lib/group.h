@@ -14,7 +14,7 @@
  * The next run begins behind the end of the last, the next world of devices at a multiple of EPOCH: then no
  * process mistakes an old number for a new one, and none has to wait before it fetches.
  *
- * The recording of a group's run (group_record.c):
+ * The recording of a group's run (group.c):
  *
  *     rank 0: journal --.                          .--> swpipe_recorded, the store
  *     rank 1: journal ---+-- mail --> keeper: books, replay
@@ -54,8 +54,6 @@ struct swpipe_group {
 
 /* STATUS_USAGE where it cannot be used: it has not come together, or this process is a fork of the one that joined. */
 enum status group_must_be_here(const struct swpipe_group *group, struct diag *diag);
-/* The moment at which a wait for the other processes, begun now, has taken too long. */
-int64_t group_deadline(const struct swpipe_group *group);
 /* All open a pipeline: with the same plan, driver, depth and device, or all get STATUS_INPUT with two that differ. */
 enum status group_open_same(struct swpipe_group *group, const struct swpipe *pipe,
                             struct diag *diag);
@@ -87,7 +85,7 @@ enum status watch_open(struct group_watch *watch, struct swpipe_group *group, st
 /* Before the run is closed; one that was not opened is all zero. */
 void watch_close(struct group_watch *watch);
 
-/* ---- group_record.c ------------------------------------------------------------------------- */
+/* ---- the recording -------------------------------------------------------------------------- */
 
 struct keeper;
 

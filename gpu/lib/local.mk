@@ -8,7 +8,6 @@ libgpu_a_SOURCES += \
     gpu/lib/engine.c gpu/lib/engine.h \
     gpu/lib/exposed.c \
     gpu/lib/group.c gpu/lib/group.h \
-    gpu/lib/group_record.c \
     gpu/lib/in_task.c \
     gpu/lib/own.c \
     gpu/lib/proof_at_open.c \

@@ -15,7 +15,6 @@ libimport_a_SOURCES += \
     trace/import/json_reader.c trace/import/json_reader.h \
     trace/import/kineto.c trace/import/kineto.h \
     trace/import/kineto_operators.c trace/import/kineto_operators.h \
-    trace/import/known_order.c trace/import/known_order.h \
     trace/import/meetings.c trace/import/meetings.h \
     trace/import/nsys.c trace/import/nsys.h \
     trace/import/piece_cuts.c \
@@ -23,11 +22,8 @@ libimport_a_SOURCES += \
     trace/import/pieces.c trace/import/pieces.h \
     trace/import/pieces_internal.h \
     trace/import/pipeline_accesses.c \
-    trace/import/pipeline_buffers.c \
-    trace/import/pipeline_deps.c \
     trace/import/pipeline_form.c trace/import/pipeline_form.h \
     trace/import/pipeline_internal.h \
-    trace/import/pipeline_tasks.c \
     trace/import/processes.c trace/import/processes.h \
     trace/import/record.c trace/import/record.h \
     trace/import/report.c \

@@ -2,8 +2,8 @@
 /*
  * pipeline_internal.h - what the files share that write a job as a pipeline.
  *
- * pipeline_tasks.c writes the tasks, pipeline_deps.c their stages and dependences, pipeline_buffers.c what they read and
- * write by the names of sections, pipeline_accesses.c by an execution trace; pipeline_form.c is the plan around them.
+ * pipeline_form.c writes the tasks, their stages and dependences, and what they read and write by the names of sections;
+ * pipeline_accesses.c the same by an execution trace.
  */
 #ifndef SWSIM_PIPELINE_INTERNAL_H
 #define SWSIM_PIPELINE_INTERNAL_H
@@ -51,13 +51,6 @@ bool orders_add(struct orders *orders, struct arena *arena, const struct dep *de
    for a serial run. */
 bool orders_come_after(struct orders *orders, int to, int from);
 
-/* Each is a part of the plan. pipeline_tasks: STATUS_INPUT for ranks that are not alike; the others: false without
-   memory. */
-enum status pipeline_tasks(struct pipeline_form_writer *writer, struct diag *diag);
-bool pipeline_stages(struct pipeline_form_writer *writer, struct arena *arena);
-bool pipeline_deps(struct pipeline_form_writer *writer);
-/* Behind the dependences; `arena` is for its own use. */
-bool pipeline_buffers(struct pipeline_form_writer *writer, struct arena *arena);
 /* The same from an execution trace; *out: false where no rank has one. */
 bool pipeline_accesses(struct pipeline_form_writer *writer, struct orders *orders,
                        struct arena *arena, bool *out);
@@ -70,11 +63,5 @@ bool pipeline_add_dep(struct pipeline_form_writer *writer, int task, int on, int
 /* There is room for it in plan->buffers. */
 bool pipeline_add_buffer(struct plan *plan, const struct buffer *buffer,
                          const struct buffer_use *uses, size_t count);
-
-/* True if it has a forward and sections of TorchRec's pipelines that are ahead of it. */
-bool pipeline_is_torchrec(const struct pipeline_form_writer *writer);
-
-/* The section of this name; -1. */
-int pipeline_section(const struct pipeline_form_writer *writer, const char *name);
 
 #endif

@@ -3,7 +3,6 @@
 #include "runtime.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { INVALID_FUNCTION = 98 };

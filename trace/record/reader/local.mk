@@ -10,10 +10,8 @@ libimport_a_SOURCES += \
     trace/record/reader/recorded_form.c \
     trace/record/reader/recorded_internal.h \
     trace/record/reader/recorded_memory.c \
-    trace/record/reader/recorded_locks.c \
     trace/record/reader/recorded_order.c \
     trace/record/reader/recorded_queries.c \
-    trace/record/reader/recorded_run.c \
     trace/record/reader/recorded_tenants.c \
     trace/record/reader/recorded_tensors.c \
     trace/record/reader/recorded_values.c \

@@ -6,7 +6,6 @@
  */
 #include "recorded_internal.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"

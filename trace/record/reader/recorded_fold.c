@@ -19,7 +19,6 @@
 #include "recorded_internal.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"

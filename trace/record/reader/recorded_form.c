@@ -8,7 +8,6 @@
 #include "recorded_internal.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  *
  * recorded_calls.c walks. It takes the items of CUDA itself; recorded_copies.c takes those about the content of memory,
  * recorded_memory.c those of allocations, recorded_tensors.c those of tensors, recorded_comms.c those of NCCL, recorded_queries.c queries, recorded_values.c values
- * in memory. recorded_order.c says what happens before what, recorded_clock.c when it happened, recorded_locks.c which locks
+ * in memory. recorded_order.c says what happens before what, recorded_clock.c when it happened, its part on locks which of them
  * matter, and recorded_form.c makes threads of the operations. All of it lives in the plan's arena; false or NULL: no memory.
  */
 #ifndef SWSIM_RECORDED_INTERNAL_H
@@ -474,7 +474,7 @@ bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process
 /* The plan says that something which was not seen may order threads. */
 bool recorded_order_say(struct recorded_job *job);
 
-/* ---- recorded_locks.c ------------------------------------------------------------------------- */
+/* ---- recorded_order.c: locks ------------------------------------------------------------------- */
 
 /* The locks of a process that the plan needs get their names in it; `homes`: per thread its rank, -1: it is not in the plan. */
 bool recorded_locks_name(struct recorded_job *job, struct recorded_process *process,
@@ -503,14 +503,6 @@ bool recorded_queries_say(struct recorded_job *job);
 /* ---- recorded_form.c -------------------------------------------------------------------------- */
 
 bool recorded_write(struct recorded_job *job);
-
-/* ---- recorded_run.c ----------------------------------------------------------------------------- */
-
-/* Fills options->run, a trace like those of our own runs, behind recorded_write. A span for each operation of a device, from
-   CUPTI's records, on its stream; one for each call that pushes or waits, on its thread. Streams, threads and operations have
-   the names of the plan. A rank waits in an operation of several ranks for those that come later: all but the least time over
-   the ranks. There are no iterations. STATUS_INPUT: no operation has a measured time. */
-enum status recorded_run(struct recorded_job *job);
 
 /* ---- the walk ----------------------------------------------------------------------------------- */
 

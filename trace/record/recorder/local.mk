@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # trace/record/recorder: the library that `swsim record` puts before those of a CUDA program, and the format of its recordings.
 libswrecord_so_SOURCES += \
-    trace/record/recorder/batches.c \
     trace/record/recorder/boxes.c \
     trace/record/recorder/calls.c trace/record/recorder/calls.h \
     trace/record/recorder/counted.c trace/record/recorder/counted.h \
