@@ -590,6 +590,7 @@ static bool none_entry_do_locked(struct none_stream *stream, struct none_entry *
 
 static void none_pop_locked(struct none_stream *stream)
 {
+    assert(stream->count > 0 && stream->done < stream->pushed);
     stream->first = (stream->first + 1) % stream->cap;
     stream->count--;
     stream->done++;
@@ -698,6 +699,7 @@ static void none_ring_push_locked(struct none_stream *stream, const struct none_
         stream->first = 0;
         stream->cap = cap;
     }
+    assert(stream->count < stream->cap && stream->count < stream->pushed - stream->done);
     stream->entries[(stream->first + stream->count++) % stream->cap] = *entry;
     if (!stream->busy) {
         stream->busy = true;

@@ -2,6 +2,7 @@
 /* nccl.c - libnccl.so.2 without a GPU: calls, groups, and what they do in their streams. See nccl.h. */
 #include "nccl.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,6 +256,7 @@ static void nccl_end_collective_locked(struct nccl_call *call, const struct nccl
 {
     const int rank = call->comm->rank;
     const struct nccl_flow own = nccl_flow_of(o, rank, rank);
+    assert(call->left == 0 && call->parts); /* all transfers are done */
     if (own.into_part && own.received > 0)
         nccl_combine_parts_locked(call, o);
     else if (own.bytes > 0 && own.received > 0 && o->to + own.to != o->from + own.from)
@@ -296,6 +298,7 @@ static void pass_to_self_locked(const struct nccl_call *call)
 
 static void nccl_begin_messages_locked(struct nccl_call *call)
 {
+    assert(call->left == 0 && !call->incoming);
     pass_to_self_locked(call);
     for (size_t i = 0; i < call->count; i++) {
         const struct nccl_operation *o = &call->operations[i];
@@ -336,6 +339,7 @@ static void skip_messages(struct nccl_call *call)
 static bool step_call_locked(struct nccl_call *call)
 {
     comm_handle comm = call->comm;
+    assert(call->at <= call->count && !call->incoming == !call->parts);
     if (call->phase == CALL_WAITS) {
         if (call->at == 0)
             nccl_begin_messages_locked(call);
@@ -427,6 +431,7 @@ static void nccl_push(const struct nccl_operation *first, const struct nccl_oper
     for (size_t i = 0; i < count; i++)
         if (items[i].comm == first->comm && items[i].stream == first->stream)
             call->operations[own++] = items[i];
+    assert(own > 0 && own <= count);
     call->count = own;
     if (none_push(first->stream, &work, call) != NONE_OK)
         none_say("NCCL: a call was not taken by its stream");
@@ -505,6 +510,7 @@ static comm_handle end_division(const struct nccl_division *division)
         ranks++;
         rank += board->key < division->key || (board->key == division->key && i < comm->rank);
     }
+    assert(ranks > 0 && rank < ranks); /* this one has its own color */
     char name[64];
     snprintf(name, sizeof name, "%.34s-%llu-%d", comm->name, (unsigned long long)comm->divisions,
              division->color);
