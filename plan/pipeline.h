@@ -139,6 +139,7 @@ struct pipeline {
     int64_t *batches; /* one number of iterations a rank, or NULL: all the same */
     size_t batch_count;
     struct rank_override *overrides;
+    bool overrides_ascend; /* by their ranks */
     size_t override_count;
 };
 

@@ -5,6 +5,7 @@
 #include "keywords.h"
 #include "base/array.h"
 #include "base/list_key.h"
+#include "base/sort.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -71,10 +72,16 @@ int plan_rank_count(const struct plan *plan)
 
 static const struct rank_override *find_override(const struct plan *plan, int rank)
 {
-    for (size_t i = 0; i < plan->pipeline.override_count; i++)
-        if (plan->pipeline.overrides[i].rank == rank)
-            return &plan->pipeline.overrides[i];
-    return NULL;
+    const struct pipeline *pipeline = &plan->pipeline;
+    const size_t count = pipeline->override_count;
+    size_t place = 0;
+    if (pipeline->overrides_ascend)
+        place = SORT_FIRST(i, 0, count, pipeline->overrides[i].rank >= rank);
+    else
+        while (place < count && pipeline->overrides[place].rank != rank)
+            place++;
+    return place < count && pipeline->overrides[place].rank == rank ? &pipeline->overrides[place]
+                                                                    : NULL;
 }
 
 const struct task *plan_tasks(const struct plan *plan, int rank)
@@ -242,10 +249,25 @@ const struct stream_spec *plan_legacy_stream(const struct plan *plan)
 
 const struct flag_spec *plan_flag_spec(const struct plan *plan, const char *name)
 {
+    if (plan->flag_table.count == plan->flag_spec_count) {
+        const uint32_t found = TABLE_FIND(&plan->flag_table, table_hash_name(name), i,
+                                          strcmp(plan->flag_specs[i].name, name) == 0);
+        return found == TABLE_NONE ? NULL : &plan->flag_specs[found];
+    }
     for (size_t i = 0; i < plan->flag_spec_count; i++)
         if (strcmp(plan->flag_specs[i].name, name) == 0)
             return &plan->flag_specs[i];
     return NULL;
+}
+
+bool plan_add_flag_spec(struct plan *plan, const struct flag_spec *spec)
+{
+    if (!ARENA_GROW(&plan->arena, plan->flag_specs, plan->flag_spec_count, plan->flag_spec_cap) ||
+        !table_add_in(&plan->flag_table, &plan->arena, table_hash_name(spec->name),
+                      plan->flag_spec_count))
+        return false;
+    plan->flag_specs[plan->flag_spec_count++] = *spec;
+    return true;
 }
 
 bool plan_flag_per_iteration(struct plan *plan, const char *name)
@@ -254,11 +276,7 @@ bool plan_flag_per_iteration(struct plan *plan, const char *name)
         return true;
     const struct flag_spec spec = {.name = arena_strdup(&plan->arena, name),
                                    .scope = SCOPE_ITERATION};
-    if (!spec.name ||
-        !ARENA_GROW(&plan->arena, plan->flag_specs, plan->flag_spec_count, plan->flag_spec_cap))
-        return false;
-    plan->flag_specs[plan->flag_spec_count++] = spec;
-    return true;
+    return spec.name && plan_add_flag_spec(plan, &spec);
 }
 
 enum flag_rule host_op_flag_use(const struct host_op *op, int64_t *value)

@@ -209,6 +209,7 @@ struct plan {
     size_t stream_spec_count;
     struct flag_spec *flag_specs;
     size_t flag_spec_count, flag_spec_cap;
+    struct table flag_table;   /* of all of them by their names, or empty */
     struct names groups;       /* thread groups, pipeline form */
     struct names events;       /* host programs, per rank */
     struct names flags;        /* host programs, plan-wide */
@@ -264,6 +265,8 @@ int plan_find_task(const struct plan *plan, const char *name);
 /* The entry of a stream; NULL: none. The legacy stream; NULL: there is none. */
 /* What `flags:` says of this name; NULL: nothing. */
 const struct flag_spec *plan_flag_spec(const struct plan *plan, const char *name);
+/* Its name, which has none yet, is the plan's. False: memory is exhausted. */
+bool plan_add_flag_spec(struct plan *plan, const struct flag_spec *spec);
 /* Each iteration of a repeat has a flag of this name. False: no memory. */
 bool plan_flag_per_iteration(struct plan *plan, const char *name);
 const struct stream_spec *plan_stream_spec(const struct plan *plan, int stream);

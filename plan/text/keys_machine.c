@@ -378,12 +378,10 @@ void parse_flags(struct parser *parser, const struct node *value)
             !keys_parse(parser, properties, &flag_keys, &spec))
             continue;
         spec.name = parse_keep(parser, key->text);
-        if (!spec.name || !ARENA_GROW(&plan->arena, plan->flag_specs, plan->flag_spec_count,
-                                      plan->flag_spec_cap)) {
+        if (!spec.name || !plan_add_flag_spec(plan, &spec)) {
             parse_no_memory(parser);
             return;
         }
-        plan->flag_specs[plan->flag_spec_count++] = spec;
     }
 }
 

@@ -690,11 +690,15 @@ void parse_overrides(struct parser *parser, const struct node *value)
     pipeline->overrides = PARSE_ARRAY(parser, value->length, struct rank_override);
     if (!pipeline->overrides)
         return;
+    int64_t last = -1;
+    pipeline->overrides_ascend = true;
     READ_MAP (parser, value, key, differences) {
         int64_t rank;
         if (!parse_number(parser, key, true, 0, plan->ranks - 1, &rank) ||
             !parse_want_map(parser, differences, override_keys.example))
             continue;
+        pipeline->overrides_ascend &= rank > last;
+        last = rank;
         struct rank_override *override = &pipeline->overrides[pipeline->override_count++];
         *override = (struct rank_override){.rank = (int)rank, .mark = key->mark};
         keys_parse(parser, differences, &override_keys, override);

@@ -9,6 +9,7 @@
 
 #include "list_warnings.h"
 #include "plan/crossing.h"
+#include "base/hash.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "base/list_key.h"
@@ -25,6 +26,7 @@ enum warned_table { STREAMS, GROUPS, EVENTS, FLAGS, LOCKS, BARRIERS, BUFFERS, CO
 
 struct usage {
     const char *name;
+    uint64_t signs; /* a hash of what is no letter in the name */
     struct mark mark;
     int uses, gives,
         takes; /* gives: records, sets, writes, is an input; takes: waits, awaits, reads */
@@ -283,7 +285,8 @@ static const char *meant(const struct book *book, enum warned_table table,
     if (usage->uses != 1 || book->counts[table] > COMPARED_MOST)
         return NULL;
     for (size_t i = 0; i < book->counts[table]; i++)
-        if ((items[i].uses > 1 || (items[i].uses == 1 && &items[i] < usage)) &&
+        if (items[i].signs == usage->signs && /* only letters are mistaken */
+            (items[i].uses > 1 || (items[i].uses == 1 && &items[i] < usage)) &&
             looks_misspelt(usage->name, items[i].name))
             return items[i].name;
     return NULL;
@@ -314,9 +317,20 @@ static bool is_asked(const struct book *book, const struct usage *usage)
     return false;
 }
 
+static uint64_t signs_of(const char *name)
+{
+    uint64_t hash = 0;
+    for (; *name; name++)
+        if (!isalpha((unsigned char)*name))
+            hash = hash_mix(hash ^ (unsigned char)*name);
+    return hash;
+}
+
 static bool warn_of_similar(struct book *book, enum warned_table table, const char *noun)
 {
     size_t before = book->out->count;
+    for (size_t i = 0; i < book->counts[table]; i++)
+        book->tables[table][i].signs = signs_of(book->tables[table][i].name);
     for (size_t i = 0; i < book->counts[table]; i++) {
         const struct usage *usage = &book->tables[table][i];
         const char *other = usage->mark.line ? meant(book, table, usage) : NULL;

@@ -526,6 +526,7 @@ static bool profile_make_plan(struct profile *profile, struct trace *trace, cons
             return false;
     profile->plan.pipeline.overrides = overrides;
     profile->plan.pipeline.override_count = count;
+    profile->plan.pipeline.overrides_ascend = true;
     return true;
 }
 
