@@ -106,6 +106,8 @@ static void conflicts_compare(void *arg, int object, enum way way, int tag)
 {
     struct step *step = arg;
     const struct program *p = step->program;
+    if (!(p->uses->ways[object] & way_conflicts(way)))
+        return;
     for (int u = p->uses->first[object]; step->free && u >= 0;) {
         const struct use *use = &p->uses->items[u];
         bool own = use->agent == step->agent;

@@ -251,7 +251,13 @@ static bool has_instance(const struct enablers_query *q, int thread, int64_t ite
    is not handed out. */
 static void add_submitters(const struct enablers_query *q, int rank, int64_t iteration)
 {
-    const int first = q->p->driver_thread[rank] + 1;
+    const struct program *p = q->p;
+    const int first = p->driver_thread[rank] + 1;
+    if (q->watcher >= 0 && p->driver == DRIVER_DATAFLOW &&
+        !(*fired_cell(p, q->c, rank, p->last_task, iteration) & DONE)) {
+        enablers_add_thread(q, p->worker[rank * p->tasks + p->last_task]);
+        return; /* without it the iteration is not submitted */
+    }
     int t = first;
     while (program_is_worker(q->p, t))
         t++;

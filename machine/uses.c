@@ -412,7 +412,7 @@ void uses_of_completion(const struct program *program, int comm, use_visit *visi
 
 /* ---- the table of uses ----------------------------------------------------------------------- */
 
-bool use_conflicts(enum way way, int tag, const struct use *other)
+unsigned way_conflicts(enum way way)
 {
     static const unsigned conflicts[] = {
         [WAY_READ] = 1u << WAY_WRITE,
@@ -424,7 +424,12 @@ bool use_conflicts(enum way way, int tag, const struct use *other)
         [WAY_RELEASE] = 1u << WAY_WRITE,
         [WAY_NOTHING] = 0,
     };
-    return conflicts[way] >> other->way & 1 && (tag < 0 || tag != other->tag);
+    return conflicts[way];
+}
+
+bool use_conflicts(enum way way, int tag, const struct use *other)
+{
+    return way_conflicts(way) >> other->way & 1 && (tag < 0 || tag != other->tag);
 }
 
 unsigned op_helping_ways(const struct program *p, const struct op *op)
@@ -470,30 +475,23 @@ static void uses_enter_place(struct program *program, struct use *use, int place
         use->places[use->place_count++] = place; /* else: uses_build looks at the arena */
 }
 
-static uint64_t hash_tagged(int agent, int object, int tag)
+static uint64_t hash_use(int agent, int object, enum way way, int tag)
 {
-    return table_hash_number((uint64_t)(uint32_t)tag << 32 ^
+    return table_hash_number((uint64_t)(uint32_t)tag << 32 ^ (uint64_t)way << 24 ^
                              hash_mix((uint64_t)agent << 32 ^ (uint64_t)object));
 }
 
-/* What the agent does to the object is in the table already; NULL: not so. An object has many uses only where they have
-   tags, and these are in a hash table. */
+/* What the agent does to the object is in the table already; NULL: not so. */
 static struct use *find_entered(struct use_table *uses, const struct uses_entry *entry, int object,
                                 enum way way, int tag)
 {
-    if (tag >= 0) {
-        const uint32_t found =
-            TABLE_FIND(&uses->tagged, hash_tagged(entry->agent, object, tag), i,
-                       uses->items[i].agent == entry->agent && uses->items[i].object == object &&
-                           uses->items[i].way == way && uses->items[i].tag == tag);
-        return found == TABLE_NONE ? NULL : &uses->items[found];
-    }
-    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
-        struct use *known = &uses->items[u];
-        if (known->agent == entry->agent && known->way == way && known->tag == tag)
-            return known;
-    }
-    return NULL;
+    if (!(uses->ways[object] >> way & 1))
+        return NULL;
+    const uint32_t found =
+        TABLE_FIND(&uses->entered, hash_use(entry->agent, object, way, tag), i,
+                   uses->items[i].agent == entry->agent && uses->items[i].object == object &&
+                       uses->items[i].way == way && uses->items[i].tag == tag);
+    return found == TABLE_NONE ? NULL : &uses->items[found];
 }
 
 static void uses_enter(void *arg, int object, enum way way, int tag)
@@ -508,8 +506,8 @@ static void uses_enter(void *arg, int object, enum way way, int tag)
         return;
     }
     if (!ARENA_GROW(&p->arena, uses->items, uses->count, uses->cap) ||
-        (tag >= 0 && !table_add_in(&uses->tagged, &p->arena, hash_tagged(entry->agent, object, tag),
-                                   uses->count)))
+        !table_add_in(&uses->entered, &p->arena, hash_use(entry->agent, object, way, tag),
+                      uses->count))
         return; /* uses_build looks at the arena */
     const int next = uses->first[object];
     const bool same = next >= 0 && uses->items[next].agent == entry->agent;
@@ -522,6 +520,7 @@ static void uses_enter(void *arg, int object, enum way way, int tag)
                                             .other = same ? uses->items[next].other : next};
     uses_enter_place(p, &uses->items[uses->count], entry->last);
     uses->first[object] = (int)uses->count++;
+    uses->ways[object] |= (uint8_t)(1u << way);
 }
 
 /* True if the body has done operation `i` whenever it comes to operation `at` behind it, and was not told no there.
@@ -657,10 +656,11 @@ static bool uses_allocate(struct program *program)
     }
     uses->object_count = count;
     uses->first = ARENA_ARRAY(&program->arena, (size_t)count + 1, int);
+    uses->ways = ARENA_ARRAY(&program->arena, (size_t)count + 1, uint8_t);
     uses->lock_abused = ARENA_ARRAY(&program->arena, (size_t)program->lock_count + 1, bool);
     for (int object = 0; uses->first && object < count; object++)
         uses->first[object] = -1;
-    return uses->first && uses->lock_abused;
+    return uses->first && uses->ways && uses->lock_abused;
 }
 
 enum status uses_build(struct program *program, struct diag *diag)

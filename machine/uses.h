@@ -83,10 +83,11 @@ struct use {
 
 struct use_table {
     int base[OBJECT_KINDS], object_count;
-    int *first; /* per object: its newest use; -1: none */
+    int *first;    /* per object: its newest use; -1: none */
+    uint8_t *ways; /* per object: the ways of its uses, as bits */
     struct use *items;
     size_t count, cap;
-    struct table tagged;             /* the items with a tag */
+    struct table entered;            /* the items */
     bool *lock_abused;               /* per lock: some thread may release it without holding it */
     const struct fixed_order *order; /* of host threads, by flags; NULL: none is known */
 };
@@ -109,6 +110,8 @@ int op_stream_gives(const struct program *program, const struct op *op);
 /* The object that the operation's own step helps others with, when its thread comes to it; -1: none. */
 int op_helped(const struct program *program, const struct op *op, int thread);
 
+/* The ways, as bits, that this one conflicts with where no tags are equal. */
+unsigned way_conflicts(enum way way);
 bool use_conflicts(enum way way, int tag, const struct use *other);
 /* The ways to use the operand of an operation, as bits, that help who waits at the operation. */
 unsigned op_helping_ways(const struct program *program, const struct op *op);

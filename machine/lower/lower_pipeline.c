@@ -262,32 +262,30 @@ static enum status lower_task(struct lowering *lowering, int rank, int task_inde
     return STATUS_OK;
 }
 
-static void lower_pipeline_add_threads(struct lowering *lowering, int rank)
+/* `counts` has a place for each thread group. */
+static void lower_pipeline_add_threads(struct lowering *lowering, int rank, int *counts)
 {
     struct program *program = lowering->program;
     const struct plan *plan = lowering->plan;
     program->driver_thread[rank] = lower_thread(
         lowering,
         (struct thread_desc){.kind = THREAD_DRIVER, .rank = rank, .name = "driver", .body = -1});
-    for (int group = 0; group < (int)plan->groups.count; group++) {
-        int first = -1, tasks = 0;
-        for (int task = 0; task < program->tasks; task++)
-            if (plan_task(plan, rank, task)->group == group) {
-                first = first < 0 ? task : first;
-                tasks++;
-            }
-        if (first < 0)
-            continue;
-        int thread = lower_thread(lowering, (struct thread_desc){.kind = THREAD_WORKER,
-                                                                 .rank = rank,
-                                                                 .name = plan->groups.items[group],
-                                                                 .body = -1,
-                                                                 .group = group,
-                                                                 .queue_cap = tasks});
-        for (int task = 0; task < program->tasks; task++)
-            if (plan_task(plan, rank, task)->group == group)
-                program->worker[rank * program->tasks + task] = thread;
-    }
+    const struct task *tasks = plan_tasks(plan, rank);
+    int *worker = &program->worker[rank * program->tasks];
+    memset(counts, 0, plan->groups.count * sizeof *counts);
+    for (int task = 0; task < program->tasks; task++)
+        counts[tasks[task].group]++;
+    for (int group = 0; group < (int)plan->groups.count; group++)
+        if (counts[group]) /* from now on it is the group's thread */
+            counts[group] =
+                lower_thread(lowering, (struct thread_desc){.kind = THREAD_WORKER,
+                                                            .rank = rank,
+                                                            .name = plan->groups.items[group],
+                                                            .body = -1,
+                                                            .group = group,
+                                                            .queue_cap = counts[group]});
+    for (int task = 0; task < program->tasks; task++)
+        worker[task] = counts[tasks[task].group];
 }
 
 static void lower_pipeline_add_edge(struct edge_list *list, int task, const struct dep *dep,
@@ -611,9 +609,10 @@ enum status lower_pipeline(struct lowering *lowering)
     program->event_families = program->flag_families = (int)families;
     program->worker = ARENA_ARRAY(&program->arena, families, int);
     program->driver_thread = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    int *groups = ARENA_ARRAY(&program->arena, plan->groups.count + 1, int);
     program->event_names = family_names(lowering, "the event");
     program->flag_names = family_names(lowering, "the CPU signal");
-    if (!program->worker || !program->driver_thread || !program->event_names ||
+    if (!program->worker || !program->driver_thread || !groups || !program->event_names ||
         !program->flag_names || !collect_edges(lowering))
         return diag_no_memory(lowering->diag);
     for (size_t i = 0; i < families; i++)
@@ -626,9 +625,13 @@ enum status lower_pipeline(struct lowering *lowering)
     if (status == STATUS_OK)
         status = lower_legacy_open(lowering);
     for (int rank = 0; status == STATUS_OK && rank < program->ranks; rank++) {
-        lower_pipeline_add_threads(lowering, rank);
+        lower_pipeline_add_threads(lowering, rank, groups);
         for (int task = 0; status == STATUS_OK && task < program->tasks; task++)
             status = lower_task(lowering, rank, task);
+        if (rank == 0 && status == STATUS_OK && /* the others have as many */
+            !ARENA_RESERVE(&program->arena, program->ops,
+                           program->op_count * (size_t)program->ranks, program->op_cap))
+            return diag_no_memory(lowering->diag);
     }
     if (status == STATUS_OK && lowering->failed)
         return lower_failed(lowering);
