@@ -18,7 +18,7 @@
 #include "simulation.h"
 #include "base/list_key.h"
 
-enum { LEAST_LOGGED = 256, NAME = 160 };
+enum { LEAST_LOGGED = 16, NAME = 160 };
 
 /* ---- stalls in words -------------------------------------------------------------------------- */
 
@@ -275,10 +275,26 @@ static inline void book_common(struct simulation *sim, int stream, const struct 
     lane->since_ns = sim->now_ns;
 }
 
+static void join_common(struct simulation *sim, int stream, struct common *joined)
+{
+    struct lane *lane = &sim->stalls.lanes[stream];
+    joined->waiting++;
+    lane->from = joined->log_count;
+    lane->next = joined->first;
+    lane->previous = -1;
+    if (joined->first >= 0)
+        sim->stalls.lanes[joined->first].previous = stream;
+    joined->first = stream;
+}
+
 static void leave_common(struct simulation *sim, int stream, struct common *left)
 {
+    const struct lane *lane = &sim->stalls.lanes[stream];
     book_common(sim, stream, left);
     assert(left->waiting > 0);
+    *(lane->previous >= 0 ? &sim->stalls.lanes[lane->previous].next : &left->first) = lane->next;
+    if (lane->next >= 0)
+        sim->stalls.lanes[lane->next].previous = lane->previous;
     if (--left->waiting == 0) {
         left->value = (struct stall){STALL_BUSY, STALL_ON_NONE};
         left->log_count = 0;
@@ -298,41 +314,27 @@ static inline void switch_lane(struct simulation *sim, int stream, int from, int
         leave_common(sim, stream, &sim->stalls.commons[LANE_COMMON - from]);
     lane->blame = to;
     lane->since_ns = sim->now_ns;
-    if (to <= LANE_COMMON) {
-        struct common *joined = &sim->stalls.commons[LANE_COMMON - to];
-        joined->waiting++;
-        lane->from = joined->log_count;
-    }
+    if (to <= LANE_COMMON)
+        join_common(sim, stream, &sim->stalls.commons[LANE_COMMON - to]);
 }
 
-/* The rank whose streams may wait for a common reason: two for each thread, then one for each rank's driver. */
-static int rank_of_common(const struct program *p, int number)
+/* Emptying is rare, since a log that is full has room for as many entries as streams read it. */
+static void make_log_room(struct simulation *sim, struct common *common)
 {
-    const int thread = number / 2;
-    return thread < p->thread_count ? p->threads[thread].rank : number - 2 * p->thread_count;
-}
-
-/* Emptying is rare, since a log has room for as many entries as its rank has streams. */
-static void make_log_room(struct simulation *sim, int number)
-{
-    const struct program *p = sim->program;
-    struct common *common = &sim->stalls.commons[number];
-    const int rank = rank_of_common(p, number);
-    const int first = p->rank_first[rank], count = p->rank_first[rank + 1] - first;
-    if (common->log) {
+    if (common->log_cap >= max_int(common->waiting, LEAST_LOGGED)) {
         /* All streams that wait for the common reason read its log, which is empty then. */
-        for (int i = first; i < first + count; i++) {
-            const int s = p->rank_streams[i];
-            if (sim->stalls.lanes[s].blame == LANE_COMMON - number) {
-                book_common(sim, s, &sim->stalls.commons[number]);
-                sim->stalls.lanes[s].from = 0;
-            }
+        for (int s = common->first; s >= 0; s = sim->stalls.lanes[s].next) {
+            book_common(sim, s, common);
+            sim->stalls.lanes[s].from = 0;
         }
-        sim->stalls.commons[number].log_count = 0;
+        common->log_count = 0;
         return;
     }
-    const int cap = max_int(count, LEAST_LOGGED);
-    common->log = ARENA_ARRAY(&sim->arena, (size_t)cap, struct logged);
+    const int cap = max_int(2 * common->waiting, LEAST_LOGGED);
+    struct logged *log = ARENA_ARRAY(&sim->arena, (size_t)cap, struct logged);
+    if (log && common->log_count)
+        memcpy(log, common->log, (size_t)common->log_count * sizeof *log);
+    common->log = log;
     if (common->log)
         common->log_cap = cap;
     else
@@ -344,7 +346,7 @@ static inline void change_common(struct simulation *sim, int number, struct stal
     struct common *common = &sim->stalls.commons[number];
     if (common->waiting && common->since_ns < sim->now_ns) {
         if (common->log_count == common->log_cap)
-            make_log_room(sim, number);
+            make_log_room(sim, common);
         if (common->log_count < common->log_cap)
             common->log[common->log_count++] = (struct logged){common->value, sim->now_ns};
     }
@@ -429,23 +431,46 @@ void account_touch(struct simulation *sim, int stream)
     marks->touched_list[marks->touched_stream_count++] = stream;
 }
 
+void account_stir(struct simulation *sim, int thread)
+{
+    struct marks *marks = &sim->marks;
+    if (!marks->selective || !sim->program->tasks || marks->stirred[thread])
+        return;
+    marks->stirred[thread] = true;
+    marks->stirred_list[marks->stirred_count++] = thread;
+}
+
+static void renew_of_thread(struct simulation *sim, int thread)
+{
+    for (int number = 2 * thread; number < 2 * thread + 2; number++)
+        if (sim->stalls.commons[number].waiting)
+            renew_common(sim, number, cause_in_common(sim, number));
+}
+
+/* What the workers of a rank have in hand, and what they wait for, may have changed. Whose turn comes is known when others hand
+   it out; all else is told to who waits for it. */
+static void renew_of_rank(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    for (int k = sim->marks.rank_first[rank];
+         p->ordered_tasks[rank] && k < sim->marks.rank_streams[rank]; k++)
+        renew_of_thread(sim, p->agents[sim->marks.rank_agents[k]].index);
+}
+
 void account_touched(struct simulation *sim)
 {
     struct marks *marks = &sim->marks;
     sim->stalls.chain_stamp++;
+    for (int i = 0; i < marks->stirred_count; i++) {
+        marks->stirred[marks->stirred_list[i]] = false;
+        renew_of_thread(sim, marks->stirred_list[i]);
+    }
+    marks->stirred_count = 0;
     for (int i = 0; i < marks->touched_count; i++) {
         int rank = marks->touched_ranks[i];
         marks->touched[rank] = false;
-        if (marks->selective) {
-            /* The work in hand of a rank's workers, and the reason its driver waits, may have changed. */
-            const struct program *p = sim->program;
-            for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_streams[rank]; k++)
-                for (int half = 0, thread = p->agents[sim->marks.rank_agents[k]].index; half < 2;
-                     half++)
-                    if (sim->stalls.commons[2 * thread + half].waiting)
-                        renew_common(sim, 2 * thread + half,
-                                     cause_in_common(sim, 2 * thread + half));
-        }
+        if (marks->selective)
+            renew_of_rank(sim, rank);
         for (int k = marks->rank_streams[rank];
              !marks->selective && k < marks->rank_first[rank + 1]; k++)
             look_at_lane(sim, sim->program->agents[marks->rank_agents[k]].index);
@@ -529,7 +554,7 @@ void account_derive(struct simulation *sim)
         return;
     memset(sim->pipeline.queued, 0, (size_t)p->ranks * (size_t)p->tasks * (size_t)p->window);
     memset(sim->pipeline.queue_seen, 0, (size_t)p->thread_count * sizeof *sim->pipeline.queue_seen);
-    sim->marks.touched_stream_count = sim->stalls.chained_count = 0;
+    sim->marks.touched_stream_count = sim->marks.stirred_count = sim->stalls.chained_count = 0;
     for (int s = 0; s < p->stream_count; s++) {
         sim->marks.queued_seen[s] = machine_stream_queued(p, sim->state, s);
         if (sim->marks.touched_streams[s])
@@ -540,9 +565,12 @@ void account_derive(struct simulation *sim)
     }
     bool selective = sim->marks.selective;
     sim->marks.selective = false; /* known queues touch no stream */
-    for (int t = 0; t < p->thread_count; t++)
+    for (int t = 0; t < p->thread_count; t++) {
+        if (sim->marks.stirred[t])
+            sim->marks.stirred_list[sim->marks.stirred_count++] = t;
         if (p->threads[t].kind == THREAD_WORKER)
             see_queue(sim, t);
+    }
     sim->marks.selective = selective;
 }
 
@@ -556,8 +584,9 @@ void account_close(struct simulation *sim)
     }
 }
 
-/* Each lane's reason exists, common reasons count the lanes that have them, and the list of chained streams is the set. */
-void account_check_lanes(const struct simulation *sim)
+/* Each lane's reason exists, common reasons are up to date and count the lanes that have them, and the list of chained streams
+   is the set. */
+void account_check_lanes(struct simulation *sim)
 {
 #ifdef SWSIM_CHECKS
     const struct stalls *stalls = &sim->stalls;
@@ -575,6 +604,9 @@ void account_check_lanes(const struct simulation *sim)
     }
     for (int i = 0; i < stalls->common_count; i++) {
         waiting += stalls->commons[i].waiting;
+        const struct stall now =
+            stalls->commons[i].waiting ? cause_in_common(sim, i) : (struct stall){0};
+        assert(stalls->commons[i].waiting == 0 || same_stall(&stalls->commons[i].value, &now));
         assert(stalls->commons[i].log_count <= stalls->commons[i].log_cap);
     }
     assert(waiting == lanes && chained == stalls->chained_count);

@@ -7,8 +7,9 @@
 
 #include "memo.h"
 
-/* So many iterations a rank may be ahead of others, where no collective holds it. */
-enum { LONE_AHEAD = 1024 };
+/* So many iterations a rank may be ahead of others, where no collective holds it. Ranks with the same times share a memo, and
+   memos take memory: ranks with times of more kinds are simulated together. */
+enum { LONE_AHEAD = 1024, LONE_KINDS = 8 };
 
 /* An operation of a collective as long as some rank has yet to come to it. */
 struct gathering {
@@ -21,6 +22,7 @@ struct lone_rank {
     struct simulation sim;
     struct simulate_options options;
     struct timing timing;
+    const struct simulation *fellow; /* the first of its kind; NULL: this one is */
     struct coming {
         int64_t came_ns;
         int64_t
@@ -36,6 +38,8 @@ struct lone_ranks {
     const struct program *whole;
     struct program *one;
     struct lone_rank *ranks;
+    struct lone_rank *kinds[LONE_KINDS]; /* the first ranks with their times */
+    int kind_count;
     struct gathering *gatherings; /* per communicator */
     struct iterations iterations;
     struct in_flight in_flight;   /* on rank 0 */
@@ -118,12 +122,30 @@ void lone_rank_comes(struct simulation *sim, int op, int64_t iteration, int64_t 
 
 /* ---- one program for all ---------------------------------------------------------------------- */
 
+/* True if the ranks differ in their times at most, and each meets the others as if it were alone. */
+static bool lone_ranks_meet_alone(const struct plan *plan)
+{
+    struct plan usual = *plan;
+    const struct pipeline *pipeline = &plan->pipeline;
+    usual.pipeline.override_count = 0;
+    for (size_t i = 0; i < pipeline->override_count; i++) {
+        const struct task *own = pipeline->overrides[i].tasks;
+        if (pipeline->overrides[i].has_order)
+            return false;
+        for (size_t t = 0; own && t < pipeline->task_count; t++)
+            if (!plan_same_task(&own[t], &pipeline->tasks[t]) ||
+                own[t].work.comm != pipeline->tasks[t].work.comm)
+                return false;
+    }
+    return plan_ranks_meet_alone(&usual);
+}
+
 /* True if nothing else of the simulation asks for the ranks together. */
 static bool lone_ranks_may(const struct program *p, const struct simulate_options *options)
 {
     const struct simulate_observer *observer = options->observer;
     return p->tasks > 0 && p->ranks > 1 && !options->forgetful &&
-           p->plan->machine.launch_latency_ns == 0 && plan_ranks_meet_alone(p->plan) &&
+           p->plan->machine.launch_latency_ns == 0 && lone_ranks_meet_alone(p->plan) &&
            !(observer &&
              (observer->span || observer->work || observer->iteration || observer->step));
 }
@@ -155,7 +177,29 @@ static bool lone_rank_is_alike(const struct lone_ranks *all, int rank)
     return true;
 }
 
-/* The durations of a rank, drawn as if it were among the others. They differ in their draws alone. */
+static bool lone_ranks_have_same_times(const struct lone_rank *a, const struct lone_rank *b)
+{
+    bool same = true;
+    for (size_t i = 0; same && i < a->all->one->op_count; i++)
+        same = a->timing.ops[i].mean_ns == b->timing.ops[i].mean_ns &&
+               (a->timing.ops[i].draw < 0) == (b->timing.ops[i].draw < 0);
+    return same;
+}
+
+/* The kind of a rank whose times are known. */
+static void lone_rank_find_kind(struct lone_rank *rank)
+{
+    struct lone_ranks *all = rank->all;
+    for (int k = 0; k < all->kind_count && !rank->fellow; k++)
+        if (lone_ranks_have_same_times(all->kinds[k], rank))
+            rank->fellow = &all->kinds[k]->sim;
+    if (!rank->fellow && all->kind_count < LONE_KINDS)
+        all->kinds[all->kind_count++] = rank;
+    else
+        all->given_up |= !rank->fellow;
+}
+
+/* The durations of a rank, drawn as if it were among the others. */
 static bool lone_rank_time(struct lone_rank *rank, const struct timing *timing, int number)
 {
     const struct program *p = rank->all->whole, *one = rank->all->one;
@@ -169,9 +213,6 @@ static bool lone_rank_time(struct lone_rank *rank, const struct timing *timing, 
         for (int i = 0; i < mine->count; i++) {
             struct op_time *time = &own->ops[its->first + i];
             *time = timing->ops[mine->first + i];
-            const struct op_time *first = &timing->ops[p->bodies[task].first + i];
-            rank->all->given_up |=
-                (time->draw < 0) != (first->draw < 0) || time->mean_ns != first->mean_ns;
             if (time->draw < 0)
                 continue;
             own->variation[own->draw_count] = timing->variation[time->draw];
@@ -194,6 +235,7 @@ static enum status lone_rank_open(struct lone_ranks *all, const struct timing *t
     rank->peer_ns = ARENA_ARRAY(&all->arena, (size_t)all->one->stream_count + 1, int64_t);
     if (!lone_rank_time(rank, timing, number))
         return diag_no_memory(diag);
+    lone_rank_find_kind(rank);
     for (int c = 0; c < all->one->comm_count; c++)
         rank->comings[c].due_ns = INT64_MAX;
     rank->prepared = true;
@@ -252,7 +294,7 @@ static bool lone_ranks_simulate(struct lone_ranks *all)
 {
     bool over = false;
     for (int r = 0; r < all->whole->ranks; r++)
-        simulate_begin(&all->ranks[r].sim, r > 0 ? &all->ranks[0].sim : NULL);
+        simulate_begin(&all->ranks[r].sim, all->ranks[r].fellow);
     while (!over && lone_ranks_go_on(all, &over))
         ;
     for (int r = 0; over && r < all->whole->ranks; r++)

@@ -2,8 +2,9 @@
 /*
  * lone_ranks.h - ranks that meet in collectives and nowhere else, each simulated by itself; private to sim/engine/.
  *
- * Equal ranks of a pipeline are in as many states together as the product of those of each, and none is met twice. So
- * each has a simulation of its own, of a program of one rank, with a memo of its own. It goes on until it waits for others:
+ * Ranks of a pipeline that differ in their times at most are in as many states together as the product of those of each, and
+ * none is met twice. So each has a simulation of its own, of a program of one rank, and those with the same times share a memo.
+ * It goes on until it waits for others:
  *
  *     rank 0   --- a ----- comes at 7, takes 5 ---|............| 15       S = 10: the last has come
  *     rank 1   ------ b ---------- comes at 10, takes 4 ---|...| 15       E = 15: S and the longest time

@@ -267,6 +267,7 @@ static size_t move_all(struct simulation *sim, enum transfer_mode mode, char *ke
         memo_move_bytes(&transfer, &stalls->commons[i].value, sizeof stalls->commons[i].value);
     memo_move_bytes(&transfer, marks->touched, ranks * sizeof *marks->touched);
     memo_move_bytes(&transfer, marks->touched_streams, streams * sizeof *marks->touched_streams);
+    memo_move_bytes(&transfer, marks->stirred, (size_t)p->thread_count * sizeof *marks->stirred);
     memo_move_bytes(&transfer, stalls->chained, streams * sizeof *stalls->chained);
     memo_move_bytes(&transfer, &stalls->chain_moved, sizeof stalls->chain_moved);
     memo_move_bytes(&transfer, sim->clocks.timers, agents * sizeof *sim->clocks.timers);

@@ -98,7 +98,8 @@ static void make_clocks(struct simulation *sim)
     clocks->started_ns = TABLE(sim, p->agent_count, int64_t);
     clocks->member_ops = TABLE(sim, p->member_count, struct timed_op);
     clocks->member_streams = TABLE(sim, p->member_count, int);
-    clocks->draws = TABLE(sim, sim->timing->draw_count, struct draws);
+    if (p->tasks) /* a host program does each operation once */
+        clocks->draws = TABLE(sim, sim->timing->draw_count, struct draws);
     for (int m = 0; clocks->member_streams && m < p->member_count; m++)
         clocks->member_streams[m] = -1;
     for (int i = 0; clocks->draws && i < sim->timing->draw_count; i++)
@@ -118,6 +119,8 @@ static void make_marks(struct simulation *sim)
     marks->rank_streams = TABLE(sim, p->ranks, int);
     marks->touched_streams = TABLE(sim, p->stream_count, bool);
     marks->touched_list = TABLE(sim, p->stream_count, int);
+    marks->stirred = TABLE(sim, p->thread_count, bool);
+    marks->stirred_list = TABLE(sim, p->thread_count, int);
     marks->queued_seen = TABLE(sim, p->stream_count, int);
 }
 
@@ -386,7 +389,7 @@ static bool make_commons(struct simulation *sim)
         return false;
     stalls->common_count = count;
     for (int i = 0; i < count; i++)
-        stalls->commons[i].value = (struct stall){STALL_BUSY, STALL_ON_NONE};
+        stalls->commons[i] = (struct common){.value = {STALL_BUSY, STALL_ON_NONE}, .first = -1};
     return true;
 }
 

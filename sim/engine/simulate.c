@@ -695,6 +695,7 @@ static void look_at_thread(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     int64_t iteration;
+    account_stir(sim, p->agents[agent].index);
     if (sim->clocks.timers[agent] != TIMER_NONE || !machine_agent_enabled(p, sim->state, agent))
         return;
     touch(sim, p->agents[agent].rank);
@@ -832,6 +833,7 @@ void simulation_event(struct simulation *sim, int agent)
         sharing_finish(sim->clocks.sharing, agent, sim->now_ns);
     switch (p->agents[agent].kind) {
     case AGENT_THREAD:
+        account_stir(sim, p->agents[agent].index);
         thread_does(sim, agent, &p->ops[machine_current_op(p, sim->state, agent, &iteration)]);
         break;
     case AGENT_STREAM:

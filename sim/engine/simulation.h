@@ -96,6 +96,8 @@ struct marks {
     bool selective;        /* only some streams of a touched rank are looked at: */
     bool *touched_streams; /* these */
     int *touched_list, touched_stream_count;
+    bool *stirred; /* per thread: it was looked at, or has moved */
+    int *stirred_list, stirred_count;
     int *peer_first, *peers; /* members that exchange messages with member m */
     bool *mixed;             /* communicators with collectives */
     struct lists watchers;   /* by stream: streams with waits for the events it records */
@@ -111,7 +113,8 @@ struct lane {
     /* LANE_BUSY: work; else why it is idle: >= 0 of its account's blames, else LANE_COMMON - a common
        reason */
     int blame;
-    int from;   /* of a common reason's log */
+    int from;           /* of a common reason's log */
+    int next, previous; /* streams with the same common reason; -1: none */
     int booked; /* of its account's blames: what a common reason was when it was last booked */
     int64_t since_ns;
 };
@@ -123,6 +126,7 @@ struct common {
     struct stall value; /* STALL_BUSY: no stream waits */
     int64_t since_ns;
     int waiting; /* streams */
+    int first;   /* of them; -1: none */
     struct logged {
         struct stall value;
         int64_t until_ns;
@@ -300,6 +304,8 @@ void account_apply(struct simulation *sim, const struct memo_change *changes, in
 /* Work may have been pushed to the stream, or it went on, and so did streams that wait for its events. */
 void account_cascade(struct simulation *sim, int stream);
 void account_touch(struct simulation *sim, int stream);
+/* What the thread has in hand, or what it waits for, may have changed. */
+void account_stir(struct simulation *sim, int thread);
 /* The worker queues of a rank have grown; or those of the workers that the end of a submission fires. */
 void account_queues(struct simulation *sim, int rank);
 void account_fired(struct simulation *sim, int rank, int task);
@@ -315,6 +321,6 @@ static inline bool *account_queued(struct simulation *sim, int rank, int task, i
 /* True if every stream's account adds up. For assertions. */
 bool account_check(const struct simulation *sim);
 /* With --enable-checks, check that each stream's lane says why it is idle. Between two instants. */
-void account_check_lanes(const struct simulation *sim);
+void account_check_lanes(struct simulation *sim);
 
 #endif
