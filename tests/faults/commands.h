@@ -84,7 +84,6 @@ static const struct command commands[] = {
     {"swsim export --format=csv --pytorch=2.15 --comms=timed --merge -o new.csv "
      "$P/examples/one_f_one_b.yaml",
      "old:new.csv", 0},
-    {"swsim export --format=promela -o new.pml $F/small.yaml", "old:new.pml", 0},
     {"swsim export --format=json $F/small.yaml", "", 0},
     {"swsim compare runs.db", "runs:runs.db", 0},
     {"swsim compare --json runs.db", "runs:runs.db", 0},
