@@ -124,7 +124,7 @@ check "... where nothing varies of one" prints 0 '^second  prediction of two_tas
 check "no such run" complains 3 'has no run 9' $compare "$db:1" "$db:9"
 check "unrelated runs" complains 3 'for only 0% of their work: they are of unrelated plans' $compare "$db:1" "$db:3"
 check "an unrelated plan" complains 3 'unrelated plans' $compare "$db:1" "$dir/plan.yaml"
-check "--run and a run" complains 2 'named as DB:RUN' $compare --run 1 "$db:1"
+check "--run and a run" complains 2 'two runs are named DB:RUN each' $compare --run 1 "$db:1"
 check "a trace, too" prints 0 'second  .*before.json, measured' $compare "$db:1" "$dir/before.json"
 check "a plan is no store" complains 3 'plan.yaml' $compare --diff "$dir/plan.yaml" "$db:1"
 check "no file" complains 2 'cannot open' $compare "$db:1" "$dir/none.yaml"
