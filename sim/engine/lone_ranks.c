@@ -122,6 +122,20 @@ void lone_rank_comes(struct simulation *sim, int op, int64_t iteration, int64_t 
 
 /* ---- one program for all ---------------------------------------------------------------------- */
 
+static bool lone_ranks_share_so(const struct share *a, const struct share *b)
+{
+    return a->given == b->given && a->millionths == b->millionths;
+}
+
+/* True if the tasks of two ranks differ in their times at most. */
+static bool lone_ranks_do_same(const struct task *a, const struct task *b)
+{
+    return plan_same_task(a, b) && a->work.comm == b->work.comm &&
+           lone_ranks_share_so(&a->shares.sm, &b->shares.sm) &&
+           lone_ranks_share_so(&a->shares.link, &b->shares.link) &&
+           lone_ranks_share_so(&a->shares.core, &b->shares.core);
+}
+
 /* True if the ranks differ in their times at most, and each meets the others as if it were alone. */
 static bool lone_ranks_meet_alone(const struct plan *plan)
 {
@@ -133,8 +147,7 @@ static bool lone_ranks_meet_alone(const struct plan *plan)
         if (pipeline->overrides[i].has_order)
             return false;
         for (size_t t = 0; own && t < pipeline->task_count; t++)
-            if (!plan_same_task(&own[t], &pipeline->tasks[t]) ||
-                own[t].work.comm != pipeline->tasks[t].work.comm)
+            if (!lone_ranks_do_same(&own[t], &pipeline->tasks[t]))
                 return false;
     }
     return plan_ranks_meet_alone(&usual);
