@@ -156,7 +156,7 @@ check "another number of ranks than processes" \
 check "ranks that never come are not waited for, and named" \
     complains 1 'did not come together in time: ranks 1-2 are missing' \
     env PMI_RANK=0 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
-check "nor is a rank 0 that never comes" complains 4 'rank 0 did not come to the meeting place' \
+check "nor is a rank 0 that never comes" complains 4 'rank 0 did not open the rendezvous' \
     timeout 30 env PMI_RANK=1 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
 
 # Rank 0 prints the messages of all. Where it is killed, the others say so themselves.
