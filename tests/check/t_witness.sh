@@ -181,7 +181,7 @@ check "a store that is not there" complains 2 'cannot open' "$SWRUN" --replay="$
 check "a text that is no store" complains 3 'not a swsim trace store' "$SWRUN" --replay="$dir/wanted"
 head -c 20000 "$db" >"$dir/cut.db"
 check "half a store" complains 3 'damaged' "$SWRUN" --replay="$dir/cut.db"
-check "a plan beside the witness's" complains 2 'a witness brings its own' \
+check "a plan beside the witness's" complains 2 'but a witness contains its plan' \
     "$SWRUN" --replay="$db" "$(path_of pqra)"
 check "a driver beside the witness's" complains 2 "witness's own" "$SWRUN" --replay="$db" --driver=clock
 check "a run of no store" complains 2 'needs a store' "$SWRUN" --run=1 "$(path_of pqra)"

@@ -207,7 +207,7 @@ check "and in JSON, with ranks as processes and a durable store" sh -c \
     'test "$("$1" -n 5 --progress --json --processes --durable --db="$2/told.db" "$2/quick.yaml" |
              grep -c "^{\"schema\":\"swsim.progress/1\",\"iteration\":[0-4]}$")" -eq 5' sh "$SWRUN" "$dir"
 check "no depth under the clock driver" complains 2 'only data-flow has it' "$SWRUN" --max-depth=2 "$dir/quick.yaml"
-check "no rendezvous without ranks that meet" complains 2 'expected mpirun or srun' "$SWRUN" --rendezvous=r "$dir/quick.yaml"
+check "no rendezvous without ranks that meet" complains 2 'is for ranks that mpirun or srun has started' "$SWRUN" --rendezvous=r "$dir/quick.yaml"
 for option in --max-depth=2 --iterations=3 --progress; do
     check "nor $option of host programs" complains 2 "found ${option%=*}, but only plans of the pipeline form" \
         "$SWRUN" $option "$srcdir/plans/bugs/deepspeed_bucket_overwrite_fixed.yaml"
