@@ -27,7 +27,7 @@ struct lowering {
     int *pushers;       /* for each rank: threads that push to such streams */
     int first_implicit; /* event family of the first stream of rank 0: its work so far; without a legacy
                            stream there are none */
-    struct meeting {
+    struct barrier_meeting {
         int *threads;
         size_t count, cap;
     } * meetings; /* per barrier of the plan: the threads that meet there */

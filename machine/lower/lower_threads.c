@@ -394,14 +394,15 @@ static bool find_meetings(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
     struct arena *arena = &lowering->program->arena;
-    struct meeting *meetings = ARENA_ARRAY(arena, plan->barriers.count + 1, struct meeting);
+    struct barrier_meeting *meetings =
+        ARENA_ARRAY(arena, plan->barriers.count + 1, struct barrier_meeting);
     lowering->meetings = meetings;
     for (int t = 0; meetings && t < (int)plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             const struct host_op *op = &plan->threads[t].ops[i];
             if (op->kind != OP_BARRIER)
                 continue;
-            struct meeting *at = &meetings[op->object];
+            struct barrier_meeting *at = &meetings[op->object];
             if (at->count > 0 && at->threads[at->count - 1] == t)
                 continue;
             if (!ARENA_GROW(arena, at->threads, at->count, at->cap))
@@ -443,7 +444,7 @@ static void emit_opening(struct lowering *lowering, enum op_kind kind, const str
 
 static void emit_barrier(struct lowering *lowering, int thread, const struct host_op *from, int use)
 {
-    const struct meeting *meeting = &lowering->meetings[from->object];
+    const struct barrier_meeting *meeting = &lowering->meetings[from->object];
     const bool opens = meeting->count > MEETING_OF_FEW, first = meeting->threads[0] == thread;
     emit_arrival(lowering, OP_SIGNAL, from, thread, use);
     for (size_t i = 0; i < meeting->count && (!opens || first); i++)

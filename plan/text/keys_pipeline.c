@@ -218,34 +218,39 @@ void schema_task(struct json *json)
     schema_keys(json, task_fields, FIELD_COUNT(task_fields));
 }
 
-/* Keys that another key leaves without effect. */
+/* Where the key stands; one that a rank's override takes from the task of all ranks: where the override does. */
+static struct mark task_key_mark(const struct node *map, const char *key)
+{
+    const struct node *value = node_find(map, key);
+    return value ? value->mark : map->mark;
+}
+
+/* Refuse keys that another key leaves without effect, also where one of the two is that of all ranks. */
 static bool check_keys(struct parser *parser, const struct node *map, const struct task *task)
 {
-    const struct node *time = node_find(map, "time"), *sm = node_find(map, "sm");
-    if (time && task->work.kind == WORK_SPIN)
+    const enum work_kind kind = task->work.kind;
+    if (kind == WORK_SPIN && (task->time_ns > 0 || node_find(map, "time")))
         return parse_error(
-            parser, time->mark,
+            parser, task_key_mark(map, "time"),
             "found \"time\" beside work \"spin\", expected one of them: a spin is its "
             "time");
-    if (sm && task->work.kind == WORK_HOST)
+    if (kind == WORK_HOST && (task->sm > 0 || node_find(map, "sm")))
         return parse_error(
-            parser, sm->mark,
+            parser, task_key_mark(map, "sm"),
             "found \"sm\" beside work \"host\", expected work of the device: the CPU "
             "takes no residency slots");
-    const enum work_kind kind = task->work.kind;
     if (task->greedy && (task->sm == 0 || kind == WORK_COPY || kind == WORK_COLLECTIVE ||
                          kind == WORK_SEND || kind == WORK_RECV))
-        return parse_error(parser, node_find(map, "greedy")->mark,
+        return parse_error(parser, task_key_mark(map, "greedy"),
                            "found \"greedy\" without a kernel and its \"sm\", expected the most "
                            "slots that it takes");
-    static const char *const behind[] = {"host_after", "sync_after"};
-    for (size_t i = 0; task->work.kind == WORK_HOST && i < sizeof behind / sizeof *behind; i++)
-        if (node_find(map, behind[i]))
-            return parse_error(
-                parser, node_find(map, behind[i])->mark,
-                "found \"%s\" beside work \"host\", expected work of the device: the "
-                "CPU pushes nothing that it could stand behind",
-                behind[i]);
+    if (kind == WORK_HOST && (task->host_after_ns > 0 || task->sync_after != HOST_SYNC_NONE)) {
+        const char *behind = task->host_after_ns > 0 ? "host_after" : "sync_after";
+        return parse_error(parser, task_key_mark(map, behind),
+                           "found \"%s\" beside work \"host\", expected work of the device: the "
+                           "CPU pushes nothing that it could stand behind",
+                           behind);
+    }
     return parse_check_jitter(parser, map, "jitter", "time", task->time_ns + task->work.time_ns) &&
            parse_check_jitter(parser, map, "host_jitter", "host_time",
                               task->host_time_ns + task->host_after_ns + task->work.time_ns);
@@ -630,7 +635,8 @@ static bool field_override_schedule(PARSE_PARAMS)
         ok &= task >= 0 &&
               parse_want_map(parser, properties, "a mapping of the properties that differ") &&
               fields_parse(parser, properties, task_fields, FIELD_COUNT(task_fields),
-                           &override->tasks[task], "a task");
+                           &override->tasks[task], "a task") &&
+              check_keys(parser, properties, &override->tasks[task]);
     }
     return ok;
 }

@@ -221,6 +221,54 @@ static void test_our_plans(void)
            "our plans: %d runs, %d differ", op_stats.compared, op_stats.different);
 }
 
+/* Ranks that differ in one key of one task; those that differ in times are simulated each alone. */
+static void test_ranks_that_differ(void)
+{
+    static const char *const overrides[] = {
+        "Load: {time: 3ms}",
+        "Load: {host_time: 1ms}",
+        "Load: {host_after: 1ms}",
+        "Load: {jitter: uniform(half=0.5)}",
+        "Load: {host_time: 1ms, host_jitter: uniform(half=0.5)}",
+        "Load: {stage: 1}",
+        "Load: {stream: b}",
+        "Load: {thread_group: other}",
+        "Save: {globally_ordered: true}",
+        "Load: {sm: 2}",
+        "Work: {sm: 4, greedy: true}",
+        "Save: {shares: {link: 0.5}}",
+        "Save: {shares: {sm: 0.8}}",
+        "Load: {host_sync: stream}",
+        "Load: {sync_after: device}",
+        "Load: {holds: [lock]}",
+        "Save: {work: {copy: h2d, bytes: 1MiB}}",
+        "Load: {work: {copy: h2d, bytes: 1MiB, pageable: true}}",
+        "Spin: {work: {spin: 3ms}}",
+        "Spin: {work: {host: 3ms}}",
+    };
+    struct op_stats op_stats = {0};
+    for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "swplan: 1\nranks: 3\nretire: device\n"
+                 "machine: {copy_engines: 2, sm_slots: 4}\n"
+                 "schedule:\n"
+                 "  Load: {stage: 0, stream: a, time: 1ms, host_time: 0.2ms, work: {copy: h2d, "
+                 "bytes: 1MiB}}\n"
+                 "  Save: {stage: 0, stream: b, time: 1ms, work: {copy: d2h, bytes: 1MiB}}\n"
+                 "  Work: {stage: 0, stream: c, time: 1ms, sm: 2, shares: {sm: 0.5, link: 0.6}}\n"
+                 "  Spin: {stage: 0, stream: e, work: {spin: 0.5ms}}\n"
+                 "  Reduce: {stage: 1, stream: d, time: 0.1ms, globally_ordered: true,\n"
+                 "    work: {collective: all_reduce, comm: dp, bytes: 1MiB}}\n"
+                 "intra_iter_deps: [[Reduce, Load]]\n"
+                 "rank_overrides: {1: {schedule: {%s}}}\n",
+                 overrides[i]);
+        compare_text(&op_stats, text, 4 * i);
+    }
+    tap_ok(op_stats.different == 0 && op_stats.in_flight_differs == 0 && op_stats.compared >= 40,
+           "ranks that differ in a key: %d runs, %d differ", op_stats.compared, op_stats.different);
+}
+
 int main(void)
 {
     diag_init(&diag);
@@ -228,6 +276,7 @@ int main(void)
     test_random_plans("tame random", tame_plan, 60);
     test_random_plans("calm random", calm_plan, 120);
     test_our_plans();
+    test_ranks_that_differ();
     diag_fini(&diag);
     return tap_done();
 }
