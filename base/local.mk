@@ -16,6 +16,7 @@ libplan_a_SOURCES += \
     base/large_pages.c base/large_pages.h \
     base/list_key.h \
     base/nearest.c base/nearest.h \
+    base/ordered.c base/ordered.h \
     base/output.c base/output.h \
     base/printable.c base/printable.h \
     base/processors.c base/processors.h \

@@ -41,6 +41,7 @@ tests_in_c = \
     tests/machine/t_ops \
     tests/base/t_sort \
     tests/sim/t_steady \
+    tests/base/t_ordered \
     tests/base/t_table \
     tests/plan/t_parse \
     tests/trace/t_plangraph \
@@ -266,6 +267,9 @@ check_PROGRAMS += tests/record/pinned
 tests_record_pinned_SOURCES = tests/record/pinned.c tests/record/check.h tests/record/small.h
 tests_record_pinned_LDADD = $(tests_record_threads_LDADD)
 tests_record_pinned_LDFLAGS = $(tests_record_threads_LDFLAGS)
+check_PROGRAMS += tests/record/tensors
+tests_record_tensors_SOURCES = tests/record/tensors.c tests/record/check.h
+tests_record_tensors_LDADD = -ldl
 check_PROGRAMS += tests/record/training
 tests_record_training_SOURCES = tests/record/training.c tests/record/check.h tests/record/small.h
 tests_record_training_LDADD = $(tests_record_threads_LDADD)

@@ -200,17 +200,17 @@ static bool end_stream(const struct walk *walk, uint64_t handle)
     return true;
 }
 
+/* 0: it has no handle. */
 static struct recorded_event *add_event(const struct walk *walk, uint64_t handle)
 {
     struct recorded_process *process = walk->process;
-    if (!ARENA_GROW(walk->job->arena, process->events, process->event_count, process->event_cap))
+    if ((handle > 0 &&
+         !ordered_put(&process->event_of, walk->job->arena, handle, process->event_count)) ||
+        !ARENA_GROW(walk->job->arena, process->events, process->event_count, process->event_cap))
         return NULL;
     struct recorded_event *event = &process->events[process->event_count++];
-    *event = (struct recorded_event){.handle = handle,
-                                     .device = walk->thread->device,
-                                     .live = true,
-                                     .capture = -1,
-                                     .synced_by = -1};
+    *event = (struct recorded_event){
+        .handle = handle, .device = walk->thread->device, .capture = -1, .synced_by = -1};
     event->name =
         recorded_calls_intern(walk, &walk->job->plan->events, "event", process->event_count);
     return event->name >= 0 ? event : NULL;
@@ -218,17 +218,22 @@ static struct recorded_event *add_event(const struct walk *walk, uint64_t handle
 
 struct recorded_event *walk_event(const struct walk *walk, uint64_t handle)
 {
-    for (size_t i = walk->process->event_count; i-- > 0;)
-        if (walk->process->events[i].handle == handle && walk->process->events[i].live)
-            return &walk->process->events[i];
-    return add_event(walk, handle);
+    struct recorded_process *process = walk->process;
+    const struct ordered_node *found = ordered_find(&process->event_of, handle);
+    return found ? &process->events[found->value] : add_event(walk, handle);
+}
+
+void recorded_event_end(struct recorded_process *process, size_t event)
+{
+    const uint64_t handle = process->events[event].handle;
+    const struct ordered_node *found = ordered_find(&process->event_of, handle);
+    if (found && found->value == event)
+        ordered_drop(&process->event_of, handle);
 }
 
 static bool end_event(const struct walk *walk, uint64_t handle)
 {
-    for (size_t i = walk->process->event_count; i-- > 0;)
-        if (walk->process->events[i].handle == handle)
-            walk->process->events[i].live = false;
+    ordered_drop(&walk->process->event_of, handle);
     return true;
 }
 
@@ -343,7 +348,6 @@ bool walk_join(const struct walk *walk, struct recorded_stream *stream,
     struct recorded_event *event = add_event(walk, 0);
     if (!event)
         return false;
-    event->live = false;
     return record_event(walk, event, before) && recorded_calls_wait_for_event(walk, stream, event);
 }
 

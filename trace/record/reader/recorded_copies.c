@@ -114,8 +114,10 @@ bool walk_take_free(const struct walk *walk)
 bool walk_take_reset(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
-    for (size_t i = process->live_count; i-- > 0;) {
-        const size_t block = process->by_address[i];
+    const struct ordered_node *at;
+    for (uint64_t end = UINT64_MAX; (at = ordered_before(&process->by_address, end)) != NULL;) {
+        const size_t block = at->value;
+        end = at->key;
         if (process->blocks[block].device == walk->thread->device &&
             !walk_free_block(walk, block, false))
             return false;
@@ -125,7 +127,7 @@ bool walk_take_reset(const struct walk *walk)
             process->streams[i].live = false;
     for (size_t i = 0; i < process->event_count; i++)
         if (process->events[i].device == walk->thread->device)
-            process->events[i].live = false;
+            recorded_event_end(process, i);
     return true;
 }
 

@@ -10,6 +10,7 @@
 #ifndef SWSIM_RECORDED_INTERNAL_H
 #define SWSIM_RECORDED_INTERNAL_H
 
+#include "base/ordered.h"
 #include "trace/job/job.h"
 #include "recorded.h"
 #include "tapes.h"
@@ -199,7 +200,6 @@ struct recorded_stream {
 struct recorded_event {
     uint64_t handle;
     int name, device; /* plan->events */
-    bool live;
     int64_t capture;
     int64_t ready_ns; /* the record is done */
     uint64_t records, synced;
@@ -211,13 +211,14 @@ struct recorded_event {
     int64_t synced_by;
     struct recorded_pollers pollers;
     struct recorded_use certain; /* as of a stream */
+    size_t held; /* 1 + the last tensor whose memory waits for it (recorded_tensors.c) */
 };
 
 struct recorded_block {
     uint64_t address, bytes;
     enum recording_memory memory;
     int device;
-    bool live, async, freed, mapped, used;
+    bool async, freed, mapped, used;
     bool of_graph;       /* allocated by each launch of one */
     bool unseen, others; /* accesses of the host, or of other threads than the first, may be */
     bool in_parts;       /* operations of devices access different parts of it ... */
@@ -230,7 +231,8 @@ struct recorded_block {
     uint64_t last_begin;
     uint64_t *begins, *ends; /* of accesses: offsets */
     size_t begin_count, begin_cap, end_count, end_cap;
-    int *pieces; /* recorded_memory: plan->buffers between the cuts; -1: nobody uses it */
+    int *pieces;    /* recorded_memory: plan->buffers between the cuts; -1: nobody uses it */
+    size_t *listed; /* the last of job->lists that has the piece */
     uint64_t *cuts;
     size_t cut_count;
     bool written, written_on; /* the latter by accesses that go on from the block in front */
@@ -297,7 +299,9 @@ struct recorded_process {
     struct recorded_stream *streams;
     struct recorded_event *events;
     struct recorded_block *blocks;
-    size_t *by_address; /* live blocks */
+    struct ordered by_address; /* live blocks */
+    struct ordered event_of;   /* live events, by handle */
+    size_t named[4];           /* blocks, by enum recording_memory */
     struct recorded_physical *physicals;
     struct recorded_value *values;         /* in the order of their pushes */
     struct recorded_host_call *host_calls; /* by number */
@@ -310,11 +314,11 @@ struct recorded_process {
         uint64_t executable;
         size_t graph;
     } * executables;
-    size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, live_count,
-        live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
-        text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap,
-        value_count, value_cap, host_call_count, host_call_cap, several_count, several_cap,
-        signal_count, signal_cap, room_count, room_cap;
+    size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, graph_count,
+        graph_cap, kernel_count, kernel_cap, comm_count, comm_cap, text_count, text_cap,
+        executable_count, executable_cap, physical_count, physical_cap, value_count, value_cap,
+        host_call_count, host_call_cap, several_count, several_cap, signal_count, signal_cap,
+        room_count, room_cap;
     uint64_t *several; /* objects of threads, that several let others go on by; sorted */
     struct recorded_signal *signals;
     size_t *signals_of; /* per lock the first of these, + 1; 0: none */
@@ -380,6 +384,7 @@ struct recorded_job {
     int64_t *latencies;            /* from the end of a push to the begin of its work */
     size_t latency_count, latency_cap;
     struct names buffers; /* plan->buffers by name */
+    size_t lists;         /* of pieces that operations access, so far */
     size_t buffer_cap, spec_cap, graph_cap;
 };
 
@@ -543,6 +548,8 @@ static inline const char *recorded_calls_find_text(const struct recorded_process
 bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op);
 /* The event of a handle, as of streams. */
 struct recorded_event *walk_event(const struct walk *walk, uint64_t handle);
+/* Its handle is of no event, or of another one. */
+void recorded_event_end(struct recorded_process *process, size_t event);
 /* Add a wait of the thread to the plan: for all work that the stream or event has so far. walk_await_event and
    walk_await_stream add none if the thread has waited for the same work before. */
 bool walk_sync_stream(const struct walk *walk, struct recorded_stream *stream);

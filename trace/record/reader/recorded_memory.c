@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recorded_memory.c - the allocations of a recording and the accesses to them. Live allocations are sorted by address.
+ * recorded_memory.c - the allocations of a recording and the accesses to them.
  *
  * A mapping is an allocation of its addresses, and ends with them. Mappings behind each other are one memory to the
  * accesses of the program. Memory that is mapped a second time, even if the first mapping has ended, has two names, and no
@@ -15,43 +15,27 @@
 #include "base/array.h"
 #include "base/sort.h"
 
-/* The number of live allocations that begin at or before an address. */
-static size_t recorded_memory_count_before(const struct recorded_process *process, uint64_t address)
-{
-    return SORT_FIRST(i, 0, process->live_count,
-                      process->blocks[process->by_address[i]].address > address);
-}
-
 size_t recorded_memory_find(const struct recorded_process *process, uint64_t address)
 {
-    const size_t place = recorded_memory_count_before(process, address);
-    if (place == 0)
-        return SIZE_MAX;
-    const size_t block = process->by_address[place - 1];
-    const struct recorded_block *found = &process->blocks[block];
-    return address - found->address < found->bytes ? block : SIZE_MAX;
+    const struct ordered_node *last = ordered_last(&process->by_address, address);
+    return last && address - last->key < process->blocks[last->value].bytes ? last->value
+                                                                            : SIZE_MAX;
 }
 
 void recorded_memory_end(struct recorded_process *process, size_t block)
 {
-    const size_t place = recorded_memory_count_before(process, process->blocks[block].address);
-    process->blocks[block].live = false;
-    if (place == 0 || process->by_address[place - 1] != block)
-        return;
-    memmove(&process->by_address[place - 1], &process->by_address[place],
-            (process->live_count - place) * sizeof *process->by_address);
-    process->live_count--;
+    const uint64_t address = process->blocks[block].address;
+    const struct ordered_node *at = ordered_find(&process->by_address, address);
+    if (at && at->value == block)
+        ordered_drop(&process->by_address, address);
 }
 
-/* "device3": the third allocation of its kind of the process. */
-static const char *block_name(struct recorded_job *job, const struct recorded_process *process,
+/* "device3": the fourth allocation of its kind of the process. */
+static const char *block_name(struct recorded_job *job, struct recorded_process *process,
                               enum recording_memory memory)
 {
     static const char *const kinds[] = {"device", "pinned", "managed", "registered"};
-    size_t number = 0;
-    for (size_t i = 0; i < process->block_count; i++)
-        number += process->blocks[i].memory == memory && process->blocks[i].tenant == 0;
-    return arena_printf(job->arena, "%s%zu", kinds[memory], number);
+    return arena_printf(job->arena, "%s%zu", kinds[memory], process->named[memory]++);
 }
 
 bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *process,
@@ -64,20 +48,11 @@ bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *pr
         recorded_memory_end(process, old);
     if (!name ||
         !ARENA_GROW(job->arena, process->blocks, process->block_count, process->block_cap) ||
-        !ARENA_GROW(job->arena, process->by_address, process->live_count, process->live_cap))
+        !ordered_put(&process->by_address, job->arena, address, process->block_count))
         return false;
     *out = process->block_count++;
-    process->blocks[*out] = (struct recorded_block){.address = address,
-                                                    .bytes = bytes,
-                                                    .memory = memory,
-                                                    .device = device,
-                                                    .live = true,
-                                                    .name = name};
-    const size_t place = recorded_memory_count_before(process, address);
-    memmove(&process->by_address[place + 1], &process->by_address[place],
-            (process->live_count - place) * sizeof *process->by_address);
-    process->by_address[place] = *out;
-    process->live_count++;
+    process->blocks[*out] = (struct recorded_block){
+        .address = address, .bytes = bytes, .memory = memory, .device = device, .name = name};
     return true;
 }
 
@@ -212,8 +187,10 @@ static bool cut_block(struct recorded_job *job, struct recorded_block *block)
     const size_t most = block->begin_count + block->end_count + 2;
     block->cuts = ARENA_ARRAY(job->arena, most, uint64_t);
     block->pieces = ARENA_ARRAY(job->arena, most, int);
-    if (!block->cuts || !block->pieces)
+    block->listed = ARENA_ARRAY(job->arena, most, size_t);
+    if (!block->cuts || !block->pieces || !block->listed)
         return false;
+    memset(block->listed, 0, most * sizeof *block->listed);
     if (block->begin_count > 0)
         memcpy(block->cuts, block->begins, block->begin_count * sizeof *block->cuts);
     if (block->end_count > 0)
@@ -274,9 +251,6 @@ int recorded_memory_piece(struct recorded_job *job, struct recorded_block *block
 static bool add_to_list(struct arena *arena, struct index_list *list, size_t *cap, size_t *rank_cap,
                         int buffer, int rank)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == buffer && list->ranks[i] == rank)
-            return true;
     if (!ARENA_GROW(arena, list->items, list->count, *cap) ||
         !ARENA_GROW(arena, list->ranks, list->count, *rank_cap))
         return false;
@@ -291,6 +265,7 @@ bool recorded_memory_list(struct recorded_job *job, const struct recorded_proces
 {
     size_t cap = 0, rank_cap = 0;
     bool goes_on = false;
+    job->lists++;
     for (size_t i = 0; i < op->access_count; i++) {
         const struct recorded_access *access = &op->accesses[i];
         struct recorded_block *block = &process->blocks[access->block];
@@ -306,9 +281,11 @@ bool recorded_memory_list(struct recorded_job *job, const struct recorded_proces
         }
         goes_on = to == block->bytes;
         const int owner = recorded_rank(process, block->device);
-        for (size_t c = 0; c + 1 < block->cut_count; c++) {
-            if (block->cuts[c] < access->from || block->cuts[c] >= to)
+        size_t c = SORT_FIRST(k, 0, block->cut_count, block->cuts[k] >= access->from);
+        for (; c + 1 < block->cut_count && block->cuts[c] < to; c++) {
+            if (block->listed[c] == job->lists)
                 continue;
+            block->listed[c] = job->lists;
             const int buffer = recorded_memory_piece(job, block, c);
             if (buffer < 0 || !add_to_list(job->arena, out, &cap, &rank_cap, buffer,
                                            owner == rank ? 0 : 1 + owner))
@@ -402,10 +379,12 @@ bool walk_take_unmap(const struct walk *walk)
 {
     const uint64_t from = walk->item->word[0], bytes = walk->item->word[1];
     const struct recorded_process *process = walk->process;
-    for (size_t i = process->live_count; i-- > 0;) {
-        const size_t block = process->by_address[i];
-        const struct recorded_block *at = &process->blocks[block];
-        if (at->mapped && at->address - from < bytes && !walk_free_block(walk, block, false))
+    const struct ordered_node *at;
+    for (uint64_t end = from + bytes;
+         (at = ordered_before(&process->by_address, end)) != NULL && at->key >= from;) {
+        const size_t block = at->value;
+        end = at->key;
+        if (process->blocks[block].mapped && !walk_free_block(walk, block, false))
             return false;
     }
     return true;

@@ -14,7 +14,11 @@
  *
  * Where one does not, or a tensor is accessed by others than streams, as by graphs, or on streams whose pushes come in no
  * order that was seen, all tensors that ever had one of these addresses keep them in the plan: whatever is wrong with the
- * order then shows there. All others have only tenants before them that come before in this way, directly or through one between.
+ * order then shows there. Of all others, each byte had tenants that come one behind another in this way. A stream
+ * is looked at once a tensor: its later pushes come behind its first one.
+ *
+ * The order is that of recorded_order.c. That of machine/happens_before.h cannot be asked: it is one of a plan's program, and which
+ * buffers that plan has is decided here, by what the recording alone knows: the allocator's events, and answers of queries.
  */
 #include "recorded_internal.h"
 
@@ -24,29 +28,28 @@
 #include "base/array.h"
 #include "base/sort.h"
 
-/* The last push to a stream that accesses a tenant. */
+/* Of a stream its last push that accesses a tenant. */
 struct tenant_use {
     size_t stream;
     uint64_t pushes;
     bool told; /* the allocator recorded an event behind it when the tensor was gone */
 };
 
+/* By stream. */
+struct tenant_uses {
+    struct tenant_use *items;
+    size_t count, cap;
+};
+
 struct recorded_tenant {
     size_t block, parent;
     uint64_t from, to; /* addresses */
-    struct tenant_use *uses;
-    size_t use_count, use_cap;
-    size_t *before; /* the tenants that its addresses had last */
-    size_t before_count, before_cap;
+    struct tenant_uses
+        before; /* of the tenants that its addresses had last, when it is first used */
+    struct tenant_uses uses;
     bool free; /* the allocator has seen all events that were recorded when the tensor was gone */
     bool used, odd; /* odd: some access is not a push to a stream, or comes in no order */
     bool by_place;  /* the plan has its addresses */
-};
-
-/* The addresses whose last tenant with accesses is this one; they do not overlap. */
-struct tenant_place {
-    uint64_t from, to;
-    size_t tenant;
 };
 
 /* Addresses that are accessed by others than their tenants. */
@@ -54,11 +57,13 @@ struct tenant_loose {
     uint64_t from, to;
 };
 
+enum { NO_TENANT = SIZE_MAX };
+
 struct recorded_tenants {
     struct recorded_tenant *items;
     size_t count, cap;
-    struct tenant_place *places; /* by address */
-    size_t place_count, place_cap;
+    struct ordered
+        places; /* by address: from there to the next one the last tenant with accesses, or NO_TENANT */
     struct tenant_loose *loose;
     size_t loose_count, loose_cap;
 };
@@ -71,54 +76,61 @@ static struct recorded_tenant *tenant_of(const struct recorded_process *process,
 
 /* ---- who was there --------------------------------------------------------------------------------- */
 
-static size_t tenants_first(const struct recorded_tenants *tenants, uint64_t from)
+/* The use of that stream, which is a new one if it had none; NULL: no memory. */
+static struct tenant_use *uses_of(struct arena *arena, struct tenant_uses *uses, size_t stream)
 {
-    return SORT_FIRST(i, 0, tenants->place_count, tenants->places[i].to > from);
+    const size_t place = SORT_FIRST(i, 0, uses->count, uses->items[i].stream >= stream);
+    if (place < uses->count && uses->items[place].stream == stream)
+        return &uses->items[place];
+    if (!ARENA_GROW(arena, uses->items, uses->count, uses->cap))
+        return NULL;
+    memmove(&uses->items[place + 1], &uses->items[place],
+            (uses->count++ - place) * sizeof *uses->items);
+    uses->items[place] = (struct tenant_use){.stream = stream};
+    return &uses->items[place];
 }
 
-static bool list_before(struct recorded_job *job, const struct recorded_tenants *tenants,
+/* What the allocator has seen the end of needs no order. */
+static bool add_uses_before(struct arena *arena, struct tenant_uses *before,
+                            const struct recorded_tenant *last)
+{
+    for (size_t i = 0; i < last->uses.count; i++) {
+        const struct tenant_use *use = &last->uses.items[i];
+        if (use->told && last->free)
+            continue;
+        struct tenant_use *known = uses_of(arena, before, use->stream);
+        if (!known)
+            return false;
+        known->pushes = max_u64(known->pushes, use->pushes);
+    }
+    return true;
+}
+
+static bool find_before(struct arena *arena, const struct recorded_tenants *tenants,
                         struct recorded_tenant *tenant)
 {
-    for (size_t i = tenants_first(tenants, tenant->from);
-         i < tenants->place_count && tenants->places[i].from < tenant->to; i++) {
-        const size_t other = tenants->places[i].tenant;
-        bool known = false;
-        for (size_t k = 0; k < tenant->before_count; k++)
-            known |= tenant->before[k] == other;
-        if (known)
-            continue;
-        if (!ARENA_GROW(job->arena, tenant->before, tenant->before_count, tenant->before_cap))
+    const struct ordered_node *place = ordered_last(&tenants->places, tenant->from);
+    if (!place)
+        place = ordered_first(&tenants->places, tenant->from);
+    for (; place && place->key < tenant->to;
+         place = ordered_first(&tenants->places, place->key + 1))
+        if (place->value != NO_TENANT &&
+            !add_uses_before(arena, &tenant->before, &tenants->items[place->value]))
             return false;
-        tenant->before[tenant->before_count++] = other;
-    }
     return true;
 }
 
 /* The places of a tenant that is gone, in front of those that have been there. */
-static bool tenants_take_place(struct recorded_job *job, struct recorded_tenants *tenants,
-                               size_t number)
+static bool take_places(struct arena *arena, struct ordered *places, uint64_t from, uint64_t to,
+                        size_t number)
 {
-    const uint64_t from = tenants->items[number].from, to = tenants->items[number].to;
-    const size_t first = tenants_first(tenants, from);
-    size_t end = first, kept = 0;
-    struct tenant_place left[3];
-    for (; end < tenants->place_count && tenants->places[end].from < to; end++) {
-        const struct tenant_place *old = &tenants->places[end];
-        if (old->from < from)
-            left[kept++] = (struct tenant_place){old->from, from, old->tenant};
-    }
-    left[kept++] = (struct tenant_place){from, to, number};
-    if (end > first && tenants->places[end - 1].to > to)
-        left[kept++] =
-            (struct tenant_place){to, tenants->places[end - 1].to, tenants->places[end - 1].tenant};
-    if (!ARENA_RESERVE(job->arena, tenants->places, tenants->place_count + kept,
-                       tenants->place_cap))
+    const struct ordered_node *place = ordered_last(places, to);
+    if (!(place && place->key == to) &&
+        !ordered_put(places, arena, to, place ? place->value : NO_TENANT))
         return false;
-    memmove(&tenants->places[first + kept], &tenants->places[end],
-            (tenants->place_count - end) * sizeof *tenants->places);
-    memcpy(&tenants->places[first], left, kept * sizeof *left);
-    tenants->place_count += kept - (end - first);
-    return true;
+    while ((place = ordered_first(places, from))->key < to)
+        ordered_drop(places, place->key);
+    return ordered_put(places, arena, from, number);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------------- */
@@ -172,7 +184,7 @@ bool walk_tenant_begin(const struct walk *walk, uint64_t address, uint64_t bytes
     if (!tenant)
         return false;
     *out = tenant->block;
-    return list_before(job, process->tenants, tenant);
+    return true;
 }
 
 bool walk_tenant_end(const struct walk *walk, size_t block)
@@ -184,12 +196,14 @@ bool walk_tenant_end(const struct walk *walk, size_t block)
         const struct recorded_event *event = walk_event(walk, thread->just_recorded[e]);
         if (!event)
             return false;
-        for (size_t i = 0; i < tenant->use_count; i++)
-            tenant->uses[i].told |=
-                event->stream == tenant->uses[i].stream && event->pushes >= tenant->uses[i].pushes;
+        for (size_t i = 0; i < tenant->uses.count; i++) {
+            struct tenant_use *use = &tenant->uses.items[i];
+            use->told |= event->stream == use->stream && event->pushes >= use->pushes;
+        }
     }
     return !tenant || !tenant->used ||
-           tenants_take_place(walk->job, process->tenants, process->blocks[block].tenant - 1);
+           take_places(walk->job->arena, &process->tenants->places, tenant->from, tenant->to,
+                       process->blocks[block].tenant - 1);
 }
 
 void recorded_tenant_free(struct recorded_process *process, size_t block)
@@ -210,37 +224,40 @@ bool recorded_tenant_loose(struct recorded_job *job, struct recorded_process *pr
     return true;
 }
 
-/* What the next push of the stream does comes behind that use, in every run. */
+/* What the next push of the stream does comes behind these uses, in every run. */
 static bool comes_behind(const struct walk *walk, const struct recorded_stream *stream,
-                         const struct recorded_tenant *before, const struct tenant_use *use)
+                         const struct tenant_uses *uses)
 {
-    const struct recorded_stream *other = &walk->process->streams[use->stream];
-    return other == stream || (use->told && before->free) ||
-           walk_frontier_includes(stream, use->stream, use->pushes) ||
-           walk_has_observed(walk, other, use->pushes, false);
-}
-
-static bool add_use(const struct walk *walk, struct recorded_tenant *tenant,
-                    const struct recorded_stream *stream)
-{
-    const size_t number = (size_t)(stream - walk->process->streams);
-    for (size_t i = 0; i < tenant->use_count; i++)
-        if (tenant->uses[i].stream == number) {
-            tenant->uses[i].pushes = stream->pushes;
-            return true;
-        }
-    if (!ARENA_GROW(walk->job->arena, tenant->uses, tenant->use_count, tenant->use_cap))
-        return false;
-    tenant->uses[tenant->use_count++] = (struct tenant_use){number, stream->pushes, false};
+    for (size_t i = 0; i < uses->count; i++) {
+        const struct tenant_use *use = &uses->items[i];
+        const struct recorded_stream *other = &walk->process->streams[use->stream];
+        if (other != stream && !walk_frontier_includes(stream, use->stream, use->pushes) &&
+            !walk_has_observed(walk, other, use->pushes, false))
+            return false;
+    }
     return true;
 }
 
-static bool are_behind(const struct walk *walk, const struct recorded_stream *stream,
-                       const struct recorded_tenant *before)
+/* The later pushes of a stream come behind what its first one comes behind. */
+static bool use_tenant(const struct walk *walk, struct recorded_tenant *tenant,
+                       const struct recorded_stream *stream)
 {
-    for (size_t u = 0; u < before->use_count; u++)
-        if (!comes_behind(walk, stream, before, &before->uses[u]))
-            return false;
+    struct arena *arena = walk->job->arena;
+    const size_t streams = tenant->uses.count;
+    if (!tenant->used && !find_before(arena, walk->process->tenants, tenant))
+        return false;
+    tenant->used = true;
+    if (!stream || stream->capture >= 0) {
+        tenant->odd = true;
+        return true;
+    }
+    struct tenant_use *use =
+        uses_of(arena, &tenant->uses, (size_t)(stream - walk->process->streams));
+    if (!use)
+        return false;
+    use->pushes = stream->pushes;
+    if (tenant->uses.count > streams && !comes_behind(walk, stream, &tenant->before))
+        tenant->odd = true;
     return true;
 }
 
@@ -254,16 +271,15 @@ static bool use_version(const struct walk *walk, const struct recorded_stream *s
     const struct recorded_block within = process->blocks[parent];
     const size_t last = within.version;
     struct recorded_tenant *tenant = last > 0 ? &process->tenants->items[last - 1] : NULL;
-    if (!tenant || (access->write && stream && stream->capture < 0 && tenant->use_count > 0 &&
-                    are_behind(walk, stream, tenant))) {
+    if (!tenant || (access->write && stream && stream->capture < 0 && tenant->uses.count > 0 &&
+                    comes_behind(walk, stream, &tenant->uses))) {
         const char *name = last > 0
                                ? arena_printf(arena, "%sv%zu", within.name, process->tenants->count)
                                : within.name;
         tenant = add_tenant(walk->job, process, parent, within.address, within.bytes, name);
-        if (!tenant || !ARENA_GROW(arena, tenant->before, 0, tenant->before_cap))
+        if (!tenant || (last > 0 && !add_uses_before(arena, &tenant->before,
+                                                     &process->tenants->items[last - 1])))
             return false;
-        tenant->before[0] = last - 1;
-        tenant->before_count = last > 0;
         process->blocks[parent].version = process->tenants->count;
     }
     access->block = tenant->block;
@@ -280,19 +296,7 @@ bool walk_tenant_accesses(const struct walk *walk, const struct recorded_stream 
             block->tenant == 0 && !block->mapped && !use_version(walk, stream, &op->accesses[i]))
             return false;
         struct recorded_tenant *tenant = tenant_of(process, op->accesses[i].block);
-        if (!tenant)
-            continue;
-        tenant->used = true;
-        if (!stream || stream->capture >= 0) {
-            tenant->odd = true;
-            continue;
-        }
-        for (size_t b = 0; b < tenant->before_count; b++) {
-            struct recorded_tenant *before = &process->tenants->items[tenant->before[b]];
-            if (!are_behind(walk, stream, before))
-                tenant->odd = before->odd = true;
-        }
-        if (!add_use(walk, tenant, stream))
+        if (tenant && !use_tenant(walk, tenant, stream))
             return false;
     }
     return true;
@@ -333,8 +337,8 @@ static bool is_odd(const struct recorded_process *process, const struct recorded
 {
     const struct recorded_block *parent = &process->blocks[tenant->parent];
     bool odd = tenant->odd || parent->freed || parent->async || parent->of_graph;
-    for (size_t u = 0; u < tenant->use_count; u++)
-        odd |= process->streams[tenant->uses[u].stream].unordered;
+    for (size_t u = 0; u < tenant->uses.count; u++)
+        odd |= process->streams[tenant->uses.items[u].stream].unordered;
     return odd;
 }
 

@@ -29,8 +29,7 @@ struct recorded_tensor {
 
 /* A tensor is gone, and its memory waits for an event. */
 struct recorded_held {
-    uint64_t event;
-    size_t tensor;
+    size_t tensor, next; /* 1 + another one of the event; 0: it is the last */
 };
 
 struct recorded_tensors_device {
@@ -43,8 +42,7 @@ struct recorded_tensors_device {
 struct recorded_tensors {
     struct recorded_tensor *items;
     size_t count, cap, moments;
-    size_t *live; /* by address */
-    size_t live_count, live_cap;
+    struct ordered live; /* by address */
     struct recorded_held *held;
     size_t held_count, held_cap;
     struct recorded_tensors_device devices[64];
@@ -59,35 +57,26 @@ static struct recorded_tensors *tensors_of(const struct walk *walk)
     return *tensors;
 }
 
-static size_t tensors_behind(const struct recorded_tensors *tensors, uint64_t address)
+/* Among those that live; NULL: the address is in none. */
+static struct recorded_tensor *tensors_find(const struct recorded_tensors *tensors,
+                                            uint64_t address)
 {
-    return SORT_FIRST(i, 0, tensors->live_count,
-                      tensors->items[tensors->live[i]].address > address);
-}
-
-/* Among those that live; SIZE_MAX: the address is in none. */
-static size_t tensors_find(const struct recorded_tensors *tensors, uint64_t address)
-{
-    const size_t behind = tensors_behind(tensors, address);
-    const struct recorded_tensor *tensor =
-        behind > 0 ? &tensors->items[tensors->live[behind - 1]] : NULL;
-    return tensor && address - tensor->address < tensor->bytes ? behind - 1 : SIZE_MAX;
+    const struct ordered_node *last = ordered_last(&tensors->live, address);
+    struct recorded_tensor *tensor = last ? &tensors->items[last->value] : NULL;
+    return tensor && address - tensor->address < tensor->bytes ? tensor : NULL;
 }
 
 size_t recorded_tensors_find(const struct recorded_process *process, uint64_t address,
                              uint64_t bytes)
 {
-    const struct recorded_tensors *tensors = process->tensors;
-    const size_t place = tensors_find(tensors, address);
-    const struct recorded_tensor *tensor =
-        place == SIZE_MAX ? NULL : &tensors->items[tensors->live[place]];
+    const struct recorded_tensor *tensor = tensors_find(process->tensors, address);
     return tensor && bytes <= tensor->bytes - (address - tensor->address) ? tensor->block
                                                                           : SIZE_MAX;
 }
 
-static void tensors_free(const struct walk *walk, struct recorded_tensors *tensors, size_t index)
+static void tensors_free(const struct walk *walk, struct recorded_tensors *tensors,
+                         struct recorded_tensor *tensor)
 {
-    struct recorded_tensor *tensor = &tensors->items[index];
     recorded_tenant_free(walk->process, tensor->block);
     tensor->to = tensors->moments;
     tensors->devices[tensor->device].used -= tensor->bytes;
@@ -95,21 +84,13 @@ static void tensors_free(const struct walk *walk, struct recorded_tensors *tenso
 
 /* ---- items ------------------------------------------------------------------------------------- */
 
-static void tensors_drop_live(struct recorded_tensors *tensors, size_t place)
-{
-    tensors->live_count--;
-    memmove(&tensors->live[place], &tensors->live[place + 1],
-            (tensors->live_count - place) * sizeof *tensors->live);
-}
-
 static bool take_tensor(const struct walk *walk, struct recorded_tensors *tensors)
 {
     const uint64_t *word = walk->item->word;
-    const size_t place = tensors_behind(tensors, word[0]);
     struct recorded_tensors_device *device = &tensors->devices[word[2] & 63];
     size_t block;
     if (!ARENA_GROW(walk->job->arena, tensors->items, tensors->count, tensors->cap) ||
-        !ARENA_GROW(walk->job->arena, tensors->live, tensors->live_count, tensors->live_cap) ||
+        !ordered_put(&tensors->live, walk->job->arena, word[0], tensors->count) ||
         !walk_tenant_begin(walk, word[0], word[1], &block))
         return false;
     tensors->items[tensors->count] = (struct recorded_tensor){
@@ -124,10 +105,6 @@ static bool take_tensor(const struct walk *walk, struct recorded_tensors *tensor
         .gone = SIZE_MAX,
         .to = SIZE_MAX,
         .block = block};
-    memmove(&tensors->live[place + 1], &tensors->live[place],
-            (tensors->live_count - place) * sizeof *tensors->live);
-    tensors->live[place] = tensors->count;
-    tensors->live_count++;
     device->used += word[1];
     device->reserved = word[3] > device->reserved ? word[3] : device->reserved;
     tensors->used[word[2] & 63] = true;
@@ -143,49 +120,48 @@ static bool take_tensor(const struct walk *walk, struct recorded_tensors *tensor
 
 static bool take_tensor_end(const struct walk *walk, struct recorded_tensors *tensors)
 {
-    const size_t place = tensors_find(tensors, walk->item->word[0]);
-    if (place == SIZE_MAX)
+    struct recorded_tensor *tensor = tensors_find(tensors, walk->item->word[0]);
+    if (!tensor)
         return true; /* it was there before the recording began */
-    const size_t index = tensors->live[place];
-    struct recorded_tensor *tensor = &tensors->items[index];
-    tensors_drop_live(tensors, place);
+    ordered_drop(&tensors->live, tensor->address);
     tensor->gone = tensors->moments;
     tensor->events = walk->thread->just_recorded_count;
     if (!walk_tenant_end(walk, tensor->block))
         return false;
     for (size_t i = 0; i < tensor->events; i++) {
-        if (!ARENA_GROW(walk->job->arena, tensors->held, tensors->held_count, tensors->held_cap))
+        struct recorded_event *event = walk_event(walk, walk->thread->just_recorded[i]);
+        if (!event ||
+            !ARENA_GROW(walk->job->arena, tensors->held, tensors->held_count, tensors->held_cap))
             return false;
         tensors->held[tensors->held_count++] =
-            (struct recorded_held){walk->thread->just_recorded[i], index};
+            (struct recorded_held){(size_t)(tensor - tensors->items), event->held};
+        event->held = tensors->held_count;
     }
     if (tensor->events == 0)
-        tensors_free(walk, tensors, index);
+        tensors_free(walk, tensors, tensor);
     tensors->moments++;
     return true;
 }
 
-static void take_done_event(const struct walk *walk, struct recorded_tensors *tensors,
-                            uint64_t event)
+static bool take_done_event(const struct walk *walk, struct recorded_tensors *tensors,
+                            uint64_t handle)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < tensors->held_count; i++) {
-        const struct recorded_held held = tensors->held[i];
-        if (held.event != event)
-            tensors->held[kept++] = held;
-        else if (--tensors->items[held.tensor].events == 0)
-            tensors_free(walk, tensors, held.tensor);
+    struct recorded_event *event = walk_event(walk, handle);
+    for (size_t i = event ? event->held : 0; i > 0; i = tensors->held[i - 1].next) {
+        struct recorded_tensor *tensor = &tensors->items[tensors->held[i - 1].tensor];
+        if (--tensor->events == 0)
+            tensors_free(walk, tensors, tensor);
     }
-    tensors->held_count = kept;
+    if (event)
+        event->held = 0;
+    return event != NULL;
 }
 
 static void take_what(const struct walk *walk, struct recorded_tensors *tensors)
 {
     const int what = (int)(walk->item->word[0] % RECORDING_TENSORS);
     for (int i = 1; i < walk->item->words; i++) {
-        const size_t place = tensors_find(tensors, walk->item->word[i]);
-        struct recorded_tensor *tensor =
-            place == SIZE_MAX ? NULL : &tensors->items[tensors->live[place]];
+        struct recorded_tensor *tensor = tensors_find(tensors, walk->item->word[i]);
         /* What a tensor is kept for says more than which operator made it. */
         if (tensor && (what < RECORDING_TENSOR_FORWARD || tensor->what == NOT_TOLD))
             tensor->what = what;
@@ -194,9 +170,9 @@ static void take_what(const struct walk *walk, struct recorded_tensors *tensors)
 
 static void take_comm_use(struct recorded_tensors *tensors, uint64_t address)
 {
-    const size_t place = tensors_find(tensors, address);
-    if (place != SIZE_MAX)
-        tensors->items[tensors->live[place]].of_comm = true;
+    struct recorded_tensor *tensor = tensors_find(tensors, address);
+    if (tensor)
+        tensor->of_comm = true;
 }
 
 /* Memory of the device that the program allocates, for tensors or not. */
@@ -251,10 +227,10 @@ bool walk_take_tensors(const struct walk *walk)
         tensors->used[word[1] & 63] = true;
         break;
     case RECORDING_QUERY_EVENT:
-        for (int i = 1; word[0] && i < walk->item->words; i++)
-            take_done_event(walk, tensors, word[i]);
+        for (int i = 1; good && word[0] && i < walk->item->words; i++)
+            good = take_done_event(walk, tensors, word[i]);
         break;
-    case RECORDING_SYNC_EVENT: take_done_event(walk, tensors, word[0]); break;
+    case RECORDING_SYNC_EVENT: good = take_done_event(walk, tensors, word[0]); break;
     case RECORDING_COLLECTIVE:
         take_comm_use(tensors, word[3]);
         take_comm_use(tensors, word[4]);
