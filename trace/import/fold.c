@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/sort.h"
+#include "trace/job/repeated.h"
 
 /* A place in a step: a thread and a slot in it. */
 struct fold_place {
@@ -24,13 +25,6 @@ struct fold_edge {
     int event; /* as it was */
 };
 
-/* Memory that is made in a step and used in no other one is the same memory in a step that uses its own in the same places. */
-struct fold_memory {
-    int step;    /* the only one that uses it; -1: several do, or other operations; -2: none yet */
-    int number;  /* in its step, by its first use */
-    int renamed; /* plan->buffers, of all steps of the run; -1: not yet */
-};
-
 struct folder {
     struct job *job;
     struct plan *plan; /* of the job */
@@ -43,11 +37,11 @@ struct folder {
     struct fold_place *set; /* per flag, then per event: where it is set */
     struct fold_edge *edges;
     size_t edge_count, edge_cap;
-    struct fold_memory *memories; /* per plan->buffers */
-    int from, to;                 /* the run of steps */
-    int **event;                  /* per thread and slot: that is recorded behind it; -1 */
-    int *renamed;                 /* per event */
-    bool changed;                 /* some step waits otherwise in the plan than in the trace */
+    struct step_memories memories;
+    int from, to; /* the run of steps */
+    int **event;  /* per thread and slot: that is recorded behind it; -1 */
+    int *renamed; /* per event */
+    bool changed; /* some step waits otherwise in the plan than in the trace */
     bool no_memory;
 };
 
@@ -118,57 +112,6 @@ static int fold_step_at(const struct folder *folder, int thread, size_t op, int 
     return step;
 }
 
-static void fold_use_list(struct folder *folder, const struct index_list *list, int step)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        struct fold_memory *memory = &folder->memories[list->items[i]];
-        const bool from_outside = folder->plan->buffers[list->items[i]].input;
-        memory->step = from_outside ? -1 : memory->step == -2 || memory->step == step ? step : -1;
-    }
-}
-
-/* The step in which memory is used; -1: outside of all. */
-static void fold_use_memory(struct folder *folder, const struct host_op *op, int step)
-{
-    fold_use_list(folder, host_op_reads(op), step);
-    fold_use_list(folder, host_op_writes(op), step);
-    for (size_t i = 0; i < host_op_part_count(op); i++) {
-        fold_use_list(folder, &op->parts[i].reads, step);
-        fold_use_list(folder, &op->parts[i].writes, step);
-    }
-}
-
-static void fold_number_list(struct folder *folder, const struct index_list *list, int *next)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        struct fold_memory *memory = &folder->memories[list->items[i]];
-        if (memory->step >= 0 && memory->number < 0)
-            memory->number = next[memory->step]++;
-    }
-}
-
-/* The memory of each step is numbered in the order of threads and slots. */
-static bool fold_number_memory(struct folder *folder)
-{
-    int *next = ARENA_ARRAY(&folder->arena, (size_t)folder->steps + 1, int);
-    if (!next)
-        return false;
-    memset(next, 0, ((size_t)folder->steps + 1) * sizeof *next);
-    for (int t = 0; t < folder->thread_count; t++) {
-        const struct host_thread *thread = folder->threads[t].thread;
-        for (size_t i = 0; i < thread->op_count; i++) {
-            const struct host_op *op = &thread->ops[i];
-            fold_number_list(folder, host_op_reads(op), next);
-            fold_number_list(folder, host_op_writes(op), next);
-            for (size_t k = 0; k < host_op_part_count(op); k++) {
-                fold_number_list(folder, &op->parts[k].reads, next);
-                fold_number_list(folder, &op->parts[k].writes, next);
-            }
-        }
-    }
-    return true;
-}
-
 static bool list_slots(struct folder *folder, int thread)
 {
     const struct host_thread *t = folder->threads[thread].thread;
@@ -187,7 +130,6 @@ static bool list_slots(struct folder *folder, int thread)
             if (last + 1 <= folder->steps)
                 first[last + 1] = count;
         const bool inside = step >= 0 && step < folder->steps;
-        fold_use_memory(folder, op, inside ? step : -1);
         if (is_slot(op) && inside)
             slots[count++] = i;
         outside += is_slot(op) && !inside;
@@ -204,6 +146,24 @@ static bool list_slots(struct folder *folder, int thread)
     return true;
 }
 
+typedef void fold_visit_op(struct step_memories *memories, int home, const struct host_op *op,
+                           size_t step);
+
+static void fold_visit_ops(struct folder *folder, fold_visit_op *visit)
+{
+    for (int t = 0; t < folder->thread_count; t++) {
+        const struct host_thread *thread = folder->threads[t].thread;
+        const size_t *marks = folder->threads[t].marks;
+        size_t step = 0; /* behind the operation */
+        for (size_t i = 0; i < thread->op_count; i++) {
+            while (step <= (size_t)folder->steps && i >= marks[step])
+                step++;
+            visit(&folder->memories, thread->rank, &thread->ops[i],
+                  step == 0 || step > (size_t)folder->steps ? STEP_NONE : step - 1);
+        }
+    }
+}
+
 static bool fold_prepare(struct folder *folder)
 {
     const struct plan *plan = folder->plan;
@@ -214,12 +174,10 @@ static bool fold_prepare(struct folder *folder)
     folder->set =
         ARENA_ARRAY(&folder->arena, plan->flags.count + plan->events.count + 1, struct fold_place);
     folder->renamed = ARENA_ARRAY(&folder->arena, plan->events.count + 1, int);
-    folder->memories = ARENA_ARRAY(&folder->arena, plan->buffer_count + 1, struct fold_memory);
     if (!folder->slots || !folder->first || !folder->event || !folder->set || !folder->renamed ||
-        !folder->memories)
+        !step_memory_init(&folder->memories, &folder->arena, plan, folder->threads[0].thread->rank,
+                          1, (size_t)folder->steps))
         return false;
-    for (size_t i = 0; i < plan->buffer_count; i++)
-        folder->memories[i] = (struct fold_memory){-2, -1, -1};
     for (int i = 0; i < (int)plan->events.count; i++)
         folder->renamed[i] = i;
     for (size_t i = 0; i < plan->flags.count + plan->events.count; i++)
@@ -227,22 +185,17 @@ static bool fold_prepare(struct folder *folder)
     for (int t = 0; t < folder->thread_count; t++)
         if (!list_slots(folder, t))
             return false;
-    return fold_number_memory(folder);
+    fold_visit_ops(folder, step_memory_use);
+    fold_visit_ops(folder, step_memory_number);
+    return true;
 }
 /* ---- which steps do the same ------------------------------------------------------------------ */
 
-/* The same memory, or each step's own. */
 static bool fold_same_memory(const struct folder *folder, const struct index_list *a, int a_step,
                              const struct index_list *b, int b_step)
 {
-    bool same = a->count == b->count;
-    for (size_t i = 0; same && i < a->count; i++) {
-        const struct fold_memory *own = &folder->memories[a->items[i]];
-        const struct fold_memory *other = &folder->memories[b->items[i]];
-        same = a->items[i] == b->items[i] ||
-               (own->step == a_step && other->step == b_step && own->number == other->number);
-    }
-    return same;
+    return step_memory_same(&folder->memories, folder->memories.first_rank, a, (size_t)a_step, b,
+                            (size_t)b_step);
 }
 
 static bool same_parts(const struct folder *folder, const struct host_op *a, int a_step,
@@ -315,8 +268,10 @@ static bool same_waits(const struct folder *folder, int thread, int a_step, int 
     return a == a_end && b == b_end;
 }
 
-static bool same_steps(const struct folder *folder, int a, int b)
+static bool same_steps(void *owner, size_t step, size_t other)
 {
+    const struct folder *folder = owner;
+    const int a = (int)step, b = (int)other;
     for (int t = 0; t < folder->thread_count; t++) {
         const int count = fold_slot_count(folder, t, a);
         if (count != fold_slot_count(folder, t, b))
@@ -329,20 +284,6 @@ static bool same_steps(const struct folder *folder, int a, int b)
     return true;
 }
 
-/* The longest run of steps that do the same; the first of equal ones. */
-static void fold_find_run(struct folder *folder)
-{
-    folder->from = folder->to = 0;
-    for (int from = 0, step = 1; step <= folder->steps; step++) {
-        if (step < folder->steps && same_steps(folder, step - 1, step))
-            continue;
-        if (step - 1 - from > folder->to - folder->from) {
-            folder->from = from;
-            folder->to = step - 1;
-        }
-        from = step;
-    }
-}
 /* Verdicts are about the step that was written: no other wait of a step is checked. */
 static bool mark_changed(struct plan *plan)
 {
@@ -366,10 +307,12 @@ bool fold_steps(struct job *job, struct fold_thread *threads, size_t count, size
     bool fits = steps > 1 && count > 0;
     arena_init(&folder.arena, 0);
     bool ok = !fits || fold_prepare(&folder);
-    if (ok && fits)
-        fold_find_run(&folder);
-    assert(folder.from <= folder.to && (!fits || folder.to < folder.steps));
-    fits &= folder.to > folder.from && 2 * (folder.to - folder.from + 1) > folder.steps;
+    if (ok && fits) {
+        const struct step_run run = step_run_find(steps, 1, 2, same_steps, &folder);
+        fits = 2 * run.times > steps;
+        folder.from = (int)run.from;
+        folder.to = (int)(run.from + run.times) - 1;
+    }
     ok = ok && (!fits || fold_find_waits(&folder, &fits));
     ok = ok && (!fits || fold_find_events(&folder, &fits));
     for (int t = 0; ok && fits && t < folder.thread_count; t++)
@@ -783,59 +726,9 @@ static int64_t most_bytes(const struct folder *folder, int thread, int slot)
     return most;
 }
 
-/* The buffer of this number in each step. -1 without memory. */
-static int fold_ring(struct folder *folder, int number)
+static int fold_name_buffer(void *job, const char *name)
 {
-    struct plan *plan = folder->plan;
-    const char *name = arena_printf(&plan->arena, "step.%d", number);
-    const int buffer = name ? job_buffer(folder->job, name) : -1;
-    if (buffer >= 0) {
-        plan->buffers[buffer].scope = SCOPE_ITERATION;
-        plan->buffers[buffer].declared = true;
-    }
-    return buffer;
-}
-
-/* The list with the memory of the run's steps in place of that of one. */
-static struct index_list fold_rename_list(struct folder *folder, const struct index_list *list)
-{
-    struct index_list own = *list;
-    if (list->count == 0)
-        return own;
-    own.items = ARENA_ARRAY(&folder->plan->arena, list->count, int);
-    folder->no_memory |= !own.items;
-    for (size_t i = 0; own.items && i < list->count; i++) {
-        struct fold_memory *memory = &folder->memories[list->items[i]];
-        if (memory->step == folder->from && memory->renamed < 0)
-            memory->renamed = fold_ring(folder, memory->number);
-        own.items[i] = memory->step == folder->from ? memory->renamed : list->items[i];
-        folder->no_memory |= own.items[i] < 0;
-    }
-    return own;
-}
-
-static void fold_rename_memory(struct folder *folder, struct host_op *op)
-{
-    struct arena *arena = &folder->plan->arena;
-    if (op->accesses) {
-        const struct host_accesses *old = op->accesses;
-        op->accesses = ARENA_ARRAY(arena, 1, struct host_accesses);
-        if (op->accesses)
-            *op->accesses = (struct host_accesses){fold_rename_list(folder, &old->reads),
-                                                   fold_rename_list(folder, &old->writes)};
-        folder->no_memory |= !op->accesses;
-    }
-    if (host_op_part_count(op) == 0)
-        return;
-    struct p2p_part *parts = ARENA_ARRAY(arena, op->part_count, struct p2p_part);
-    folder->no_memory |= !parts;
-    for (size_t i = 0; parts && i < op->part_count; i++) {
-        parts[i] = op->parts[i];
-        parts[i].reads = fold_rename_list(folder, &op->parts[i].reads);
-        parts[i].writes = fold_rename_list(folder, &op->parts[i].writes);
-    }
-    if (parts)
-        op->parts = parts;
+    return job_buffer(job, name);
 }
 
 static void add_slot(struct fold_writer *writer, int slot)
@@ -849,7 +742,13 @@ static void add_slot(struct fold_writer *writer, int slot)
         op->bytes = most_bytes(folder, writer->thread, slot);
     fold_set_times(writer, slot, device_ns, op, false);
     fold_set_times(writer, slot, host_ns, op, true);
-    fold_rename_memory(folder, op);
+    const struct step_names names = {.plan = folder->plan,
+                                     .from = (size_t)folder->from,
+                                     .turns = 1,
+                                     .buffer = fold_name_buffer,
+                                     .owner = folder->job};
+    folder->no_memory |= !step_memory_rename(&folder->memories, &names,
+                                             folder->threads[writer->thread].thread->rank, op);
     if (host_op_syncs(op, SYNC_EVENT))
         op->object = folder->renamed[op->object];
     const int stream = op->stream, event = folder->event[writer->thread][slot];
@@ -887,11 +786,7 @@ static bool fold_iterate(struct folder *folder, struct host_op *op, int iteratio
         op->host_time_ns = details->host_times->items[iteration];
     if (!is_flag_op(op))
         return true;
-    const char *stem = plan->flags.items[op->object];
-    const char *name = plan_flag_per_iteration(plan, stem)
-                           ? arena_printf(&folder->arena, "%s(%d)", stem, iteration)
-                           : NULL;
-    op->object = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
+    op->object = step_flag(plan, plan->flags.items[op->object], (size_t)iteration);
     return op->object >= 0;
 }
 

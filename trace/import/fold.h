@@ -8,8 +8,8 @@
  * iteration, and a wait for the iteration before stands in front of it. Of threads that wait for each other's events, flags
  * must tell the iterations apart.
  *
- * Operations access the same memory in each step, or memory that its step alone uses, in the same places: that becomes a buffer
- * with an instance for each iteration.
+ * Operations access the same memory in each step, or memory that its step alone uses, in the same places
+ * (trace/job/repeated.h).
  *
  * Waits of streams are evidence, not calls, so they may differ where the calls do not. With `typical` the step has those
  * that most steps have, one a kind where their places differ a little; else such steps are not the same. Waits

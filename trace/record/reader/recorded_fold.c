@@ -23,6 +23,7 @@
 
 #include "base/array.h"
 #include "base/sort.h"
+#include "trace/job/repeated.h"
 
 /* Steps of one iteration at most; iterations at least. */
 enum { MOST_IN_TURNS = 16, LEAST_TIMES = 3 };
@@ -42,14 +43,6 @@ struct fold_event {
     size_t first_seen; /* there: nobody looks at the records in front of this one */
 };
 
-/* A buffer of a rank. What only one step uses is that step's own: in another step other memory may stand for it. */
-struct fold_owned {
-    size_t step;  /* SIZE_MAX: none has used it; FOLD_SHARED: it is no step's own */
-    bool changes; /* somebody writes, allocates or frees it, or it begins without values */
-    int number;   /* among those of its rank and step, by their first uses; -1: not yet */
-};
-#define FOLD_SHARED (SIZE_MAX - 1)
-
 struct fold_list {
     struct host_thread *thread;
     struct host_op *ops;
@@ -65,15 +58,12 @@ struct step_folding {
     struct arena *arena;
     struct fold_list *lists;
     size_t count;
-    struct fold_flag *flags;     /* plan->flags */
-    struct fold_event *events;   /* plan->events of each rank */
-    struct fold_owned *memories; /* plan->buffers of each rank */
-    size_t buffer_count;         /* plan->buffers, before the run has some of its own */
-    int *numbers;                /* per rank and step: memory that it has alone */
-    struct names owned;          /* buffers of the run, behind the others */
-    size_t buffer_cap;
-    size_t steps;
-    size_t from, turns, times;     /* the run: steps */
+    struct fold_flag *flags;   /* plan->flags */
+    struct fold_event *events; /* plan->events of each rank */
+    struct step_memories memories;
+    struct names owned; /* buffers of the run, behind the others */
+    size_t buffer_cap, steps;
+    struct step_run run;
     const struct host_op *differs; /* the first that is not as before, behind the run */
     size_t differs_list;
 };
@@ -456,104 +446,20 @@ static bool find_versions(struct step_folding *folding, size_t l)
 
 /* ---- memory of a step alone ------------------------------------------------------------------------ */
 
-static struct fold_owned *fold_memory_of(const struct step_folding *folding, int rank,
-                                         const struct index_list *accesses, size_t i)
-{
-    const int owner = accesses->ranks && accesses->ranks[i] > 0 ? accesses->ranks[i] - 1 : rank;
-    return &folding->memories[(size_t)owner * folding->buffer_count + (size_t)accesses->items[i]];
-}
+typedef void owned_visit(struct step_memories *memories, int home, const struct host_op *op,
+                         size_t step);
 
-/* SIZE_MAX: in no step. */
-static void owned_use_list(struct step_folding *folding, int rank, size_t step,
-                           const struct index_list *accesses)
-{
-    for (size_t i = 0; i < accesses->count; i++) {
-        struct fold_owned *memory = fold_memory_of(folding, rank, accesses, i);
-        const bool own = step != SIZE_MAX && (memory->step == SIZE_MAX || memory->step == step);
-        memory->step = own ? step : FOLD_SHARED;
-    }
-}
-
-static void owned_number_list(struct step_folding *folding, int rank, size_t step,
-                              const struct index_list *accesses)
-{
-    for (size_t i = 0; step != SIZE_MAX && i < accesses->count; i++) {
-        struct fold_owned *memory = fold_memory_of(folding, rank, accesses, i);
-        if (memory->step == step && memory->number < 0)
-            memory->number = folding->numbers[(size_t)rank * folding->steps + step]++;
-    }
-}
-
-static void owned_change_list(struct step_folding *folding, int rank,
-                              const struct index_list *accesses)
-{
-    for (size_t i = 0; i < accesses->count; i++)
-        fold_memory_of(folding, rank, accesses, i)->changes = true;
-}
-
-static void owned_change(struct step_folding *folding, int home, const struct host_op *op)
-{
-    owned_change_list(folding, host_op_rank(op, home), host_op_writes(op));
-    for (size_t i = 0; i < host_op_part_count(op); i++)
-        owned_change_list(folding, p2p_part_rank(op, &op->parts[i], home), &op->parts[i].writes);
-    for (int r = 0; op_operand(op->kind) == OPERAND_BUFFER && r < folding->plan->ranks; r++) {
-        struct fold_owned *memory =
-            &folding->memories[(size_t)r * folding->buffer_count + (size_t)op->object];
-        memory->changes = true;
-        memory->step = FOLD_SHARED;
-    }
-}
-
-typedef void fold_visit(struct step_folding *folding, int rank, size_t step,
-                        const struct index_list *accesses);
-
-static void fold_visit_op(struct step_folding *folding, int home, size_t step,
-                          const struct host_op *op, fold_visit *visit)
-{
-    const int rank = host_op_rank(op, home);
-    owned_change(folding, home, op);
-    visit(folding, rank, step, host_op_reads(op));
-    visit(folding, rank, step, host_op_writes(op));
-    for (size_t i = 0; i < host_op_part_count(op); i++) {
-        visit(folding, p2p_part_rank(op, &op->parts[i], home), step, &op->parts[i].reads);
-        visit(folding, p2p_part_rank(op, &op->parts[i], home), step, &op->parts[i].writes);
-    }
-    for (size_t i = 0; i < host_op_body_count(op); i++)
-        fold_visit_op(folding, home, SIZE_MAX, &op->body[i], visit);
-}
-
-static void fold_visit_all(struct step_folding *folding, fold_visit *visit)
+static void owned_visit_all(struct step_folding *folding, owned_visit *visit)
 {
     const struct plan *plan = folding->plan;
     for (size_t l = 0; l < folding->count; l++)
         for (size_t i = 0; i < folding->lists[l].count; i++)
-            fold_visit_op(folding, folding->lists[l].thread->rank,
-                          fold_step_of(folding, &folding->lists[l], i), &folding->lists[l].ops[i],
-                          visit);
+            visit(&folding->memories, folding->lists[l].thread->rank, &folding->lists[l].ops[i],
+                  fold_step_of(folding, &folding->lists[l], i));
     for (size_t g = 0; g < plan->graph_count; g++)
         for (size_t i = 0; i < plan->graphs[g].op_count; i++)
             for (int rank = 0; rank < plan->ranks; rank++)
-                fold_visit_op(folding, rank, SIZE_MAX, &plan->graphs[g].ops[i], visit);
-}
-
-static bool fold_find_memory(struct step_folding *folding)
-{
-    const struct plan *plan = folding->plan;
-    const size_t count = (size_t)plan->ranks * folding->buffer_count;
-    const size_t numbers = (size_t)plan->ranks * folding->steps;
-    folding->memories = ARENA_ARRAY(folding->arena, count + 1, struct fold_owned);
-    folding->numbers = ARENA_ARRAY(folding->arena, numbers + 1, int);
-    if (!folding->memories || !folding->numbers)
-        return false;
-    memset(folding->numbers, 0, numbers * sizeof *folding->numbers);
-    for (size_t i = 0; i < count; i++) {
-        const bool input = plan->buffers[i % folding->buffer_count].input;
-        folding->memories[i] =
-            (struct fold_owned){input ? FOLD_SHARED : SIZE_MAX, .changes = !input, .number = -1};
-    }
-    fold_visit_all(folding, owned_use_list);
-    fold_visit_all(folding, owned_number_list);
-    return true;
+                visit(&folding->memories, rank, &plan->graphs[g].ops[i], STEP_NONE);
 }
 
 /* ---- which steps do the same ------------------------------------------------------------------------ */
@@ -564,26 +470,10 @@ struct fold_pair {
     int rank; /* of what they access */
 };
 
-static bool fold_same_own(const struct step_folding *folding, const struct fold_pair *at,
-                          const struct index_list *a, const struct index_list *b, size_t i)
-{
-    const struct fold_owned *own = fold_memory_of(folding, at->rank, a, i);
-    const struct fold_owned *other = fold_memory_of(folding, at->rank, b, i);
-    return own->step == at->a_step && other->step == at->b_step && own->number == other->number;
-}
-
-/* Who reads memory that nobody changes may as well read other such memory. */
 static bool fold_same_list(const struct step_folding *folding, const struct fold_pair *at,
                            const struct index_list *a, const struct index_list *b)
 {
-    for (size_t i = 0; a->count == b->count && i < a->count; i++)
-        if ((a->items[i] != b->items[i] &&
-             (fold_memory_of(folding, at->rank, a, i)->changes ||
-              fold_memory_of(folding, at->rank, b, i)->changes) &&
-             !fold_same_own(folding, at, a, b, i)) ||
-            (a->ranks ? a->ranks[i] : 0) != (b->ranks ? b->ranks[i] : 0))
-            return false;
-    return a->count == b->count;
+    return step_memory_same(&folding->memories, at->rank, a, at->a_step, b, at->b_step);
 }
 
 static bool fold_same_part(const struct step_folding *folding, const struct fold_pair *at,
@@ -674,8 +564,9 @@ static bool fold_same_op(const struct step_folding *folding, const struct fold_p
            fold_same_details(a, b);
 }
 
-static bool fold_same_steps(struct step_folding *folding, size_t a, size_t b)
+static bool fold_same_steps(void *owner, size_t a, size_t b)
 {
+    struct step_folding *folding = owner;
     for (size_t l = 0; l < folding->count; l++) {
         const struct fold_list *list = &folding->lists[l];
         const size_t count = list->bounds[a + 1] - list->bounds[a];
@@ -694,50 +585,23 @@ static bool fold_same_steps(struct step_folding *folding, size_t a, size_t b)
     return true;
 }
 
-/* The run that leaves the fewest operations to write. */
-static void find_step_run(struct step_folding *folding)
-{
-    size_t saved = 0;
-    const struct host_op *differs = NULL;
-    size_t differs_list = 0;
-    for (size_t turns = 1; turns <= MOST_IN_TURNS; turns++) {
-        for (size_t k = 0, from = 0; k + turns <= folding->steps; k++) {
-            folding->differs = NULL;
-            if (k + turns < folding->steps && fold_same_steps(folding, k, k + turns))
-                continue;
-            const size_t times = (k - from + turns) / turns;
-            if (times >= LEAST_TIMES && (times - 1) * turns > saved) {
-                saved = (times - 1) * turns;
-                folding->from = from;
-                folding->turns = turns;
-                folding->times = times;
-                differs = folding->differs;
-                differs_list = folding->differs_list;
-            }
-            from = k + 1;
-        }
-    }
-    folding->differs = differs;
-    folding->differs_list = differs_list;
-}
-
 /* ---- the repeated step ---------------------------------------------------------------------------------- */
 
 static size_t run_begin(const struct step_folding *folding, const struct fold_list *list)
 {
-    return list->bounds[folding->from];
+    return list->bounds[folding->run.from];
 }
 
 static size_t run_length(const struct step_folding *folding, const struct fold_list *list)
 {
-    return list->bounds[folding->from + folding->turns] - run_begin(folding, list);
+    return list->bounds[folding->run.from + folding->run.turns] - run_begin(folding, list);
 }
 
 /* What is recorded in the run is looked at before it is recorded again. */
 static bool looks_in_time(const struct step_folding *folding, const struct fold_list *list)
 {
     const size_t begin = run_begin(folding, list), length = run_length(folding, list);
-    const size_t end = begin + folding->times * length;
+    const size_t end = begin + folding->run.times * length;
     for (size_t i = begin; i < list->count; i++) {
         const size_t version = list->versions[i];
         const size_t latest = i < end ? i : end;
@@ -752,7 +616,7 @@ static bool looks_in_time(const struct step_folding *folding, const struct fold_
 static bool names_differ(const struct step_folding *folding, const struct fold_list *list)
 {
     const size_t begin = run_begin(folding, list), length = run_length(folding, list);
-    for (size_t i = begin + length; i < begin + folding->times * length; i++)
+    for (size_t i = begin + length; i < begin + folding->run.times * length; i++)
         if (op_operand(list->ops[i].kind) == OPERAND_EVENT &&
             list->ops[i].object != list->ops[begin + (i - begin) % length].object)
             return true;
@@ -765,7 +629,7 @@ static bool rename_records(const struct step_folding *folding, const struct fold
 {
     struct plan *plan = folding->plan;
     const size_t begin = run_begin(folding, list), length = run_length(folding, list);
-    const size_t end = begin + folding->times * length;
+    const size_t end = begin + folding->run.times * length;
     if (length == 0 || !names_differ(folding, list))
         return true;
     int *names = ARENA_ARRAY(folding->arena, length, int);
@@ -794,81 +658,33 @@ static bool rename_records(const struct step_folding *folding, const struct fold
     return true;
 }
 
-/* The buffer of all iterations that stands for memory of the first one alone; -1: no memory. */
-static int fold_name_memory(struct step_folding *folding, const struct fold_owned *memory)
+static int owned_name_buffer(void *owner, const char *name)
 {
+    struct step_folding *folding = owner;
     struct plan *plan = folding->plan;
-    const char *name =
-        arena_printf(&plan->arena, "step%zu.%d", memory->step - folding->from, memory->number);
     const size_t known = folding->owned.count;
-    const int owned = name ? names_intern(&folding->owned, folding->arena, name) : -1;
-    if (owned < 0)
-        return -1;
+    const int owned = names_intern(&folding->owned, folding->arena, name);
     if ((size_t)owned == known) {
         if (!ARENA_GROW(&plan->arena, plan->buffers, plan->buffer_count, folding->buffer_cap))
             return -1;
-        plan->buffers[plan->buffer_count++] =
-            (struct buffer){.name = name, .scope = SCOPE_ITERATION, .declared = true};
+        plan->buffers[plan->buffer_count++] = (struct buffer){.name = name};
     }
-    return (int)folding->buffer_count + owned;
-}
-
-static bool owned_rename_list(struct step_folding *folding, int rank, struct index_list *list)
-{
-    const struct index_list old = *list;
-    list->items = ARENA_ARRAY(&folding->plan->arena, old.count + 1, int);
-    for (size_t i = 0; list->items && i < old.count; i++) {
-        const struct fold_owned *memory = fold_memory_of(folding, rank, &old, i);
-        const bool own = memory->step < FOLD_SHARED;
-        list->items[i] = own ? fold_name_memory(folding, memory) : old.items[i];
-        if (list->items[i] < 0)
-            return false;
-    }
-    return list->items != NULL;
+    return owned < 0 ? -1 : (int)folding->memories.buffer_count + owned;
 }
 
 /* The first iteration's memory gets the names of all. */
 static bool owned_rename(struct step_folding *folding, struct fold_list *list)
 {
-    struct arena *arena = &folding->plan->arena;
-    const int home = list->thread->rank;
-    for (size_t i = 0; i < run_length(folding, list); i++) {
-        struct host_op *op = &list->ops[run_begin(folding, list) + i];
-        struct host_accesses *accesses =
-            op->accesses ? ARENA_NEW(arena, struct host_accesses) : NULL;
-        struct p2p_part *parts = ARENA_ARRAY(arena, host_op_part_count(op) + 1, struct p2p_part);
-        if ((op->accesses && !accesses) || !parts)
+    const struct step_names names = {.plan = folding->plan,
+                                     .from = folding->run.from,
+                                     .turns = folding->run.turns,
+                                     .buffer = owned_name_buffer,
+                                     .owner = folding};
+    for (size_t i = 0; i < run_length(folding, list); i++)
+        if (!step_memory_rename(&folding->memories, &names, list->thread->rank,
+                                &list->ops[run_begin(folding, list) + i]))
             return false;
-        if (accesses) {
-            *accesses = *op->accesses;
-            op->accesses = accesses;
-            if (!owned_rename_list(folding, host_op_rank(op, home), &accesses->reads) ||
-                !owned_rename_list(folding, host_op_rank(op, home), &accesses->writes))
-                return false;
-        }
-        for (size_t k = 0; k < host_op_part_count(op); k++) {
-            const int rank = p2p_part_rank(op, &op->parts[k], home);
-            parts[k] = op->parts[k];
-            if (!owned_rename_list(folding, rank, &parts[k].reads) ||
-                !owned_rename_list(folding, rank, &parts[k].writes))
-                return false;
-        }
-        if (host_op_part_count(op) > 0)
-            op->parts = parts;
-    }
     return true;
-}
-
-/* The flag of the first iteration gives all of them its name. */
-static bool fold_name_flag(struct step_folding *folding, struct host_op *op, const char *stem,
-                           size_t iteration)
-{
-    struct plan *plan = folding->plan;
-    const char *name = plan_flag_per_iteration(plan, stem)
-                           ? arena_printf(&plan->arena, "%s(%zu)", stem, iteration)
-                           : NULL;
-    op->object = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
-    return op->object >= 0;
 }
 
 /* The flag that stands for this one in the first iteration. */
@@ -884,23 +700,25 @@ static bool fold_write(struct step_folding *folding, struct fold_list *list)
 {
     struct plan *plan = folding->plan;
     struct host_thread *thread = list->thread;
-    const bool folds = folding->times > 0;
+    const bool folds = folding->run.times > 0;
     const size_t begin = folds ? run_begin(folding, list) : 0;
     const size_t length = folds ? run_length(folding, list) : 0;
     struct host_op *ops = ARENA_ARRAY(&plan->arena, list->count + 1, struct host_op);
     if (!ops)
         return false;
     memcpy(ops, list->ops, list->count * sizeof *ops);
-    for (size_t i = begin; length > 0 && i < begin + folding->times * length; i++) {
+    for (size_t i = begin; length > 0 && i < begin + folding->run.times * length; i++) {
         /* What it reads that nobody changes is the same in all. */
         const struct host_op *first = &list->ops[begin + (i - begin) % length];
         ops[i].accesses = first->accesses;
         if (host_op_part_count(&ops[i]) > 0)
             ops[i].parts = first->parts;
         ops[i].iteration = 1 + (int)((i - begin) / length);
-        if (op_operand(ops[i].kind) == OPERAND_FLAG &&
-            !fold_name_flag(folding, &ops[i], plan->flags.items[first_flag(folding, ops[i].object)],
-                            (i - begin) / length))
+        if (op_operand(ops[i].kind) != OPERAND_FLAG)
+            continue;
+        ops[i].object = step_flag(plan, plan->flags.items[first_flag(folding, ops[i].object)],
+                                  (i - begin) / length);
+        if (ops[i].object < 0)
             return false;
     }
     thread->ops = ops;
@@ -910,47 +728,39 @@ static bool fold_write(struct step_folding *folding, struct fold_list *list)
     thread->repeats = ARENA_NEW(&plan->arena, struct repeat);
     thread->repeat_count = thread->repeats != NULL;
     if (thread->repeats)
-        *thread->repeats = (struct repeat){begin, length, (int)folding->times};
+        *thread->repeats = (struct repeat){begin, length, (int)folding->run.times};
     return thread->repeats != NULL;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------- */
 
-static void fold_mark_list(bool *marks, const struct index_list *list, bool marked)
+/* The buffers of a rank's operations. */
+static void fold_mark_list(bool *marks, const struct index_list *list)
 {
-    for (size_t i = 0; marked && i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++)
         marks[list->items[i]] = true;
 }
 
-/* The buffers that operations write, allocate or free; or also those that they read. */
-static void fold_mark(bool *marks, const struct host_op *ops, size_t count, bool reads)
+static void fold_mark(bool *marks, const struct host_op *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        fold_mark_list(marks, host_op_writes(&ops[i]), true);
-        fold_mark_list(marks, host_op_reads(&ops[i]), reads);
+        fold_mark_list(marks, host_op_writes(&ops[i]));
+        fold_mark_list(marks, host_op_reads(&ops[i]));
         for (size_t k = 0; k < host_op_part_count(&ops[i]); k++) {
-            fold_mark_list(marks, &ops[i].parts[k].writes, true);
-            fold_mark_list(marks, &ops[i].parts[k].reads, reads);
+            fold_mark_list(marks, &ops[i].parts[k].writes);
+            fold_mark_list(marks, &ops[i].parts[k].reads);
         }
         if (op_operand(ops[i].kind) == OPERAND_BUFFER)
             marks[ops[i].object] = true;
-        fold_mark(marks, ops[i].body, host_op_body_count(&ops[i]), reads);
+        fold_mark(marks, ops[i].body, host_op_body_count(&ops[i]));
     }
-}
-
-static void fold_mark_all(bool *marks, const struct plan *plan, bool reads)
-{
-    for (size_t t = 0; t < plan->thread_count; t++)
-        fold_mark(marks, plan->threads[t].ops, plan->threads[t].op_count, reads);
-    for (size_t g = 0; g < plan->graph_count; g++)
-        fold_mark(marks, plan->graphs[g].ops, plan->graphs[g].op_count, reads);
 }
 
 static bool fold_begin(struct step_folding *folding)
 {
     struct plan *plan = folding->plan;
     folding->count = plan->thread_count;
-    folding->buffer_count = folding->buffer_cap = plan->buffer_count;
+    folding->buffer_cap = plan->buffer_count;
     folding->lists = ARENA_ARRAY(folding->arena, folding->count + 1, struct fold_list);
     folding->flags = ARENA_ARRAY(folding->arena, plan->flags.count + 1, struct fold_flag);
     folding->events = ARENA_ARRAY(folding->arena, (size_t)plan->ranks * plan->events.count + 1,
@@ -975,15 +785,20 @@ static bool fold_analyse(struct step_folding *folding)
         return false;
     if (folding->steps < LEAST_TIMES)
         return true;
-    if (!find_step_bounds(folding) || !fold_find_memory(folding))
+    if (!find_step_bounds(folding) ||
+        !step_memory_init(&folding->memories, folding->arena, folding->plan, 0,
+                          folding->plan->ranks, folding->steps))
         return false;
+    owned_visit_all(folding, step_memory_use);
+    owned_visit_all(folding, step_memory_number);
     for (size_t l = 0; l < folding->count; l++)
         if (!find_versions(folding, l))
             return false;
-    find_step_run(folding);
-    for (size_t l = 0; folding->times > 0 && l < folding->count; l++)
+    folding->run =
+        step_run_find(folding->steps, MOST_IN_TURNS, LEAST_TIMES, fold_same_steps, folding);
+    for (size_t l = 0; folding->run.times > 0 && l < folding->count; l++)
         if (!looks_in_time(folding, &folding->lists[l]))
-            folding->times = 0;
+            folding->run.times = 0;
     return true;
 }
 
@@ -1003,8 +818,8 @@ static const char *fold_difference(const struct step_folding *folding, size_t st
 static const char *fold_words(struct step_folding *folding)
 {
     struct arena *arena = &folding->plan->arena;
-    const size_t behind = folding->from + folding->turns * folding->times;
-    if (folding->times == 0) {
+    const size_t behind = folding->run.from + folding->run.turns * folding->run.times;
+    if (folding->run.times == 0) {
         const size_t middle = folding->steps / 2;
         const bool asked = folding->steps >= LEAST_TIMES;
         const char *where = asked && !fold_same_steps(folding, middle - 1, middle)
@@ -1012,12 +827,16 @@ static const char *fold_words(struct step_folding *folding)
                                 : "";
         return asked && where ? arena_printf(arena, "; no steps are alike%s", where) : where;
     }
-    const char *where = fold_difference(folding, behind);
-    const char *turns = folding->turns == 1
-                            ? ""
-                            : arena_printf(arena, ", with memory in turns of %zu", folding->turns);
+    const struct step_run *run = &folding->run;
+    const bool differs = run->end + run->turns < folding->steps &&
+                         !fold_same_steps(folding, run->end, run->end + run->turns);
+    const char *where = differs ? fold_difference(folding, behind) : "";
+    const char *turns =
+        folding->run.turns == 1
+            ? ""
+            : arena_printf(arena, ", with memory in turns of %zu", folding->run.turns);
     return where && turns ? arena_printf(arena, "; steps %zu to %zu are alike and written once%s%s",
-                                         folding->from + 2, behind + 1, turns, where)
+                                         folding->run.from + 2, behind + 1, turns, where)
                           : NULL;
 }
 
@@ -1029,7 +848,10 @@ static bool fold_forget_inputs(const struct step_folding *folding)
     if (!used)
         return false;
     memset(used, 0, (plan->buffer_count + 1) * sizeof *used);
-    fold_mark_all(used, plan, true);
+    for (size_t t = 0; t < plan->thread_count; t++)
+        fold_mark(used, plan->threads[t].ops, plan->threads[t].op_count);
+    for (size_t g = 0; g < plan->graph_count; g++)
+        fold_mark(used, plan->graphs[g].ops, plan->graphs[g].op_count);
     for (size_t i = 0; i < plan->buffer_count; i++)
         plan->buffers[i].input &= used[i];
     return true;
@@ -1054,16 +876,16 @@ bool recorded_fold(struct plan *plan, bool always, bool *folds)
     arena_init(&arena, 0);
     struct step_folding folding = {.plan = plan, .arena = &arena};
     bool good = fold_analyse(&folding);
-    *folds = folding.times > 0;
+    *folds = folding.run.times > 0;
     if (good) {
         const char *words = fold_words(&folding);
         plan->about = words ? arena_printf(&plan->arena, "%s%s", plan->about, words) : NULL;
         good = plan->about != NULL;
     }
-    for (size_t l = 0; good && folding.times > 0 && l < folding.count; l++)
+    for (size_t l = 0; good && folding.run.times > 0 && l < folding.count; l++)
         good = rename_records(&folding, &folding.lists[l]) &&
                owned_rename(&folding, &folding.lists[l]);
-    if (good && (folding.times > 0 || always))
+    if (good && (folding.run.times > 0 || always))
         good = fold_write_all(&folding);
     arena_fini(&arena);
     return good;
