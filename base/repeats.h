@@ -8,6 +8,7 @@
 #ifndef SWSIM_REPEATS_H
 #define SWSIM_REPEATS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,5 +25,10 @@ uint64_t repeats_key(const char *text, uint64_t seed);
 /* From left to right, each where it leaves out the most items, at least `least`. They are in order and apart; `out` has
    room for count / 2 + 1. Returns their number. Time: count * REPEATS_LONGEST in the mean. */
 size_t repeats_find(const uint64_t *keys, size_t count, size_t least, struct stretch *out);
+
+/* Of stretches of any length the one that leaves out the most items: the loop of a program. It comes at least `least` times in a
+   row; else out->times is 0. Lengths that are tried are those at which windows of items come again most often. Time:
+   count * log(count). False: no memory. */
+bool repeats_most(const uint64_t *keys, size_t count, size_t least, struct stretch *out);
 
 #endif

@@ -71,8 +71,25 @@ static bool unfold_random_lists(void)
     return true;
 }
 
+/* Two items of its own, then `times` iterations of `layers` times a layer of five equal to one another, and a rest. */
+static bool finds_loop(size_t layers, size_t times)
+{
+    enum { LAYER = 5, ITEMS = 5000 };
+    static uint64_t keys[ITEMS];
+    const size_t length = 3 + LAYER * layers;
+    size_t count = 0;
+    struct stretch found;
+    keys[count++] = 100;
+    keys[count++] = 101;
+    for (size_t i = 0; i < times * length + length / 2; i++)
+        keys[count++] = i % length < 3 ? 10 + i % length : (i % length - 3) % LAYER;
+    return repeats_most(keys, count, 3, &found) && found.first == 2 && found.length == length &&
+           found.times == times;
+}
+
 int main(void)
 {
+    struct stretch none;
     tap_ok(tells("", 1, "") && tells("a", 1, "a") && tells("abcd", 1, "abcd"), "nothing repeated");
     tap_ok(tells("xabcabcabcy", 3, "x3(abc)y"), "a stretch of three");
     tap_ok(tells("aaaa", 3, "4(a)") && tells("aaaa", 4, "aaaa"), "as few as are worth it");
@@ -84,5 +101,10 @@ int main(void)
                repeats_key("rank 0 pushes A", 1) != repeats_key("rank 0 pushes B", 1) &&
                repeats_key("A", 1) != repeats_key("A", 2),
            "keys leave numbers out");
+    tap_ok(finds_loop(0, 3) && finds_loop(1, 3) && finds_loop(4, 4) && finds_loop(40, 20),
+           "the loop of a program, with loops in it");
+    tap_ok(repeats_most((const uint64_t[]){1, 2, 3, 1, 2, 4, 1, 2}, 8, 3, &none) &&
+               none.times == 0 && repeats_most(NULL, 0, 3, &none) && none.times == 0,
+           "no loop");
     return tap_done();
 }

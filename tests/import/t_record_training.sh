@@ -32,7 +32,7 @@ extents='extents of kernels: memory from each pointer to the next that is used'
 orders='\(proved \|, except other orders of locks in [0-9]* places\{0,1\}: threads take them as in the run\)  '
 proves_in_order() { record "$1" && prints 0 "$orders" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
 asked='where work is not done yet the program may go another way; if it asks until it is, import with --queries=wait'
-on_two='axpy accesses buffer device3[.0-9]*, which fill<float> of stream stream1 writes'
+on_two='axpy[(0-9)]* accesses buffer device3[.0-9]*, which fill<float>[(0-9)]* of stream stream1 writes'
 
 check "a caching allocator whose queries say yes" proves allocator '' "other answers of 3 queries: $asked"
 for mistake in no_record_stream freed_before_use event_of_owner; do
@@ -111,7 +111,7 @@ program=$PWD/tests/record/ranks
 check "buckets of gradients" proves buckets
 check "... reduced before they are ready" finds buckets bucket_not_ready 'race.*all_reduce float32 sum.*fill<float>\|race.*fill<float>.*all_reduce float32 sum'
 check "... used before they are reduced" finds buckets optimizer_too_early 'race.*all_reduce float32 sum.*axpy\|race.*axpy.*all_reduce float32 sum'
-check "... in another order on a rank" hangs buckets other_order 'mismatch.*all_reduce float32 sum meets all_reduce float32 sum.*they differ in bytes (192 B, 64 B)'
+check "... in another order on a rank" hangs buckets other_order 'mismatch.*all_reduce float32 sum(0) meets all_reduce float32 sum(0).*they differ in bytes (192 B, 64 B)'
 check "gathered shards, two in flight" proves shards
 for mistake in no_limit waits_for_gathered computes_too_early; do
     check "... $mistake" finds shards $mistake 'race.*all_gather float32.*axpy\|race.*axpy.*all_gather float32'

@@ -239,6 +239,31 @@ def fsdp(steps=2):
     end()
 
 
+# Nobody says where a batch ends: inference, and an optimizer that is not PyTorch's.
+def inference():
+    net, device = model().cuda(), torch.device("cuda")
+    with torch.no_grad():
+        for _ in range(12):
+            net(torch.randn(32, 256, device=device))
+    torch.cuda.synchronize()
+
+
+def own_optimizer(waits):
+    _, device = begin()
+    net, side = model().to(device), torch.cuda.Stream()
+    for _ in range(14):
+        net(torch.randn(32, 256, device=device)).pow(2).mean().backward()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side), torch.no_grad():
+            for parameter in net.parameters():
+                dist.all_reduce(parameter.grad)  # own_optimizer: reduce
+                parameter.add_(parameter.grad, alpha=-0.05)
+                parameter.grad.zero_()
+        if waits:
+            torch.cuda.current_stream().wait_stream(side)
+    end()
+
+
 def train(net, device, rows=32, make=lambda parameters: torch.optim.SGD(parameters, lr=0.1, foreach=False)):
     optimizer = make(net.parameters())
     for _ in range(2):
@@ -418,6 +443,9 @@ CASES = {
     "fsdp": fsdp,
     "ddp_steps": lambda: ddp(24),
     "fsdp_steps": lambda: fsdp(14),
+    "inference": inference,
+    "own_optimizer": lambda: own_optimizer(True),
+    "own_optimizer_unwaited": lambda: own_optimizer(False),
     "ddp_options": ddp_options,
     "hook": lambda: hook(True),
     "hook_unwaited": lambda: hook(False),

@@ -53,9 +53,9 @@ def right(case, ranks=0, alone="", **options):
         check(f"{case}: for {64 * ranks} ranks", many.returncode == (3 if alone else 0) and told, many.stdout[:3000] + many.stderr)
 
 
-def steps(case):
+def steps(case, ranks=0):
     """Its steps are written once, and stand for any number."""
-    verdict = record(case, 2, imports=["--repeat=like"])
+    verdict = record(case, ranks, imports=["--repeat=like"])
     if verdict:
         check(f"{case}: any number of steps", verdict.returncode == 0 and "or more iterations" in verdict.stdout, verdict.stdout[:3000])
 
@@ -149,8 +149,11 @@ right("shapes")
 right("values", options=["--values"])
 right("ddp", 2)
 right("fsdp", 2)
-steps("ddp_steps")
-steps("fsdp_steps")
+steps("ddp_steps", 2)
+steps("fsdp_steps", 2)
+steps("inference")
+steps("own_optimizer", 2)
+wrong("own_optimizer_unwaited", "race", "own_optimizer: reduce", ranks=2, imports=["--repeat=like"])
 right("ddp_options", 2)
 right("hook", 2)
 wrong("hook_unwaited", "race", "hook: use", ranks=2)

@@ -2,7 +2,9 @@
 /*
  * recorded_fold.c - the steps of a recording as one step that is repeated.
  *
- * The marks of a rank's optimizer (PLAN_STEP) divide the thread that sets them. Another thread of the rank is in a step from its
+ * The marks of a rank's optimizer (PLAN_STEP) divide the thread that sets them. Without marks on all ranks, a thread is divided
+ * that does most of its operations in rounds: the names, lines and streams of its operations come again and again. Where a
+ * round begins is tried: with its first operation, and behind each wait for another thread. Another thread of the rank is in a step from its
  * first wait for something that a thread did in that step. Steps do the same where all threads of all ranks do the same
  * operations with the same memory in one order, in the same step set what they await, and look at what
  * they recorded as many operations ago. An allocator may hand out memory in turns, so several steps can be one iteration.
@@ -22,11 +24,15 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
+#include "base/repeats.h"
 #include "base/sort.h"
 #include "trace/job/repeated.h"
 
 /* Steps of one iteration at most; iterations at least. */
 enum { MOST_IN_TURNS = 16, LEAST_TIMES = 3 };
+/* Ways to divide threads into rounds: by which threads, and where a round begins. */
+enum { MOST_DIVIDED = 3, MOST_BEGINS = 8 };
 
 struct fold_flag {
     size_t list, at;       /* where it is set */
@@ -47,7 +53,8 @@ struct fold_list {
     struct host_thread *thread;
     struct host_op *ops;
     size_t count;
-    size_t *bounds; /* steps + 1: where they begin, and the end of the last */
+    struct stretch rounds; /* most of its operations; times 0: there are no rounds */
+    size_t *bounds;        /* steps + 1: where they begin, and the end of the last */
     size_t *
         versions; /* per operation that looks at an event of this list alone: 1 + the place of its record; 0: none */
     bool *known; /* per operation: it awaits what has been awaited */
@@ -64,6 +71,7 @@ struct step_folding {
     struct names owned; /* buffers of the run, behind the others */
     size_t buffer_cap, steps;
     struct step_run run;
+    bool by_rounds;
     const struct host_op *differs; /* the first that is not as before, behind the run */
     size_t differs_list;
 };
@@ -359,6 +367,72 @@ static bool find_marks(struct step_folding *folding)
             return false;
     }
     folding->steps = ranks == (size_t)folding->plan->ranks ? least - 1 : 0;
+    return true;
+}
+
+/* What says that an operation may be another round's. */
+static uint64_t round_key(const struct host_op *op)
+{
+    const uint64_t words[4] = {(uint64_t)op->kind << 32 | (uint32_t)op->device,
+                               (uint64_t)(uint32_t)op->stream << 32 | (uint32_t)op->comm,
+                               op->name ? hash_bytes(op->name, strlen(op->name)) : 0,
+                               op->at ? hash_bytes(op->at, strlen(op->at)) : 0};
+    return hash_words(words, 4);
+}
+
+static bool find_rounds(struct step_folding *folding)
+{
+    for (size_t l = 0; l < folding->count; l++) {
+        struct fold_list *list = &folding->lists[l];
+        uint64_t *keys = ARENA_ARRAY(folding->arena, list->count + 1, uint64_t);
+        for (size_t i = 0; keys && i < list->count; i++)
+            keys[i] = round_key(&list->ops[i]);
+        if (!keys || !repeats_most(keys, list->count, LEAST_TIMES, &list->rounds))
+            return false;
+        if (2 * list->rounds.times * list->rounds.length <= list->count)
+            list->rounds.times = 0;
+    }
+    return true;
+}
+
+/* The n-th place of a round where it may begin; SIZE_MAX: there are fewer. */
+static size_t round_begin(const struct fold_list *list, size_t n)
+{
+    const struct host_op *ops = list->ops + list->rounds.first;
+    for (size_t i = 0; i < list->rounds.length; i++)
+        if ((i == 0 || is_plain_flag(&ops[i - 1], OP_AWAIT)) && n-- == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Divides of each rank the list that is the n-th with rounds; *divides: there are as many, and places to begin. */
+static bool divide_by_rounds(struct step_folding *folding, size_t n, size_t begin, bool *divides)
+{
+    const size_t ranks = (size_t)folding->plan->ranks;
+    size_t *before = ARENA_ARRAY(folding->arena, ranks, size_t), divided = 0;
+    if (!before)
+        return false;
+    memset(before, 0, ranks * sizeof *before);
+    folding->steps = SIZE_MAX;
+    for (size_t l = 0; l < folding->count; l++) {
+        struct fold_list *list = &folding->lists[l];
+        const struct stretch *rounds = &list->rounds;
+        list->bounds = NULL;
+        const size_t first = rounds->times > 0 && before[list->thread->rank]++ == n
+                                 ? round_begin(list, begin)
+                                 : SIZE_MAX;
+        if (first == SIZE_MAX)
+            continue;
+        const size_t steps = rounds->times - (first > 0);
+        list->bounds = ARENA_ARRAY(folding->arena, steps + 1, size_t);
+        if (!list->bounds)
+            return false;
+        for (size_t k = 0; k <= steps; k++)
+            list->bounds[k] = rounds->first + first + k * rounds->length;
+        folding->steps = min_size(folding->steps, steps);
+        divided++;
+    }
+    *divides = divided == ranks && folding->steps >= LEAST_TIMES;
     return true;
 }
 
@@ -779,12 +853,11 @@ static bool fold_begin(struct step_folding *folding)
     return true;
 }
 
-static bool fold_analyse(struct step_folding *folding)
+/* Of the lists that are divided into steps. */
+static bool fold_find_run(struct step_folding *folding)
 {
-    if (!fold_begin(folding) || !fold_trim_all(folding) || !find_marks(folding))
-        return false;
-    if (folding->steps < LEAST_TIMES)
-        return true;
+    for (size_t f = 0; f < folding->plan->flags.count; f++)
+        folding->flags[f].own = 0;
     if (!find_step_bounds(folding) ||
         !step_memory_init(&folding->memories, folding->arena, folding->plan, 0,
                           folding->plan->ranks, folding->steps))
@@ -800,6 +873,32 @@ static bool fold_analyse(struct step_folding *folding)
         if (!looks_in_time(folding, &folding->lists[l]))
             folding->run.times = 0;
     return true;
+}
+
+static bool fold_find_rounds(struct step_folding *folding)
+{
+    folding->by_rounds = true;
+    if (!find_rounds(folding))
+        return false;
+    for (size_t n = 0; n < MOST_DIVIDED; n++)
+        for (size_t begin = 0; begin < MOST_BEGINS; begin++) {
+            bool divides;
+            if (!divide_by_rounds(folding, n, begin, &divides) ||
+                (divides && !fold_find_run(folding)))
+                return false;
+            if (folding->run.times > 0)
+                return true;
+            if (!divides)
+                break;
+        }
+    return true;
+}
+
+static bool fold_analyse(struct step_folding *folding)
+{
+    if (!fold_begin(folding) || !fold_trim_all(folding) || !find_marks(folding))
+        return false;
+    return folding->steps < LEAST_TIMES ? fold_find_rounds(folding) : fold_find_run(folding);
 }
 
 /* "step 7 differs in aten.mm at train.py:9 of r0.main"; the first mark ends step 1. */
@@ -819,6 +918,8 @@ static const char *fold_words(struct step_folding *folding)
 {
     struct arena *arena = &folding->plan->arena;
     const size_t behind = folding->run.from + folding->run.turns * folding->run.times;
+    if (folding->run.times == 0 && folding->by_rounds)
+        return "";
     if (folding->run.times == 0) {
         const size_t middle = folding->steps / 2;
         const bool asked = folding->steps >= LEAST_TIMES;
@@ -828,6 +929,9 @@ static const char *fold_words(struct step_folding *folding)
         return asked && where ? arena_printf(arena, "; no steps are alike%s", where) : where;
     }
     const struct step_run *run = &folding->run;
+    if (folding->by_rounds)
+        return arena_printf(arena, "; %zu rounds are alike and written once, no step is marked",
+                            run->turns * run->times);
     const bool differs = run->end + run->turns < folding->steps &&
                          !fold_same_steps(folding, run->end, run->end + run->turns);
     const char *where = differs ? fold_difference(folding, behind) : "";
