@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* swsim.c - see swsim.h: plans, and what all questions and results have in common. */
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "channels.h"
+#include "improve/tune.h"
 #include "improve/found.h"
 #include "check/search.h"
 #include "driver_choice.h"
@@ -155,14 +155,20 @@ static enum status swsim_check_options(struct asking *asking)
     const struct {
         const char *name;
         int64_t found, most;
-    } numbers[] = {
-        {"ranks", o->ranks, PLAN_MAX_RANKS},          {"max_depth", o->max_depth, PLAN_MAX_DEPTH},
-        {"threads", o->threads, SEARCH_MAX_THREADS},  {"iterations", o->iterations, INT64_MAX},
-        {"limit_states", o->limit_states, INT64_MAX}, {"limit_bytes", o->limit_bytes, INT64_MAX},
-        {"limit_ns", o->limit_ns, INT64_MAX},         {"seed", o->seed, INT64_MAX},
-        {"replications", o->replications, INT64_MAX}, {"memory_bytes", o->memory_bytes, INT64_MAX},
-        {"candidates", o->candidates, INT64_MAX},     {"samples", o->samples, INT_MAX},
-        {"half_size", o->half_size, INT_MAX},         {"cores", o->cores, PLAN_MAX_CORES}};
+    } numbers[] = {{"ranks", o->ranks, PLAN_MAX_RANKS},
+                   {"max_depth", o->max_depth, PLAN_MAX_DEPTH},
+                   {"threads", o->threads, SEARCH_MAX_THREADS},
+                   {"iterations", o->iterations, PLAN_MAX_ITERATIONS},
+                   {"limit_states", o->limit_states, INT64_MAX},
+                   {"limit_bytes", o->limit_bytes, INT64_MAX},
+                   {"limit_ns", o->limit_ns, INT64_MAX},
+                   {"seed", o->seed, INT64_MAX},
+                   {"replications", o->replications, PREDICT_MAX_REPLICATIONS},
+                   {"memory_bytes", o->memory_bytes, INT64_MAX},
+                   {"candidates", o->candidates, TUNE_MOST_CANDIDATES},
+                   {"samples", o->samples, TUNE_MOST_SAMPLES},
+                   {"half_size", o->half_size, TUNE_MOST_SAMPLES},
+                   {"cores", o->cores, PLAN_MAX_CORES}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].found < 0 || numbers[i].found > numbers[i].most)
             return diag_error(&asking->diag, STATUS_USAGE,

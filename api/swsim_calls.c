@@ -129,12 +129,7 @@ static enum status check_together(struct asking *asking, const struct plan *plan
     if (o->profile && (o->jitter || o->p2p))
         return diag_error(&asking->diag, STATUS_USAGE, "found --profile beside --%s",
                           o->jitter ? "jitter: the measured times have their own jitter" : "p2p");
-    if (o->iterations <= SIMULATE_MAX_ITERATIONS && o->replications <= PREDICT_MAX_REPLICATIONS &&
-        o->threads <= PREDICT_MAX_THREADS)
-        return STATUS_OK;
-    return diag_error(&asking->diag, STATUS_USAGE,
-                      "at most %d iterations, %d replications and %d threads",
-                      SIMULATE_MAX_ITERATIONS, PREDICT_MAX_REPLICATIONS, PREDICT_MAX_THREADS);
+    return STATUS_OK;
 }
 
 static enum status predict_ask(struct asking *asking, const struct plan *plan, const void *context)

@@ -21,11 +21,6 @@ static const char *paint(bool color, enum verdict verdict)
     return color ? codes[verdict] : "";
 }
 
-static const char *plural(size_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* For how many runs a verdict holds, behind its word: "for any number of iterations and ranks", "in 12 steps". */
 static void print_reach(const struct verify_report *report, FILE *out)
 {
@@ -34,7 +29,7 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fputs("in every run", out);
     else if (report->verdict == VERDICT_VIOLATED)
         fprintf(out, "in %zu step%s", report->stories[report->first].step_count,
-                plural(report->stories[report->first].step_count));
+                units_plural(report->stories[report->first].step_count));
     else if (report->limit && report->bitstate)
         fputs(report->limit, out);
     else if (report->limit)
@@ -46,7 +41,7 @@ static void print_reach(const struct verify_report *report, FILE *out)
                 any_ranks);
     else if (report->finite && report->repeated > 0)
         fprintf(out, "for every interleaving of %d iteration%s%s", report->repeated,
-                plural((size_t)report->repeated), any_ranks);
+                units_plural((size_t)report->repeated), any_ranks);
     else if (report->finite)
         fprintf(out, "for every interleaving%s", any_ranks);
     else if (report->iterations < 0)
@@ -56,7 +51,7 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fprintf(out, "for %" PRId64, report->iterations);
         if (report->most_iterations > report->iterations)
             fprintf(out, " to %" PRId64, report->most_iterations);
-        fprintf(out, " iteration%s%s", plural((size_t)report->most_iterations), any_ranks);
+        fprintf(out, " iteration%s%s", units_plural((size_t)report->most_iterations), any_ranks);
     }
     if (report->driver_named)
         fputs(" under the plan's driver", out);
@@ -101,7 +96,7 @@ static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, c
                  coverage->declared, coverage->all, coverage->unit);
     if (leaves_races_out(view))
         tell(arg, text);
-    snprintf(text, sizeof text, "%zu warning%s", warnings, plural(warnings));
+    snprintf(text, sizeof text, "%zu warning%s", warnings, units_plural(warnings));
     if (warnings)
         tell(arg, text);
 }
@@ -187,8 +182,8 @@ static void verdict_print_line(const struct verdict_view *view, bool color, FILE
             report->driver == DRIVER_NONE ? "-" : driver_key(report->driver));
     print_verdict(view, paint(color, shade), out);
     if (report->searched || report->finite)
-        fprintf(out, "  %" PRIu64 " state%s  %s\n", report->states, plural((size_t)report->states),
-                seconds);
+        fprintf(out, "  %" PRIu64 " state%s  %s\n", report->states,
+                units_plural((size_t)report->states), seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
     if (report->parts)
@@ -237,7 +232,7 @@ static void print_left_out(size_t steps, const char *how, const struct verdict_c
                            FILE *out)
 {
     static const char dots[] = "................";
-    fprintf(out, "  %.*s  %zu step%s%s\n", columns->number, dots, steps, plural(steps), how);
+    fprintf(out, "  %.*s  %zu step%s%s\n", columns->number, dots, steps, units_plural(steps), how);
 }
 
 /* Lines first to last - 1 are left out, but not where something goes wrong. */
@@ -389,7 +384,7 @@ static enum status print_story(const struct verdict_style *style, const struct s
     const size_t aside = whole || count == 0 ? 0 : count_aside(story, lines[0].first);
     if (aside > 0)
         fprintf(out, "  %.*s  %zu step%s in between that play no part%s\n", columns.number,
-                "................", aside, plural(aside), columns.rest);
+                "................", aside, units_plural(aside), columns.rest);
     if (story->blocked_count > 0)
         fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
               out);
@@ -406,7 +401,7 @@ static enum status print_story(const struct verdict_style *style, const struct s
     }
     if (others > 0)
         fprintf(out, "  %*s  %zu more thread%s, waiting for these\n", columns.number, "", others,
-                plural(others));
+                units_plural(others));
     if (story->cycle_count > 0)
         verdict_print_cycle(story, out);
     return STATUS_OK;
@@ -450,7 +445,7 @@ static void print_repair(const struct verdict_style *style, const struct verdict
         fprintf(out,
                 "  No fix found: %" PRIu64
                 " change%s of up to three edits %s tried, and none could be proved (%s)\n",
-                repair->candidates, plural((size_t)repair->candidates),
+                repair->candidates, units_plural((size_t)repair->candidates),
                 repair->candidates == 1 ? "was" : "were", repair->why_not);
         return;
     }
@@ -546,7 +541,7 @@ enum status verdict_print_found(const struct verdict_style *style,
     fprintf(out, "%s%*s  %-8s  found a violation in %zu step%s; still searching\n", so_far->plan,
             columns_fill(so_far->plan, PLAN_COLUMNS), "",
             so_far->driver == DRIVER_NONE ? "-" : driver_key(so_far->driver), story->step_count,
-            plural(story->step_count));
+            units_plural(story->step_count));
     fprintf(out, "  %s: %s\n", property_key(so_far->first), story->sentence);
     return print_story(style, story, out);
 }

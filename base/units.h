@@ -36,5 +36,10 @@ void units_print_share(int millionths, char out[UNITS_TEXT]);
 /* For people: three significant digits, "1.23 ms". */
 void units_show_time(double ns, char out[UNITS_TEXT]);
 void units_show_bytes(double bytes, char out[UNITS_TEXT]);
+/* The ending of the noun behind a number: "1 rank", "2 ranks". */
+static inline const char *units_plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
 
 #endif

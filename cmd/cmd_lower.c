@@ -77,7 +77,7 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
          .value = &request.program.driver},
         {"iterations", 'n', "N",
          "pipeline form: iterations until the data ends (default: any number)", OPTION_INTEGER,
-         .value = &request.program.iterations, .max = INT64_MAX},
+         .value = &request.program.iterations, .max = PLAN_MAX_ITERATIONS},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER,
          .value = &request.program.ranks, .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,

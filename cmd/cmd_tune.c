@@ -29,7 +29,7 @@
 #include "sim/predict/result_wire.h"
 #include "trace/draw.h"
 
-enum { MOST_SAMPLES = 1 << 20, CHOICE_STATES = 1000000 };
+enum { CHOICE_STATES = 1000000 };
 
 static void cmd_tune_show_progress(void *arg, const struct tune_progress *now)
 {
@@ -612,14 +612,15 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
         {"size", 0, "LIST", "samples in a microbatch; the step keeps its samples", OPTION_TEXT,
          .value = &line.axes[AXIS_SIZE]},
         {"samples", 0, "N", "samples in a microbatch of the plan (default: its model's, else 1)",
-         OPTION_INTEGER, .value = &line.samples, .min = 1, .max = MOST_SAMPLES},
+         OPTION_INTEGER, .value = &line.samples, .min = 1, .max = TUNE_MOST_SAMPLES},
         {"half-size", 0, "N", "samples at which passes have half their best speed (default 0)",
-         OPTION_INTEGER, .value = &line.half_size, .max = MOST_SAMPLES},
+         OPTION_INTEGER, .value = &line.half_size, .max = TUNE_MOST_SAMPLES},
         {"chunks", 0, "LIST", "stages a rank (default: the plan's, 1 and 2)", OPTION_TEXT,
          .value = &line.axes[AXIS_CHUNKS]},
         {"group", 0, "LIST", "microbatches in a row, besides the schedule's own", OPTION_TEXT,
          .value = &line.axes[AXIS_GROUP]},
-        {"held", 0, "LIST", "zb_1p and others found from costs: activations a rank may hold, or fit", OPTION_TEXT,
+        {"held", 0, "LIST",
+         "zb_1p and others found from costs: activations a rank may hold, or fit", OPTION_TEXT,
          .value = &line.axes[AXIS_HELD]},
         {"balance", 0, "LIST", "of layers: even, found (default: both, and the plan's)",
          OPTION_TEXT, .value = &line.axes[AXIS_BALANCE]},

@@ -226,7 +226,11 @@ static enum status parse_iterations(struct app *app, const char *text, int64_t *
         *iterations = -1;
         return STATUS_OK;
     }
-    return option_number(app_reader(app), "--iterations", text, 0, INT32_MAX, iterations);
+    enum status status =
+        option_number(app_reader(app), "--iterations", text, 0, PLAN_MAX_ITERATIONS, iterations);
+    if (status != STATUS_OK)
+        diag_note(&app->diag, "'unbounded' is any number of iterations");
+    return status;
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */

@@ -510,7 +510,7 @@ static bool swrun_parse_line(struct app *app, int argc, char **argv, struct run_
          "pipeline form: which driver (default: the plan's, else clock)", OPTION_CHOICE,
          .value = &request->driver},
         {"iterations", 'n', "N", "pipeline form: iterations (default 100)", OPTION_INTEGER,
-         .value = &line->iterations, .max = INT32_MAX},
+         .value = &line->iterations, .max = PLAN_MAX_ITERATIONS},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &line->ranks,
          .min = 1, .max = PLAN_MAX_RANKS},
         {"processes", 0, NULL, "a process for each rank (cuda with several ranks: always)",

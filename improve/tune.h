@@ -49,8 +49,9 @@ enum {
     TUNE_CANDIDATES = 10000,          /* tried by default where periods are exact */
     TUNE_SIMULATED_CANDIDATES = 1000, /* and where they are simulated */
     TUNE_MOST_CANDIDATES = 10000000,
-    TUNE_DEPTH = 4, /* by default no deeper than this, or than the given plan is */
-    TUNE_SPARES = 2 /* streams, and thread groups, beyond those of the plan */
+    TUNE_MOST_SAMPLES = 1 << 20, /* in a microbatch */
+    TUNE_DEPTH = 4,              /* by default no deeper than this, or than the given plan is */
+    TUNE_SPARES = 2              /* streams, and thread groups, beyond those of the plan */
 };
 
 enum tune_row { TUNE_STAGE, TUNE_STREAM, TUNE_GROUP, TUNE_ORDER, TUNE_ROWS };

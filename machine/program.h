@@ -32,9 +32,10 @@ const char *driver_key(enum driver driver); /* "none", "clock", "dataflow" */
 
 /* The options of a run that the command line may change. */
 struct program_options {
-    enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
-    int64_t iterations; /* pipeline form: iterations until the data ends; -1: any number */
-    int ranks;          /* 0: as the plan says */
+    enum driver driver;   /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
+    int64_t iterations;   /* pipeline form: iterations until the data ends; -1: any number */
+    bool ended_by_caller; /* the data end before `iterations`, which is more than any run has */
+    int ranks;            /* 0: as the plan says */
     int few; /* rank programs: the most ranks of a dimension of groups that are built; 0: all */
     int stands_for; /* what is built stands for so many ranks, which do the same; 0: each is built */
     int max_depth;  /* 0: as the plan says */

@@ -167,6 +167,17 @@ void run_wake(struct run *run, const void *object)
             run_wake_thread(&run->threads[t]);
 }
 
+void run_wake_able(struct run *run, const void *object, run_able *able)
+{
+    struct run_used used = {0};
+    for (int t = 0, left = run->blocked; left > 0 && t < run->program->thread_count; t++) {
+        struct run_thread *thread = &run->threads[t];
+        left -= thread->awaits != NULL;
+        if (thread->awaits == object && (!thread->awaiting || able(thread, &used)))
+            run_wake_thread(thread);
+    }
+}
+
 void run_wake_dependents(struct run *run, int rank)
 {
     const atomic_int *end = run->flags + (size_t)run->program->flag_families * (size_t)run->slots;

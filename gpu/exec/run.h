@@ -91,6 +91,11 @@ struct pumped {
         *marks; /* [streams of the rank]: what it waits for; NULL: the plan has no such wait */
 };
 
+/* Of an object: what is taken from it, and put there. */
+struct run_used {
+    int64_t taken, put;
+};
+
 /* A program thread. Callback threads have one of these too, but the device's threads run them. */
 struct run_thread {
     struct run *run;
@@ -99,7 +104,10 @@ struct run_thread {
     bool started;
     pthread_cond_t wake;
     const void *awaits; /* the object it is blocked on, NULL: none; under the lock */
-    atomic_uint woken;  /* so many times */
+    const struct op *
+        awaiting; /* and the operation of that iteration: run_wake_able asks of it; NULL: any change matters */
+    int64_t awaiting_iteration;
+    atomic_uint woken; /* so many times */
     struct spin spin;
     _Atomic int64_t steps; /* so far: progress, for the watchdog; written by this thread alone */
     struct run_thread *next_called; /* in run->called, if it is `is_called`; under the lock */
@@ -417,6 +425,10 @@ bool run_block_until(struct run_thread *self, const void *object, int64_t deadli
 /* With the lock held: wake the threads that wait for `object`, those of a rank that wait for a flag, or all of a rank that
    wait. A run needs no ready set: a blocked thread waits for one object, which is the operand of its operation. */
 void run_wake(struct run *run, const void *object);
+/* The same for those whose operation could be done now. `able` is asked of each in turn; *used, 0 at first, is for what the
+   earlier ones will take. */
+typedef bool run_able(const struct run_thread *thread, struct run_used *used);
+void run_wake_able(struct run *run, const void *object, run_able *able);
 void run_wake_dependents(struct run *run, int rank);
 void run_wake_rank(struct run *run, int rank);
 

@@ -73,6 +73,37 @@ static bool worker_flag_suffices(const struct run *run, const struct op *op, int
     return op->flag_rule == FLAG_EQUALS ? value == op->value : value >= op->value;
 }
 
+static bool worker_flag_lets_pass(const struct run *run, int rank, const struct op *op,
+                                  int64_t iteration)
+{
+    return !depends(run, rank, op, iteration) || worker_flag_suffices(run, op, iteration);
+}
+
+/* A thread that takes a part of the value leaves the rest to others. */
+static bool flag_is_able(const struct run_thread *thread, struct run_used *used)
+{
+    const struct run *run = thread->run;
+    const struct op *op = thread->awaiting;
+    const int64_t iteration = thread->awaiting_iteration;
+    if (op->kind != OP_ACQUIRE || op->flag_rule != FLAG_TAKES)
+        return worker_flag_lets_pass(run, thread->rank, op, iteration);
+    const int value = atomic_load(&run->flags[run_instance(run, op, iteration)]);
+    const bool able = value - used->taken >= op->value;
+    used->taken += able ? op->value : 0;
+    return able;
+}
+
+/* Until the object is woken for this operation, the run stops or the deadline has passed, which is false. */
+static bool block_before(struct run_thread *self, const struct op *op, int64_t iteration,
+                         const void *object, int64_t deadline_ns)
+{
+    self->awaiting = op;
+    self->awaiting_iteration = iteration;
+    const bool in_time = run_block_until(self, object, deadline_ns);
+    self->awaiting = NULL;
+    return in_time;
+}
+
 /* With the lock held. */
 static void worker_change_flag(struct run *run, const struct op *op, int64_t iteration)
 {
@@ -81,13 +112,7 @@ static void worker_change_flag(struct run *run, const struct op *op, int64_t ite
     if (op->flag_rule != FLAG_SETS)
         value = atomic_load(flag) + (op->flag_rule == FLAG_TAKES ? -op->value : op->value);
     atomic_store_explicit(flag, value, memory_order_release);
-    run_wake(run, flag);
-}
-
-static bool worker_flag_lets_pass(const struct run *run, int rank, const struct op *op,
-                                  int64_t iteration)
-{
-    return !depends(run, rank, op, iteration) || worker_flag_suffices(run, op, iteration);
+    run_wake_able(run, flag, flag_is_able);
 }
 
 /* The flag was set at the first look, without the lock: it was some time from before the look until now. */
@@ -114,7 +139,8 @@ static bool worker_await_flag(struct run_thread *self, const struct op *op, int6
         return !run_stopped(run) && note_look(self, op, iteration, begin_ns, looked_ns);
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !worker_flag_lets_pass(run, self->rank, op, iteration))
-        in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
+        in_time = block_before(self, op, iteration, &run->flags[run_instance(run, op, iteration)],
+                               deadline_ns);
     bool done = !run_stopped(run) && in_time;
     if (done && op->kind == OP_ACQUIRE)
         worker_change_flag(run, op, iteration);
@@ -192,6 +218,21 @@ static bool may_proceed(const struct run_thread *self, const struct op *op)
            run->ranks[self->rank].served == (op->ticket >= 0 ? op->ticket : self->current.ticket);
 }
 
+/* One thread has a lock, and as many go on at a queue as there are items, or places. */
+static bool turn_is_able(const struct run_thread *thread, struct run_used *used)
+{
+    const struct run *run = thread->run;
+    const struct op *op = thread->awaiting;
+    if (op->kind == OP_LOCK)
+        return may_proceed(thread, op) && used->taken++ == 0;
+    if (op->kind == OP_GET)
+        return run->queued[op->object] - used->taken > 0 && ++used->taken;
+    if (op->kind == OP_PUT)
+        return run->queued[op->object] + used->put < run->program->queue_caps[op->object] &&
+               ++used->put;
+    return may_proceed(thread, op);
+}
+
 /* The word a thread waits on, and the word that changes when the operation takes effect. */
 static const void *worker_object_of(const struct run_thread *self, const struct op *op)
 {
@@ -228,11 +269,11 @@ static bool worker_take_turn(struct run_thread *self, const struct op *op, int64
     bool in_time = true;
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !may_proceed(self, op))
-        in_time = run_block_until(self, object, deadline_ns);
+        in_time = block_before(self, op, iteration, object, deadline_ns);
     bool done = !run_stopped(run) && in_time;
     if (done) {
         worker_pass(self, op);
-        run_wake(run, object);
+        run_wake_able(run, object, turn_is_able);
         done = worker_note_op(self, op, iteration, begin_ns, run_step_ns(self));
     }
     run_unlock(run);
@@ -362,7 +403,7 @@ static bool try_host(struct run_thread *self, const struct op *op, int64_t itera
     if (!may_proceed(self, op))
         return false;
     worker_pass(self, op);
-    run_wake(run, worker_object_of(self, op));
+    run_wake_able(run, worker_object_of(self, op), turn_is_able);
     return true;
 }
 

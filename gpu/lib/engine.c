@@ -7,11 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #include "gpu/exec/graph.h"
 #include "swpipe_impl.h"
-
-enum { MANY_ITERATIONS = 1 << 30 }; /* the most a program can have: the data ends before */
 
 /* ---- the policy of the program -------------------------------------------------------------- */
 
@@ -258,7 +255,8 @@ static enum status adapt_plan(struct engine *engine, struct diag *diag)
 enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial, struct diag *diag)
 {
     const struct program_options build = {.driver = serial ? DRIVER_CLOCK : pipe->driver,
-                                          .iterations = MANY_ITERATIONS,
+                                          .iterations = PLAN_MAX_ITERATIONS,
+                                          .ended_by_caller = true,
                                           .ranks = pipe->ranks,
                                           .max_depth = serial ? 0 : pipe->max_depth};
     assert(!engine->pipe && pipe->world);

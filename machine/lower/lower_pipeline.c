@@ -13,6 +13,7 @@
 
 #include "lower.h"
 #include "base/array.h"
+#include "base/sort.h"
 #include "plan/order.h"
 
 static int family(const struct program *program, int rank, int task)
@@ -451,14 +452,9 @@ static enum status find_ends(struct lowering *lowering)
             lowering->diag, STATUS_INPUT,
             "%s: batches names %zu ranks, the plan runs on %d: expected one number a rank",
             lowering->plan->file, pipeline->batch_count, program->ranks);
-    for (int rank = 0; rank < program->ranks; rank++) {
+    for (int rank = 0; rank < program->ranks; rank++)
         program->ends[rank] =
             pipeline->batches ? pipeline->batches[rank] : program->options.iterations;
-        if (program->ends[rank] > PLAN_MAX_ITERATIONS)
-            return diag_error(lowering->diag, STATUS_INPUT,
-                              "%s: found %" PRId64 " iterations, expected at most %d",
-                              lowering->plan->file, program->ends[rank], PLAN_MAX_ITERATIONS);
-    }
     return STATUS_OK;
 }
 
@@ -470,7 +466,7 @@ static int max_distance(const struct pipeline *pipeline)
     return distance;
 }
 
-/* The items that one iteration pushes to each stream, and the fewest of these. */
+/* The items that one iteration pushes to each stream. */
 static void lower_pipeline_count_pushes(const struct program *program, int *per_stream)
 {
     memset(per_stream, 0, (size_t)program->stream_count * sizeof *per_stream);
@@ -533,6 +529,28 @@ static enum status size_channels(struct lowering *lowering)
  *     ------[-----------------------|----------------]------> iterations
  *           window = run + depth + 1, indexed by iteration mod window
  */
+/* The machine counts in 32 bits what a stream receives, and the turns of an order. `pushes`: of an iteration, for each
+   stream. */
+static enum status check_ends(const struct lowering *lowering, const int *pushes)
+{
+    const struct program *program = lowering->program;
+    int64_t each = 1;
+    for (int rank = 0; rank < program->ranks; rank++)
+        each = max_i64(each, program->ordered_tasks[rank] + 1);
+    for (int s = 0; s < program->stream_count; s++)
+        each = max_i64(each, pushes[s]);
+    const int64_t most =
+        min_i64(PLAN_MAX_ITERATIONS, INT32_MAX / each - program->window - program->history);
+    for (int rank = 0; rank < program->ranks && !program->options.ended_by_caller; rank++)
+        if (program->ends[rank] > most)
+            return diag_error(lowering->diag,
+                              lowering->plan->pipeline.batches ? STATUS_INPUT : STATUS_USAGE,
+                              "%s: found %" PRId64 " iterations, expected at most %" PRId64
+                              ": what a stream receives in a run is counted in 32 bits",
+                              lowering->plan->file, program->ends[rank], most);
+    return STATUS_OK;
+}
+
 static enum status size_windows(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -575,7 +593,8 @@ static enum status size_windows(struct lowering *lowering)
     for (int t = 0; t < program->thread_count; t++)
         if (program->threads[t].kind == THREAD_WORKER)
             program->threads[t].queue_cap *= held;
-    return size_channels(lowering);
+    enum status status = check_ends(lowering, pushes);
+    return status == STATUS_OK ? size_channels(lowering) : status;
 }
 
 static const char **family_names(struct lowering *lowering, const char *what)

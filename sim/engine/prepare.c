@@ -14,21 +14,6 @@ enum { WORD_BITS = 64 };
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* The machine counts what goes through a stream or is handed a ticket in 32 bits. `pushes`: a zero a
-   stream. */
-static int64_t prepare_most_iterations(const struct program *p, int64_t *pushes)
-{
-    int64_t most = 1;
-    for (int rank = 0; rank < p->ranks; rank++)
-        most = max_i64(most, p->ordered_tasks[rank] + 1);
-    for (size_t i = 0; i < p->op_count; i++)
-        if (op_pushes(p->ops[i].kind))
-            pushes[p->ops[i].stream]++;
-    for (int s = 0; s < p->stream_count; s++)
-        most = max_i64(most, pushes[s]);
-    return min_i64(INT32_MAX / most - p->window - p->history, SIMULATE_MAX_ITERATIONS);
-}
-
 /* No run takes longer than all its work one after another. */
 static enum status check_times(const struct program *p, const struct timing *timing,
                                struct diag *diag)
@@ -54,21 +39,10 @@ enum status simulate_check(const struct program *p, const struct timing *timing,
             return plan_error_at(p->plan, diag, p->ops[i].mark,
                                  "found \"abort\", expected none: nothing goes wrong in a "
                                  "prediction");
-    int64_t *pushes = calloc((size_t)p->stream_count + 1, sizeof *pushes);
-    if (!pushes)
-        return diag_no_memory(diag);
-    int64_t limit = p->tasks ? prepare_most_iterations(p, pushes) : 0;
-    free(pushes);
-    for (int rank = 0; p->tasks && rank < p->ranks; rank++) {
+    for (int rank = 0; p->tasks && rank < p->ranks; rank++)
         if (p->ends[rank] < 0)
             return diag_error(diag, STATUS_USAGE,
                               "found any number of iterations, expected a number to simulate");
-        if (p->ends[rank] > limit)
-            return diag_error(diag, STATUS_USAGE,
-                              "found %lld iterations, expected at most %lld: the machine counts "
-                              "what this plan does in 32 bits",
-                              (long long)p->ends[rank], (long long)limit);
-    }
     return check_times(p, timing, diag);
 }
 

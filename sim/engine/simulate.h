@@ -27,9 +27,6 @@
 #include "sharing.h"
 #include "timing.h"
 
-/* Most iterations: numbers in the machine's cells have 32 bits. */
-enum { SIMULATE_MAX_ITERATIONS = 100 * 1000 * 1000 };
-
 /*            NAME           key in JSON       in words */
 #define STALL_LIST(X)                                                                              \
     X(DEPENDENCE, "dependence", "dependence")                                                      \
@@ -211,8 +208,7 @@ enum status simulate_run(const struct program *program, const struct timing *tim
                          struct diag *diag);
 void simulation_fini(struct simulation_result *result);
 
-/* Check that this number of iterations can be simulated. STATUS_USAGE when it is open or too large, STATUS_INPUT when
-   the times of all work add up to more than half of what 64 bits hold. */
+/* Check that this number of iterations can be simulated. STATUS_USAGE when it is open, STATUS_INPUT when the times of all work add up to more than half of what 64 bits hold. */
 enum status simulate_check(const struct program *program, const struct timing *timing,
                            struct diag *diag);
 

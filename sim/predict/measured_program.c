@@ -21,11 +21,10 @@ static enum status find_options(const struct trace *trace, struct program_option
     if (trace->info.ranks < 1 || trace->info.ranks > PLAN_MAX_RANKS)
         return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": found %d ranks, expected 1 to %d",
                           trace->run, trace->info.ranks, PLAN_MAX_RANKS);
-    if (trace->info.iterations_wanted < 1 ||
-        trace->info.iterations_wanted > SIMULATE_MAX_ITERATIONS)
+    if (trace->info.iterations_wanted < 1 || trace->info.iterations_wanted > PLAN_MAX_ITERATIONS)
         return diag_error(diag, STATUS_INPUT,
                           "run %" PRId64 ": found %" PRId64 " iterations, expected 1 to %d",
-                          trace->run, trace->info.iterations_wanted, SIMULATE_MAX_ITERATIONS);
+                          trace->run, trace->info.iterations_wanted, PLAN_MAX_ITERATIONS);
     *out = (struct program_options){
         .driver = dataflow ? DRIVER_DATAFLOW : DRIVER_CLOCK,
         .iterations = trace->info.iterations_wanted,

@@ -929,16 +929,18 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     return status;
 }
 
-/* What took the memory. */
-static void note_size(const struct program *program, const struct predict_options *options,
+/* What took the memory, and how to need less. */
+static void note_size(const struct plan *plan, const struct predict_options *options,
                       struct diag *diag)
 {
-    diag_note(
-        diag,
-        "%s of %d ranks, with %d threads, %d streams and %zu operations, did not fit into memory; "
-        "fewer --ranks or a smaller plan take less",
-        options->replications > 1 ? "simulations" : "a simulation", program->ranks,
-        program->thread_count, program->stream_count, program->op_count);
+    const bool several = options->threads > 1 && options->replications > 1;
+    const int ranks = ranks_of(plan, options);
+    diag_note(diag, "a simulation of %d rank%s did not fit into memory%s: %s less", ranks,
+              units_plural((size_t)ranks), several ? ", with others beside it" : "",
+              plan->form == FORM_PIPELINE
+                  ? several ? "fewer --ranks or --threads take" : "fewer --ranks take"
+              : several ? "fewer --threads or a smaller plan take"
+                        : "a smaller plan takes");
 }
 
 enum status predict(const struct plan *plan, const struct predict_options *options,
@@ -958,8 +960,8 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
         status = predict_into(&prediction, plan, options, false, diag);
     }
     if (status != STATUS_OK) {
-        if (diag->out_of_memory && prediction.program)
-            note_size(prediction.program, options, diag);
+        if (diag->out_of_memory)
+            note_size(plan, options, diag);
         prediction_fini(&prediction);
         return status;
     }

@@ -121,6 +121,46 @@ check "a number that is none" says 2 "--periods: found 'many'" "$SWSIM" schedule
 check "a number out of range" says 2 "--periods: found '0'" "$SWSIM" schedule --periods 0 x
 check "a number too big" says 2 "found '99999999999999999999'" \
     "$SWSIM" schedule --periods 99999999999999999999 x
+# PROGRAM [VERB]: each number among its options, and the largest that it may be.
+numbers()
+{
+    "$@" --help | grep -oE -- '--[a-z-]+=(N|S|PT|N\|unbounded)( |$)' | sort -u | while read -r option; do
+        name=${option%%=*}
+        for found in -1 x 99999999999999999999; do
+            "$@" "$name=$found" "$dir/good.yaml" >"$dir/out" 2>"$dir/err"
+            code=$?
+            grep -qF -- "error: $name: found '$found', expected a whole number from" "$dir/err" && test $code -eq 2 ||
+                { echo "$* $name=$found: $code, $(cat "$dir/err")" >&2; return 1; }
+        done
+        echo "$name $(sed -n 's/.* from [0-9]* to \([0-9]*\)$/\1/p' "$dir/err") $*"
+    done
+}
+
+all_numbers()
+{
+    { for verb in $("$SWSIM" help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p'); do
+        numbers "$SWSIM" "$verb" || exit
+    done; numbers "$SWRUN"; } >"$dir/numbers"
+}
+
+# An option has one limit, however many commands have it.
+one_limit()
+{
+    awk '$1 in most && most[$1] != $2 { print $1, most[$1], $0; bad = 1 } { most[$1] = $2 } END { exit bad }' "$dir/numbers" &&
+        test "$(grep -c -- --iterations "$dir/numbers")" -eq 4
+}
+
+# PLAN N MOST: the same exit code and message in all commands that have -n.
+too_many_iterations()
+{
+    for command in "$SWSIM verify" "$SWSIM predict" "$SWSIM lower" "$SWRUN"; do
+        says 2 "found $2 iterations, expected at most $3" $command -n "$2" "$1" || { echo "$command"; return 1; }
+    done
+}
+
+check "numbers that are none, or out of range, in every command" all_numbers
+check "an option has the same limit in each" one_limit
+check "too many iterations for the plan" too_many_iterations "$srcdir/plans/torchrec/sparse_dist.yaml" 1073741824 67108839
 check "a choice that is none" says 2 "--driver: found 'blue', expected clock|dataflow|both" \
     "$SWSIM" verify --driver=blue x
 check "a missing argument" says 2 "missing argument" "$SWSIM" schedule

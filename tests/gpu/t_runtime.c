@@ -6,11 +6,13 @@
  * Plan `i` of the random ones comes from SWSIM_SEED + i; a failure printed with its seed is repeated by
  * `SWSIM_SEED=<seed> SWSIM_PLANS=1`. SWSIM_LONG=1 asks for more of everything.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "tests/harness.h"
@@ -445,6 +447,47 @@ static void test_random(void)
     tap_ok(plans < 20 || tally.finished > tally.ran / 4, "enough of them finish");
 }
 
+/* ---- many threads ---------------------------------------------------------------------------- */
+
+static int64_t context_switches(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw;
+}
+
+/* Threads that all wait for one object: what happens to it wakes those that can go on, not each time all. */
+static void test_crowd(const char *what, const char *head, const char *each)
+{
+    enum { CROWD = 600, MOST_BYTES = 100 * CROWD };
+    char *text = malloc(MOST_BYTES);
+    struct trial trial;
+    if (!text)
+        abort();
+    int length = snprintf(text, MOST_BYTES, "swplan: 1\n%sthreads:\n", head);
+    for (int i = 0; i < CROWD; i++) {
+        length +=
+            snprintf(text + length, (size_t)(MOST_BYTES - length), "  r0.t%d: [%s]\n", i, each);
+        assert(length < MOST_BYTES);
+    }
+    const int64_t before = context_switches();
+    trial_text(&trial, text, usual(DRIVER_NONE));
+    const int64_t switches = context_switches() - before;
+    tap_ok(trial_went_well(&trial) && switches < 30 * CROWD, "%d threads %s: %" PRId64 " switches",
+           CROWD, what, switches);
+    if (!trial_went_well(&trial))
+        trial_tell(&trial);
+    trial_fini(&trial);
+    free(text);
+}
+
+static void test_crowds(void)
+{
+    test_crowd("want one lock", "", "{lock: m}, {host: 1us}, {unlock: m}");
+    test_crowd("share a queue of one item", "queues: {q: 1}\n", "{put: q}, {host: 1us}, {get: q}");
+    test_crowd("meet at a barrier", "", "{barrier: b}, {host: 1us}");
+}
+
 int main(void)
 {
     if (env_number("SWSIM_SEED", 0)) { /* repeats a random plan only */
@@ -465,6 +508,7 @@ int main(void)
     test_used_again();
     test_store();
     test_bad_store();
+    test_crowds();
     test_old_seeds();
     test_random();
     return tap_done();

@@ -752,7 +752,7 @@ static void test_refusals(void)
     struct predict_options options = usual(DRIVER_CLOCK, -1);
     tap_is_int(predict(&plan, &options, &prediction, &diag), STATUS_USAGE,
                "any number of iterations cannot be simulated");
-    options = usual(DRIVER_CLOCK, (int64_t)SIMULATE_MAX_ITERATIONS + 1);
+    options = usual(DRIVER_CLOCK, (int64_t)PLAN_MAX_ITERATIONS + 1);
     tap_is_int(predict(&plan, &options, &prediction, &diag), STATUS_USAGE, "nor can too many");
     options = usual(DRIVER_CLOCK, 10);
     options.jitter = &rule;

@@ -43,6 +43,19 @@ schedule 1f1b 300 16 96
 echo 'p2p: {fifo: edge}' >> "$dir/plan.yaml"
 check "300 stages: as long as the closed form says" ends_at $(((300 + 16 - 1) * 3))000000
 
+# too_large WORDS OPTION...: what predict says in an address space of 100 MB
+too_large()
+{
+    words=$1
+    shift
+    (ulimit -v 100000 && complains 2 "$words" "$SWSIM" predict -n 3 --ranks=8192 --jitter='*=exponential' "$@" \
+        "$srcdir/plans/torchrec/sparse_dist.yaml") && grep -q 'error: out of memory: the system gave .* refused more' "$dir/err"
+}
+check "a prediction that does not fit says what takes less" \
+    too_large 'a simulation of 8192 ranks did not fit into memory: fewer --ranks take less'
+check "and that several do not" too_large 'into memory, with others beside it: fewer --ranks or --threads take less' \
+    --replications=2 --threads=2
+
 if [ -n "${SWSIM_LONG:-}" ]; then
     schedule 1f1b 256 1024 400
     schedule interleaved_1f1b 64 512 400 --chunks=8
