@@ -101,11 +101,13 @@ bool plan_is_for_any_ranks(const struct plan *plan)
     const struct pipeline *pipeline = &plan->pipeline;
     if (plan->form != FORM_PIPELINE || pipeline->override_count > 0 || pipeline->batches)
         return false;
-    for (int t = 0; t < (int)pipeline->task_count; t++) {
-        const struct work *work = &plan_task(plan, 0, t)->work;
-        if (work->kind == WORK_COLLECTIVE && plan->comms[work->comm].members)
+    for (size_t c = 0; c < plan->comm_count; c++)
+        if (plan->comms[c].members)
             return false;
-    }
+    for (int t = 0; t < (int)pipeline->task_count; t++)
+        if (plan_task(plan, 0, t)->work.kind == WORK_COLLECTIVE &&
+            plan_task(plan, 0, t)->work.root > 0)
+            return false;
     return true;
 }
 
@@ -116,7 +118,7 @@ bool plan_ranks_meet_alone(const struct plan *plan)
                  !machine->share_device && !machine->first_use_blocks;
     for (int t = 0; alone && t < (int)plan->pipeline.task_count; t++) {
         const struct work *work = &plan_task(plan, 0, t)->work;
-        alone = work->kind == WORK_COLLECTIVE ? work->root <= 0 : work->comm < 0;
+        alone = work->kind == WORK_COLLECTIVE || work->comm < 0;
     }
     for (size_t c = 0; c < plan->comm_count; c++)
         alone &= plan->comms[c].time_limit_ns == 0;

@@ -247,7 +247,8 @@ const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
 /* True if the tasks of two ranks differ in durations and communicators only. */
 bool plan_same_task(const struct task *a, const struct task *b);
-/* True if all ranks of the pipeline are equal, and members of every communicator, however many there are. */
+/* True if all ranks of the pipeline are equal, and members of every communicator, used or not, however many there are; no
+   rank but 0 is named. */
 bool plan_is_for_any_ranks(const struct plan *plan);
 /* True if each rank of the pipeline then meets the others in collectives only, as if it were alone. */
 bool plan_ranks_meet_alone(const struct plan *plan);

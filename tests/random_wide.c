@@ -272,7 +272,7 @@ static bool write_difference(struct pipeline_writer *writer, int rank, int task,
         fprintf(out, "work: {recv: x%d, peer: 0, comm: link, bytes: 1KiB}%s", below(random, 2),
                 other ? ", " : "");
     if (absent)
-        fprintf(out, "work: {spin: 1us}%s", other ? ", " : "");
+        fprintf(out, "time: 0ns, work: {spin: 1us}%s", other ? ", " : "");
     if (other)
         switch (below(random, 4)) {
         case 0: fprintf(out, "stage: %d", below(random, writer->stages)); break;

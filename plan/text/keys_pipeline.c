@@ -229,12 +229,12 @@ static struct mark task_key_mark(const struct node *map, const char *key)
 static bool check_keys(struct parser *parser, const struct node *map, const struct task *task)
 {
     const enum work_kind kind = task->work.kind;
-    if (kind == WORK_SPIN && (task->time_ns > 0 || node_find(map, "time")))
+    if (kind == WORK_SPIN && task->time_ns > 0)
         return parse_error(
             parser, task_key_mark(map, "time"),
             "found \"time\" beside work \"spin\", expected one of them: a spin is its "
             "time");
-    if (kind == WORK_HOST && (task->sm > 0 || node_find(map, "sm")))
+    if (kind == WORK_HOST && task->sm > 0)
         return parse_error(
             parser, task_key_mark(map, "sm"),
             "found \"sm\" beside work \"host\", expected work of the device: the CPU "

@@ -365,4 +365,21 @@ sed '/r0.t5:/!s/{barrier: b}/{barrier: b}, {barrier: b}/' "$dir/crowd.yaml" >"$d
 check "who does not come is named" exits 1 "$SWSIM" verify --no-fix "$dir/once.yaml"
 check "in the story" said 'thread t0 .*waits for arrival 2 of r0.t5 at barrier b'
 check "what threads do alike is told once" said '^ *87-152  *the same 2 lines, 33 times more'
+
+# named WORK COMMS: eight equal ranks, whose plan names a rank that fewer ranks do not have.
+named()
+{
+    cat >"$dir/named.yaml" <<PLAN
+swplan: 1
+ranks: 8
+comms: {$2}
+schedule:
+  A: {stage: 0, stream: a, time: 1ms, work: {collective: $1, comm: all, bytes: 1KiB}}
+  B: {stage: 0, stream: a, time: 1ms, work: {collective: all_reduce, comm: all, bytes: 1KiB}}
+PLAN
+    prints 0 'proved for any number of iterations' "$SWSIM" verify "$dir/named.yaml" &&
+        ! grep -q 'and ranks' "$dir/out" && exits 0 "$SWSIM" predict "$dir/named.yaml"
+}
+check "a root that two ranks do not have" named "broadcast, root: 5" "all: all"
+check "a communicator whose members two ranks do not have, used or not" named all_reduce "all: all, pair: [0, 7]"
 done_testing

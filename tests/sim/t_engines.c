@@ -151,6 +151,8 @@ static void compare_plan(struct op_stats *op_stats, const struct plan *plan, enu
     struct timing timing;
     const struct program_options options = {.driver = driver, .iterations = iterations};
     const struct jitter_rule rule = {"*", *shape};
+    diag_fini(&diag);
+    diag_init(&diag);
     if (program_build(plan, &options, &program, &diag) != STATUS_OK)
         return;
     if (timing_init(&timing, program, &rule, shape->kind != DIST_CONSTANT, &diag) == STATUS_OK) {
@@ -221,6 +223,12 @@ static void test_our_plans(void)
            "our plans: %d runs, %d differ", op_stats.compared, op_stats.different);
 }
 
+/* From every key that can change a verdict, or a time. */
+static char *wide_pipeline(uint64_t seed)
+{
+    return random_wide_plan(seed, RANDOM_PIPELINE);
+}
+
 /* Ranks that differ in one key of one task; those that differ in times are simulated each alone. */
 static void test_ranks_that_differ(void)
 {
@@ -275,6 +283,7 @@ int main(void)
     test_random_plans("random", random_pipeline, 150);
     test_random_plans("tame random", tame_plan, 60);
     test_random_plans("calm random", calm_plan, 120);
+    test_random_plans("wide random", wide_pipeline, 150);
     test_our_plans();
     test_ranks_that_differ();
     diag_fini(&diag);
