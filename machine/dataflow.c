@@ -174,10 +174,3 @@ void dataflow_complete(struct work_state *w, int rank, int task, int64_t iterati
     if (program_ends_turn(w->p, rank, task))
         fire_turn(w, rank);
 }
-
-void dataflow_retired(struct work_state *w, int rank)
-{
-    const int32_t *state = rank_cells(w->p, w->c, rank);
-    for (int64_t i = state[RANK_OLDEST]; i < state[RANK_ADMITTED]; i++)
-        sweep(w, rank, i);
-}

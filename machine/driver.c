@@ -177,9 +177,8 @@ static void driver_retire(struct work_state *w, int rank)
     hb_join(w, p->at.row_threads + driver,
             p->at.row_done + rank * p->window + (int)(oldest % p->window));
     w->e->iteration = oldest;
-    thread_cells(p, w->c, driver)[THREAD_PC] = PHASE_ADMIT;
-    if (is_dataflow(p))
-        dataflow_retired(w, rank);
+    thread_cells(p, w->c, driver)[THREAD_PC] =
+        PHASE_ADMIT; /* and no instance can be fired that could not before */
 }
 
 void driver_step(struct work_state *w, int rank)

@@ -48,6 +48,5 @@ void dataflow_admit(struct work_state *w, int rank);
 /* True if all iterations have been admitted, and the turn of one that does not exist has come. */
 bool dataflow_has_void_turn(const struct program *p, int32_t *c, int rank);
 void dataflow_complete(struct work_state *w, int rank, int task, int64_t iteration);
-void dataflow_retired(struct work_state *w, int rank);
 
 #endif
