@@ -3,13 +3,14 @@
 #include "cores.h"
 
 #include <assert.h>
-#include <stdint.h>
+#include <sched.h>
 
 #include "device_impl.h"
 #include "base/processors.h"
 
 enum {
-    WAKE_NS = 50000, /* of an idle core, at most, where it has not fallen into a deep sleep */
+    WAKE_NS = 50000,  /* of an idle core, at most, where it has not fallen into a deep sleep */
+    LATE_NS = 100000, /* what a thread that gives way may let wait */
     MOST_MISSES = 6
 };
 
@@ -89,4 +90,33 @@ bool spin_on(const atomic_uint *word, unsigned seen, long most_ns)
         device_relax();
     }
     return true;
+}
+
+void way_found(struct way *way)
+{
+    atomic_store_explicit(&way->core, sched_getcpu() + 1, memory_order_relaxed);
+    if (atomic_load_explicit(&way->open, memory_order_relaxed) &&
+        atomic_load_explicit(&way->found_ns, memory_order_relaxed) == 0)
+        atomic_store_explicit(&way->found_ns, device_clock_ns(), memory_order_relaxed);
+}
+
+bool way_is_due(struct way *way)
+{
+    const int core = atomic_load_explicit(&way->core, memory_order_relaxed);
+    return core != 0 && core == sched_getcpu() + 1 && spin_is_due(&way->spin);
+}
+
+bool way_give(struct way *way)
+{
+    atomic_store_explicit(&way->found_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&way->open, true, memory_order_relaxed);
+    sched_yield();
+    atomic_store_explicit(&way->open, false, memory_order_relaxed);
+    const int64_t found_ns = atomic_load_explicit(&way->found_ns, memory_order_relaxed);
+    return found_ns == 0 || device_clock_ns() - found_ns < LATE_NS;
+}
+
+void way_ended(struct way *way, bool in_time)
+{
+    spin_ended(&way->spin, in_time);
 }

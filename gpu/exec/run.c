@@ -24,12 +24,20 @@ enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
 /* ---- waiting and waking ---------------------------------------------------------------------- */
 
-/* Spin before sleeping; with the lock held, except while spinning. */
+/* Give way, and spin, before sleeping; with the lock held, except meanwhile. */
 static bool is_woken_soon(struct run_thread *self)
 {
     struct run *run = self->run;
     const int64_t most_ns = run->config.spin_ns;
     unsigned before = atomic_load_explicit(&self->woken, memory_order_relaxed);
+    if (most_ns >= 0 && !run_stopped(run) && way_is_due(&self->way)) {
+        run_unlock(run);
+        const bool in_time = way_give(&self->way);
+        pthread_mutex_lock(&run->lock);
+        way_ended(&self->way, in_time);
+        if (atomic_load_explicit(&self->woken, memory_order_relaxed) != before)
+            return true;
+    }
     if (most_ns < 0 || run_stopped(run) ||
         (most_ns == 0 && !(cores_are_free() && spin_is_due(&self->spin))))
         return false;
@@ -44,6 +52,7 @@ static void run_wake_thread(struct run_thread *thread)
 {
     struct run *run = thread->run;
     assert(thread->awaits);
+    way_found(&thread->way);
     atomic_fetch_add_explicit(&thread->woken, 1, memory_order_relaxed);
     if (thread->is_called)
         return;
@@ -85,10 +94,9 @@ static void run_check_threads(const struct run *run)
 }
 
 /* A thread that is not in the list any more may be woken again at any time: the list is read under the lock. */
-void run_unlock(struct run *run)
+static void unlock_and_wake(struct run *run)
 {
     enum { MOST = 16 };
-    run_check_threads(run);
     struct run_thread *called[MOST];
     int count = 0;
     for (; run->called && count < MOST; run->called = run->called->next_called) {
@@ -103,6 +111,15 @@ void run_unlock(struct run *run)
         pthread_mutex_lock(&run->lock);
         run_unlock(run);
     }
+}
+
+void run_unlock(struct run *run)
+{
+    run_check_threads(run);
+    if (run->called)
+        unlock_and_wake(run);
+    else
+        pthread_mutex_unlock(&run->lock);
 }
 
 /* Before a thread sleeps it wakes others, and then looks again. */

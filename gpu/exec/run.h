@@ -22,8 +22,8 @@
  * steps have one order, and their logged times, taken under the lock, tell it. A waiting thread
  * names its object (`awaits`) and waits on a condition of its own; a change of the object wakes exactly
  * its waiters, when the lock is given back (`called`): woken before, they would wait for the lock.
- * Where there are more cores than threads a thread spins for `spin_ns` before it sleeps:
- * waking up takes longer than most waits. Lock order: a stream's gate before the lock, never the other
+ * Before it sleeps a thread gives way to the one that wakes it, if that has the same core, and spins where there are more
+ * cores than threads: waking up takes longer than most waits (gpu/device/cores.h). Lock order: a stream's gate before the lock, never the other
  * way round; the device has its own locks below both.
  *
  * Every step of the machine that a thread makes is between run_begin_step and run_end_step, which wait for
@@ -109,6 +109,7 @@ struct run_thread {
     int64_t awaiting_iteration;
     atomic_uint woken; /* so many times */
     struct spin spin;
+    struct way way;        /* to the thread that wakes it */
     _Atomic int64_t steps; /* so far: progress, for the watchdog; written by this thread alone */
     struct run_thread *next_called; /* in run->called, if it is `is_called`; under the lock */
     bool is_called;

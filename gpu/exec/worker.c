@@ -54,16 +54,17 @@ static bool waited_too_long(struct run_thread *self, const struct op *op, int64_
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-/* True if the operation has something to wait for. In host programs always. With the lock held. */
+/* True if the operation has something to wait for. In host programs always. Where it asks the driver, with the lock held. */
 static bool depends(const struct run *run, int rank, const struct op *op, int64_t iteration)
 {
     return !run->policy || policy_dependence_applies(run->policy, rank, op, iteration);
 }
 
-/* True if it cannot depend on how far the driver is. */
-static bool depends_always(const struct run *run, const struct op *op)
+/* True if what it depends on may be skipped, by how far the driver is. */
+static bool asks_driver(const struct run *run, const struct op *op)
 {
-    return !run->policy || op_dependence(op) <= 0;
+    return run->policy && op_dependence(op) > 0 &&
+           run->program->plan->pipeline.retired_dep == RETIRED_DEP_SKIP;
 }
 
 /* True if the flag has the value that the operation waits for. */
@@ -115,7 +116,8 @@ static void worker_change_flag(struct run *run, const struct op *op, int64_t ite
     run_wake_able(run, flag, flag_is_able);
 }
 
-/* The flag was set at the first look, without the lock: it was some time from before the look until now. */
+/* The flag was set at the first look, without the lock: it was some time from before the look until now. Or there is none
+   to wait for. */
 static bool note_look(struct run_thread *self, const struct op *op, int64_t iteration,
                       int64_t begin_ns, int64_t looked_ns)
 {
@@ -134,8 +136,8 @@ static bool worker_await_flag(struct run_thread *self, const struct op *op, int6
     int64_t looked_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
     int64_t begin_ns = self->pumped.came_ns ? self->pumped.came_ns : looked_ns;
     bool in_time = true;
-    if (depends_always(run, op) && !run->program->flag_counts[op->object] &&
-        worker_flag_suffices(run, op, iteration))
+    if (!asks_driver(run, op) && !run->program->flag_counts[op->object] &&
+        worker_flag_lets_pass(run, self->rank, op, iteration))
         return !run_stopped(run) && note_look(self, op, iteration, begin_ns, looked_ns);
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !worker_flag_lets_pass(run, self->rank, op, iteration))
@@ -474,27 +476,31 @@ static bool worker_locked(struct run_thread *self, const struct op *op, int64_t 
     return done;
 }
 
-/* With the lock held. True if the operation has no effect, as there is nothing to wait for. A lock that was taken for a wait is
-   released in any case; an await looks itself. */
+/* True if the operation has no effect, as there is nothing to wait for. A lock that was taken for a wait is released in any
+   case; an await looks itself. With the lock held where it asks the driver, and for an unlock. */
 static bool worker_has_no_effect(const struct run_thread *self, const struct op *op,
                                  int64_t iteration)
 {
     if (op->kind == OP_UNLOCK)
         return self->run->holders[op->object] != self->index;
-    return op->kind != OP_AWAIT && !depends(self->run, self->rank, op, iteration);
+    return !depends(self->run, self->rank, op, iteration);
 }
 
 /* A wait that does not apply is no push at all, and takes no lock. */
 static bool note_without_effect(struct run_thread *self, const struct op *op, int64_t iteration,
                                 bool *skipped)
 {
+    struct run *run = self->run;
+    const bool locked = op->kind == OP_UNLOCK || asks_driver(run, op);
     bool done = true;
-    pthread_mutex_lock(&self->run->lock);
+    if (locked)
+        pthread_mutex_lock(&run->lock);
     *skipped = worker_has_no_effect(self, op, iteration);
     int64_t now_ns = run_step_ns(self);
     if (*skipped)
         done = worker_note_op(self, op, iteration, now_ns, now_ns);
-    run_unlock(self->run);
+    if (locked)
+        run_unlock(run);
     return done;
 }
 
@@ -502,7 +508,7 @@ static bool note_without_effect(struct run_thread *self, const struct op *op, in
 static bool worker_execute(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     bool skipped = false;
-    if (!depends_always(self->run, op)) {
+    if (self->run->policy && op_dependence(op) > 0 && op->kind != OP_AWAIT) {
         const bool done = note_without_effect(self, op, iteration, &skipped);
         if (skipped)
             return done;
@@ -789,8 +795,7 @@ void worker_run(struct run_thread *self)
 /* True if what other workers do lets the operation take effect. No other thread changes it, here and below. */
 static bool others_allow(const struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    if (op_waits(op->kind) != WAITS_THREADS ||
-        (!depends_always(self->run, op) && !depends(self->run, self->rank, op, iteration)))
+    if (op_waits(op->kind) != WAITS_THREADS || !depends(self->run, self->rank, op, iteration))
         return true;
     return op_operand(op->kind) == OPERAND_FLAG
                ? worker_flag_lets_pass(self->run, self->rank, op, iteration)
@@ -804,7 +809,7 @@ static bool is_pushed(const struct run_thread *self, const struct op *op, int64_
     if (!op_pushes(op->kind) ||
         (op->kind == OP_WAIT && run->ops[index_of(run, op)].vain && !self->log))
         return false;
-    return depends_always(run, op) || depends(run, self->rank, op, iteration);
+    return depends(run, self->rank, op, iteration);
 }
 
 /* The room that the function of a task may need (swpipe_work): that of the plan's work. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* t_cores.c - may a thread spin before it sleeps? The count of threads that are awake, and how a try in vain is left out. */
+/* t_cores.c - may a thread spin, or give way, before it sleeps? The count of threads that are awake, and how a try in vain is
+   left out. */
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <unistd.h>
 
@@ -107,11 +109,51 @@ static void test_spin(void)
     }
 }
 
+/* It has something for who gives way, and goes on for long. */
+static void *hold_core(void *arg)
+{
+    struct way *way = arg;
+    while (!atomic_load(&way->open))
+        continue;
+    way_found(way);
+    for (int64_t end_ns = device_clock_ns() + 2000000; device_clock_ns() < end_ns;)
+        continue;
+    return NULL;
+}
+
+static void test_way(void)
+{
+    struct way way = {0};
+    pthread_t thread;
+    cpu_set_t mine, one;
+    const int core = sched_getcpu();
+    sched_getaffinity(0, sizeof mine, &mine);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    if (sched_setaffinity(0, sizeof one, &one))
+        return;
+    tap_ok(!way_is_due(&way), "nobody has had anything for it: no way is given");
+    way_found(&way);
+    tap_ok(way_is_due(&way), "somebody on the same core has: it is");
+    way_ended(&way, way_give(&way));
+    tap_ok(way_is_due(&way), "and again, if nothing waited meanwhile");
+    if (pthread_create(&thread, NULL, hold_core, &way) == 0) {
+        int64_t end_ns = device_clock_ns() + 10 * (int64_t)SECOND_NS;
+        while (way.spin.misses == 0 && device_clock_ns() < end_ns)
+            way_ended(&way, way_give(&way));
+        tap_ok(!way_is_due(&way), "where it waited for long the next sleep is at once");
+        tap_ok(way_is_due(&way), "and way is given again later");
+        pthread_join(thread, NULL);
+    }
+    sched_setaffinity(0, sizeof mine, &mine);
+}
+
 int main(void)
 {
     sem_init(&begun, 0, 0);
     sem_init(&end, 0, 0);
     test_spin();
+    test_way();
     test_backoff();
     test_count();
     return tap_done();

@@ -56,7 +56,7 @@ void world_settle(struct host_world *world)
         sched_yield();
 }
 
-void world_unlock(struct host_world *world)
+static void unlock_and_wake(struct host_world *world)
 {
     enum { MOST = 16 };
     pthread_cond_t *conditions[MOST];
@@ -73,6 +73,14 @@ void world_unlock(struct host_world *world)
         pthread_mutex_lock(&world->lock);
         world_unlock(world);
     }
+}
+
+void world_unlock(struct host_world *world)
+{
+    if (world->rings || world->calls)
+        unlock_and_wake(world);
+    else
+        pthread_mutex_unlock(&world->lock);
 }
 
 /* Before a thread sleeps it wakes others, and then looks again. */
@@ -500,8 +508,12 @@ static enum status query_event(struct device_event *base, bool *done, struct dia
 {
     struct host_device *device = (struct host_device *)base->device;
     enum status status = STATUS_OK;
+    if (event_is_over((struct host_event *)base)) {
+        *done = true;
+        return STATUS_OK;
+    }
     pthread_mutex_lock(&device->world->lock);
-    struct place place = ((struct host_event *)base)->last;
+    const struct place place = event_place((struct host_event *)base);
     if (place.stream && place.stream->finished < place.count)
         stream_look(place.stream);
     const bool reached = !place.stream || place.stream->finished >= place.count;
@@ -536,8 +548,10 @@ static enum status device_host_sync_stream(struct device_stream *base, int64_t d
 static enum status sync_event(struct device_event *base, int64_t deadline_ns, struct diag *diag)
 {
     struct host_device *device = (struct host_device *)base->device;
+    if (event_is_over((struct host_event *)base))
+        return STATUS_OK;
     pthread_mutex_lock(&device->world->lock);
-    enum status status = host_await(((struct host_event *)base)->last, deadline_ns, diag);
+    enum status status = host_await(event_place((struct host_event *)base), deadline_ns, diag);
     world_unlock(device->world);
     return status;
 }

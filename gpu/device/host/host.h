@@ -25,7 +25,7 @@
  *                                                                 v
  *     finish an entry --> look: the same stream, then any other one that is ready
  *                           |-- found:   more are ready, and no thread looks? call one; serve it
- *                           `-- nothing: go on looking for SPIN_NS, then sleep until called
+ *                           `-- nothing: give way (cores.h), go on looking for SPIN_NS, then sleep until called
  *
  * So work that takes no time stays on one thread, which hands events from stream to stream and is not woken for each
  * push, and work that does is spread over as many as there are streams: a ready stream never lacks a thread. A wait with
@@ -98,6 +98,7 @@ struct host_device {
     int looking;        /* threads that look for a stream that is ready, or are called to */
     atomic_uint wanted; /* there has been one since: 0 or 1 */
     struct spin spin;
+    struct way way; /* of its threads, to those that push */
     bool closing;
 };
 
@@ -119,11 +120,12 @@ struct host_stream {
     struct host_device *device;
     struct host_world *world;
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
-    uint64_t pushed, finished; /* counts since it was opened for the first time */
-    uint64_t earlier;          /* of them, those before it was opened for the last time */
-    uint64_t goal;             /* the least count that a thread waits for; UINT64_MAX: none does */
-    bool served;               /* a thread has its head at work */
-    struct entry *spare;       /* entries to be used again */
+    uint64_t pushed; /* a count since it was opened for the first time; so are the two below */
+    _Atomic uint64_t finished; /* read without the lock, too: event_is_over */
+    uint64_t earlier;    /* of those pushed, and finished, before it was opened for the last time */
+    uint64_t goal;       /* the least count that a thread waits for; UINT64_MAX: none does */
+    bool served;         /* a thread has its head at work */
+    struct entry *spare; /* entries to be used again */
     size_t spare_count;
     struct failure failure;
     atomic_bool stop; /* failure, for kernels that compute without the lock */
@@ -139,9 +141,12 @@ struct place {
     uint64_t count;
 };
 
+/* The place of its last record. Written with the lock held; who reads it without finds the version as it was, and even. */
 struct host_event {
     struct device_event base;
-    struct place last; /* the last record */
+    atomic_uint version;
+    struct host_stream *_Atomic stream;
+    _Atomic uint64_t count;
 };
 
 struct host_buffer {
@@ -261,6 +266,35 @@ bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns
 void stream_settle(struct host_world *world);
 /* Do what its head says, and take it out. The caller, a thread of the device that has set `served`, then looks. */
 void stream_serve(struct host_stream *stream);
+
+static inline struct place event_place(const struct host_event *event)
+{
+    return (struct place){atomic_load_explicit(&event->stream, memory_order_acquire),
+                          atomic_load_explicit(&event->count, memory_order_acquire)};
+}
+static inline void event_set_place(struct host_event *event, struct host_stream *stream,
+                                   uint64_t count)
+{
+    const unsigned version = atomic_load_explicit(&event->version, memory_order_relaxed);
+    atomic_store_explicit(&event->version, version + 1, memory_order_relaxed);
+    atomic_store_explicit(&event->stream, stream, memory_order_release);
+    atomic_store_explicit(&event->count, count, memory_order_release);
+    atomic_store_explicit(&event->version, version + 2, memory_order_release);
+}
+static inline bool place_is_reached(struct place place)
+{
+    return !place.stream ||
+           atomic_load_explicit(&place.stream->finished, memory_order_acquire) >= place.count;
+}
+/* True if its place is known to be reached: a look without the lock. False says nothing. */
+static inline bool event_is_over(const struct host_event *event)
+{
+    const unsigned version = atomic_load_explicit(&event->version, memory_order_acquire);
+    const struct place place = event_place(event);
+    return version % 2 == 0 &&
+           atomic_load_explicit(&event->version, memory_order_relaxed) == version &&
+           place_is_reached(place);
+}
 
 /* Wait until the place is reached. */
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag);

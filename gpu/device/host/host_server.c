@@ -18,7 +18,7 @@
 #include "base/quiet_thread.h"
 #include "base/system_words.h"
 
-enum { TIMER_SLACK_NS = 1000 };
+enum { TIMER_SLACK_NS = 1000, MOST_WAYS = 3 /* the driver may come before the worker */ };
 
 /* ---- ready, and called ------------------------------------------------------------------------- */
 
@@ -46,6 +46,7 @@ static void call_server(struct host_device *device)
     if (!server)
         return;
     server->asleep = false;
+    way_found(&device->way);
     device->looking++;
     server->next_call = device->world->calls;
     device->world->calls = server;
@@ -65,6 +66,7 @@ void stream_kick(struct host_stream *stream)
             other->goal = head->awaited.count;
         stream_kick(other);
     } else if (stream->device->looking > 0) {
+        way_found(&stream->device->way);
         atomic_store_explicit(&stream->device->wanted, 1, memory_order_relaxed);
     } else {
         call_server(stream->device);
@@ -96,6 +98,26 @@ static bool sleep_until_called(struct host_server *self)
     return !device->closing;
 }
 
+/* Nothing is ready: a thread gives way to those on its core, one of which pushes, then it spins. False: it has done both. */
+static bool look_longer(struct host_device *device, int *ways, bool *spun)
+{
+    struct host_world *world = device->world;
+    if (*ways < MOST_WAYS && way_is_due(&device->way)) {
+        world_unlock(world);
+        const bool in_time = way_give(&device->way);
+        pthread_mutex_lock(&world->lock);
+        way_ended(&device->way, in_time);
+    } else if (!*spun) {
+        *spun = true;
+        atomic_store_explicit(&device->wanted, 0, memory_order_relaxed);
+        world_spin(world, &device->spin, &device->wanted, 0);
+    } else {
+        return false;
+    }
+    ++*ways;
+    return true;
+}
+
 static void *serve(void *arg)
 {
     struct host_server *self = arg;
@@ -110,6 +132,7 @@ static void *serve(void *arg)
     pthread_mutex_lock(&device->world->lock);
     device->looking++;
     bool awake = true, has_spun = true;
+    int ways = MOST_WAYS; /* that it has given since it served a stream */
     while (awake) {
         stream = find_ready(device, last);
         if (stream) {
@@ -123,11 +146,8 @@ static void *serve(void *arg)
             stream_serve(stream); /* this thread looks again */
             last = stream;
             has_spun = false;
-        } else if (!has_spun) {
-            atomic_store_explicit(&device->wanted, 0, memory_order_relaxed);
-            world_spin(device->world, &device->spin, &device->wanted, 0);
-            has_spun = true;
-        } else {
+            ways = 0;
+        } else if (!look_longer(device, &ways, &has_spun)) {
             awake = sleep_until_called(self);
         }
     }

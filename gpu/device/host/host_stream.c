@@ -290,6 +290,13 @@ static void host_stream_advance(struct host_stream *stream)
         stream_kick(stream);
 }
 
+/* One more is finished; what it did is seen by who sees that. With the lock held, as all changes. */
+static void host_stream_count(struct host_stream *stream)
+{
+    const uint64_t finished = atomic_load_explicit(&stream->finished, memory_order_relaxed);
+    atomic_store_explicit(&stream->finished, finished + 1, memory_order_release);
+}
+
 /* Take the head out of the FIFO: finished, or dropped because the stream has failed. */
 static void host_stream_finish(struct host_stream *stream)
 {
@@ -300,7 +307,7 @@ static void host_stream_finish(struct host_stream *stream)
     if (!stream->head)
         stream->tail = NULL;
     if (!stream_failed(stream))
-        stream->finished++;
+        host_stream_count(stream);
     if (comm)
         comm_retire(comm, !stream_failed(stream));
     if (stream->finished >= stream->goal || stream_failed(stream)) {
@@ -335,11 +342,9 @@ void stream_serve(struct host_stream *stream)
 /* A record, or a wait for what is reached. */
 static bool is_instant(const struct entry *entry)
 {
-    const struct place *place = &entry->awaited;
     return entry->op.time_ns == 0 && !entry->op.turn.gate && !entry->injected &&
            (entry->op.kind == DEVICE_OP_RECORD ||
-            (entry->op.kind == DEVICE_OP_WAIT &&
-             (!place->stream || place->stream->finished >= place->count)));
+            (entry->op.kind == DEVICE_OP_WAIT && place_is_reached(entry->awaited)));
 }
 
 /* Operations behind a collective that take no time end with it: no thread is woken for them, and the log of a run, where the
@@ -600,14 +605,14 @@ static enum status host_stream_issue(struct entry *entry, struct diag *diag)
     if (status)
         return status;
     if (entry->op.kind == DEVICE_OP_WAIT)
-        entry->awaited = ((struct host_event *)entry->op.event)->last;
+        entry->awaited = event_place((struct host_event *)entry->op.event);
     if (entry->op.kind == DEVICE_OP_RECORD)
-        ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
+        event_set_place((struct host_event *)entry->op.event, stream, stream->pushed + 1);
     if (entry->op.kind == DEVICE_OP_WAIT || entry->op.kind == DEVICE_OP_RECORD) {
         /* An event means a place that its stream has come to, or comes to with its next push. */
-        const struct host_event *event = (const struct host_event *)entry->op.event;
-        assert(!event->last.stream || event->last.count <= event->last.stream->pushed + 1);
-        (void)event;
+        const struct place place = event_place((const struct host_event *)entry->op.event);
+        assert(!place.stream || place.count <= place.stream->pushed + 1);
+        (void)place;
     }
     host_stream_append(entry);
     stream_settle(stream->world); /* the entry is used again, perhaps */
@@ -621,7 +626,7 @@ enum status entry_push(struct entry *entry, struct diag *diag)
     if (!status)
         return host_stream_issue(entry, diag);
     if (entry->op.kind == DEVICE_OP_RECORD) /* then the event stands for work that never finishes */
-        ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
+        event_set_place((struct host_event *)entry->op.event, stream, stream->pushed + 1);
     return status;
 }
 
@@ -630,8 +635,7 @@ enum status entry_push(struct entry *entry, struct diag *diag)
 /* True if the place that a wait is for is reached. */
 static bool is_reached(const struct device_op *wait)
 {
-    const struct place *place = &((const struct host_event *)wait->event)->last;
-    return !place->stream || place->stream->finished >= place->count;
+    return place_is_reached(event_place((const struct host_event *)wait->event));
 }
 
 /* True if it changes nothing in the stream. Without a stamp a record is a name for the place behind what was pushed,
@@ -645,7 +649,7 @@ static bool needs_no_entry(const struct host_stream *stream, const struct device
     if (op->kind == DEVICE_OP_RECORD)
         return true;
     return op->kind == DEVICE_OP_WAIT &&
-           (((const struct host_event *)op->event)->last.stream == stream || is_reached(op));
+           (event_place((const struct host_event *)op->event).stream == stream || is_reached(op));
 }
 
 /* True if the operation is over as soon as it is in the stream. */
@@ -664,9 +668,8 @@ static void host_stream_pass(struct host_stream *stream, const struct device_op 
     int64_t number = stream->device->pushes++;
     assert(stream->pushed == stream->finished); /* it is idle */
     stream->pushed++;
-    stream->finished++;
     if (op->kind == DEVICE_OP_RECORD)
-        ((struct host_event *)op->event)->last = (struct place){stream, stream->pushed};
+        event_set_place((struct host_event *)op->event, stream, stream->pushed);
     if (stamp) {
         int64_t now_ns = device_now(&stream->world->base);
         stamp->number = number;
@@ -674,6 +677,7 @@ static void host_stream_pass(struct host_stream *stream, const struct device_op 
         stamp->start_ns = stamp->end_ns = now_ns;
         stamp->started = stamp->valid = true;
     }
+    host_stream_count(stream);
 }
 
 static bool host_stream_blocks_host(const struct device_op *op)
@@ -709,7 +713,7 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
     if (needs_no_entry(stream, op, stamp)) {
         stream->device->pushes++;
         if (op->kind == DEVICE_OP_RECORD)
-            ((struct host_event *)op->event)->last = (struct place){stream, stream->pushed};
+            event_set_place((struct host_event *)op->event, stream, stream->pushed);
     } else if (takes_no_time(stream, op))
         host_stream_pass(stream, op, stamp);
     else
