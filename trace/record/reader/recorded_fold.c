@@ -4,7 +4,7 @@
  *
  * The marks of a rank's optimizer (PLAN_STEP) divide the thread that sets them. Without marks on all ranks, a thread is divided
  * that does most of its operations in rounds: the names, lines and streams of its operations come again and again. Where a
- * round begins is tried: with its first operation, and behind each wait for another thread. Another thread of the rank is in a step from its
+ * round begins is tried: where the least memory is in use in front of it and behind it, and behind a wait for another thread. Another thread of the rank is in a step from its
  * first wait for something that a thread did in that step. Steps do the same where all threads of all ranks do the same
  * operations with the same memory in one order, in the same step set what they await, and look at what
  * they recorded as many operations ago. An allocator may hand out memory in turns, so several steps can be one iteration.
@@ -32,7 +32,7 @@
 /* Steps of one iteration at most; iterations at least. */
 enum { MOST_IN_TURNS = 16, LEAST_TIMES = 3 };
 /* Ways to divide threads into rounds: by which threads, and where a round begins. */
-enum { MOST_DIVIDED = 3, MOST_BEGINS = 8 };
+enum { MOST_DIVIDED = 3, MOST_BEGINS = 16 };
 
 struct fold_flag {
     size_t list, at;       /* where it is set */
@@ -49,12 +49,19 @@ struct fold_event {
     size_t first_seen; /* there: nobody looks at the records in front of this one */
 };
 
+/* A place in a round where it may begin, and what speaks against it: buffers that are in use across it. */
+struct round_begin {
+    size_t place, crossed;
+    bool awaits; /* the operation in front of it waits for another thread */
+};
+
 struct fold_list {
     struct host_thread *thread;
     struct host_op *ops;
     size_t count;
-    struct stretch rounds; /* most of its operations; times 0: there are no rounds */
-    size_t *bounds;        /* steps + 1: where they begin, and the end of the last */
+    struct stretch rounds;      /* most of its operations; times 0: there are no rounds */
+    struct round_begin *begins; /* of `rounds`, the best first */
+    size_t *bounds;             /* steps + 1: where they begin, and the end of the last */
     size_t *
         versions; /* per operation that looks at an event of this list alone: 1 + the place of its record; 0: none */
     bool *known; /* per operation: it awaits what has been awaited */
@@ -380,9 +387,76 @@ static uint64_t round_key(const struct host_op *op)
     return hash_words(words, 4);
 }
 
+/* The first and the last operation of a list that accesses a buffer. */
+struct round_use {
+    size_t list, first, last;
+};
+
+static void use_in_round(struct round_use *uses, size_t l, size_t at,
+                         const struct index_list *accesses)
+{
+    for (size_t i = 0; i < accesses->count; i++) {
+        struct round_use *use = &uses[accesses->items[i]];
+        if (use->list != l)
+            *use = (struct round_use){l, at, at};
+        use->last = at;
+    }
+}
+
+/* Counts the buffers that an operation is the first to access at all places up to their last access. What is in use for a round
+   or longer is in use at all. */
+static void cross_round(const struct fold_list *list, const struct round_use *uses, size_t at,
+                        const struct index_list *accesses)
+{
+    const struct stretch *rounds = &list->rounds;
+    const size_t end = rounds->first + rounds->length * rounds->times;
+    for (size_t i = 0; i < accesses->count; i++) {
+        const struct round_use *use = &uses[accesses->items[i]];
+        if (use->first != at || at < rounds->first || use->last - at >= rounds->length)
+            continue;
+        for (size_t k = at + 1; k <= use->last && k < end; k++)
+            list->begins[(k - rounds->first) % rounds->length].crossed++;
+    }
+}
+
+static int compare_begins(const void *left, const void *right)
+{
+    const struct round_begin *a = left, *b = right;
+    return compare_then(compare_size(a->crossed, b->crossed),
+                        compare_then(b->awaits - a->awaits, compare_size(a->place, b->place)));
+}
+
+static bool find_begins(struct step_folding *folding, size_t l, struct round_use *uses)
+{
+    struct fold_list *list = &folding->lists[l];
+    const struct host_op *ops = list->ops;
+    list->begins = ARENA_ARRAY(folding->arena, list->rounds.length, struct round_begin);
+    if (!list->begins)
+        return false;
+    for (size_t i = 0; i < list->rounds.length; i++) {
+        const size_t at = list->rounds.first + i;
+        list->begins[i] = (struct round_begin){
+            .place = i, .awaits = at > 0 && is_plain_flag(&ops[at - 1], OP_AWAIT)};
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        use_in_round(uses, l, i, host_op_reads(&ops[i]));
+        use_in_round(uses, l, i, host_op_writes(&ops[i]));
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        cross_round(list, uses, i, host_op_reads(&ops[i]));
+        cross_round(list, uses, i, host_op_writes(&ops[i]));
+    }
+    SORT(list->begins, list->rounds.length, compare_begins);
+    return true;
+}
+
 static bool find_rounds(struct step_folding *folding)
 {
-    for (size_t l = 0; l < folding->count; l++) {
+    const size_t buffers = folding->plan->buffer_count;
+    struct round_use *uses = ARENA_ARRAY(folding->arena, buffers + 1, struct round_use);
+    for (size_t i = 0; uses && i < buffers; i++)
+        uses[i].list = SIZE_MAX;
+    for (size_t l = 0; uses && l < folding->count; l++) {
         struct fold_list *list = &folding->lists[l];
         uint64_t *keys = ARENA_ARRAY(folding->arena, list->count + 1, uint64_t);
         for (size_t i = 0; keys && i < list->count; i++)
@@ -391,18 +465,23 @@ static bool find_rounds(struct step_folding *folding)
             return false;
         if (2 * list->rounds.times * list->rounds.length <= list->count)
             list->rounds.times = 0;
+        else if (!find_begins(folding, l, uses))
+            return false;
     }
-    return true;
+    return uses != NULL;
 }
 
-/* The n-th place of a round where it may begin; SIZE_MAX: there are fewer. */
-static size_t round_begin(const struct fold_list *list, size_t n)
+/* The begin of that key, if it crosses as little as the n-th one; else the n-th. SIZE_MAX: there are fewer. */
+static size_t choose_begin(const struct fold_list *list, size_t n, uint64_t key)
 {
-    const struct host_op *ops = list->ops + list->rounds.first;
-    for (size_t i = 0; i < list->rounds.length; i++)
-        if ((i == 0 || is_plain_flag(&ops[i - 1], OP_AWAIT)) && n-- == 0)
-            return i;
-    return SIZE_MAX;
+    const struct stretch *rounds = &list->rounds;
+    if (n >= rounds->length)
+        return SIZE_MAX;
+    for (size_t i = 0; i < rounds->length && list->begins[i].crossed <= list->begins[n].crossed;
+         i++)
+        if (round_key(&list->ops[rounds->first + list->begins[i].place]) == key)
+            return list->begins[i].place;
+    return list->begins[n].place;
 }
 
 /* Divides of each rank the list that is the n-th with rounds; *divides: there are as many, and places to begin. */
@@ -412,6 +491,7 @@ static bool divide_by_rounds(struct step_folding *folding, size_t n, size_t begi
     size_t *before = ARENA_ARRAY(folding->arena, ranks, size_t), divided = 0;
     if (!before)
         return false;
+    uint64_t key = 0; /* of the first one's begin: ranks begin at one line, if they can */
     memset(before, 0, ranks * sizeof *before);
     folding->steps = SIZE_MAX;
     for (size_t l = 0; l < folding->count; l++) {
@@ -419,11 +499,12 @@ static bool divide_by_rounds(struct step_folding *folding, size_t n, size_t begi
         const struct stretch *rounds = &list->rounds;
         list->bounds = NULL;
         const size_t first = rounds->times > 0 && before[list->thread->rank]++ == n
-                                 ? round_begin(list, begin)
+                                 ? choose_begin(list, begin, key)
                                  : SIZE_MAX;
         if (first == SIZE_MAX)
             continue;
         const size_t steps = rounds->times - (first > 0);
+        key = divided > 0 ? key : round_key(&list->ops[rounds->first + first]);
         list->bounds = ARENA_ARRAY(folding->arena, steps + 1, size_t);
         if (!list->bounds)
             return false;
