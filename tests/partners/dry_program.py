@@ -429,6 +429,37 @@ def pipeline():
     end()
 
 
+# Megatron-core's 1F1B schedule with a small GPT, a stage a rank.
+def megatron():
+    from megatron.core import parallel_state
+    from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+    from megatron.core.models.gpt.gpt_model import GPTModel
+    from megatron.core.pipeline_parallel.schedules import get_forward_backward_func
+    from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
+    from megatron.core.transformer.transformer_config import TransformerConfig
+    _, device = begin()
+    stages, length = dist.get_world_size(), 32
+    parallel_state.initialize_model_parallel(1, stages)
+    model_parallel_cuda_manual_seed(1)
+    options = {name: False for name in ("gradient_accumulation_fusion", "masked_softmax_fusion", "bias_dropout_fusion")}
+    config = TransformerConfig(num_layers=2 * stages, hidden_size=64, num_attention_heads=4, use_cpu_initialization=True,
+                               pipeline_dtype=torch.float32, pipeline_model_parallel_size=stages, **options)
+    net = GPTModel(config, get_gpt_layer_local_spec(normalization="LayerNorm"), 128, length,
+                   pre_process=parallel_state.is_pipeline_first_stage(),
+                   post_process=parallel_state.is_pipeline_last_stage()).to(device)
+
+    def forward(_, net):
+        tokens = torch.zeros(2, length, dtype=torch.long, device=device)
+        positions = torch.arange(length, device=device).unsqueeze(0)
+        mask = torch.ones(1, 1, length, length, dtype=torch.bool, device=device).triu(1)
+        return net(tokens, positions, mask, labels=tokens), lambda losses: (losses.mean(), {})
+
+    for _ in range(8):
+        get_forward_backward_func()(forward_step_func=forward, data_iterator=None, model=net, num_microbatches=4,
+                                    seq_length=length, micro_batch_size=2, forward_only=False)
+    end()
+
+
 CASES = {
     "memory": memory,
     "loader": lambda: loader(True),
@@ -469,6 +500,7 @@ CASES = {
     "compiled": lambda: compiled(True),
     "compiled_reordered": lambda: compiled(False),
     "pipeline": pipeline,
+    "megatron": megatron,
 }
 if __name__ == "__main__":
     CASES[sys.argv[1]]()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `swsim record --device=none` of PyTorch's wheel for CUDA, which is not changed: programs that are right are proved, and each
 # mistake of dry_program.py is found, a race with the lines that it names. No GPU is there or needed.
-import os, pathlib, re, subprocess, sys
+import importlib.util, os, pathlib, re, subprocess, sys
 
 from tap import check, done, folder, here, needs, skip, swsim
 
@@ -131,6 +131,20 @@ def gate():
     check("gate: a race", race.returncode == 1 and "race" in race.stdout, race.stdout)
 
 
+def megatron():
+    """The program's own plan has too many states; one that has more interleavings is proved, and its steps are found."""
+    if only and "megatron" not in only:
+        return
+    if importlib.util.find_spec("megatron") is None:
+        skip("megatron: Megatron-core is not here")
+        return
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    run = swsim("dry", "--values", "-o", f"{folder}/megatron", "--", sys.executable, *launcher, program, "megatron")
+    check("megatron: is proved", run.returncode == 0, run.stdout + run.stderr[-4000:])
+    check("megatron: by a plan with more interleavings", "has more interleavings" in run.stderr, run.stderr[-4000:])
+    check("megatron: its steps are written once", "or more iterations" in run.stdout or "of 5 iterations" in run.stdout, run.stdout)
+
+
 memory()
 gate()
 right("loader")
@@ -173,4 +187,5 @@ right("compiled", 2)
 wrong("compiled_reordered", "mismatch", "compiled: step", ranks=2)
 # PyTorch 2.9 greets neighbours with int64, which they receive as float32.
 wrong("pipeline", "int64", ranks=2, options=["--values"])
+megatron()
 done()
