@@ -54,8 +54,8 @@ static void warn_of_values(const struct frontier *f, struct diag *diag)
 void frontier_warn(const struct frontier *f, struct diag *diag)
 {
     if (f->fates[FATE_UNTRIED])
-        diag_warn(diag, "%s: interrupted: %zu candidates were not tried", f->plan->name,
-                  f->fates[FATE_UNTRIED]);
+        diag_warn(diag, "%s: interrupted: %zu candidate%s not tried", f->plan->name,
+                  f->fates[FATE_UNTRIED], units_plural(f->fates[FATE_UNTRIED]));
     if (!f->has_times)
         diag_warn(diag, "%s gives no times: F, I and W are assumed to take 1 ms each",
                   f->plan->name);
@@ -243,8 +243,9 @@ static void print_lightest(const struct frontier *f, FILE *out)
 
 void frontier_print(const struct frontier *f, bool quiet, FILE *out)
 {
-    fprintf(out, "%s, %d ranks, %d stages, %d microbatches\n", f->plan->name, f->ranks, f->stages,
-            f->microbatches);
+    fprintf(out, "%s, %d rank%s, %d stage%s, %d microbatch%s\n", f->plan->name, f->ranks,
+            units_plural((size_t)f->ranks), f->stages, units_plural((size_t)f->stages),
+            f->microbatches, f->microbatches == 1 ? "" : "es");
     if (f->fates[FATE_PROVED]) {
         fprintf(out, "\nthe frontier: nothing is as fast with less memory\n");
         frontier_report_print_head(f, out);

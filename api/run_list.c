@@ -4,10 +4,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/array.h"
-#include "base/columns.h"
 #include "base/sort.h"
 #include "base/units.h"
 #include "sim/predict/explained.h"
@@ -40,32 +40,43 @@ struct run_list_list {
     size_t count;
 };
 
+/* What there is to say of a run beside its columns: "(host, interrupted)". A witness has steps instead of time, and never
+   ran. */
+static void run_list_print_aside(const struct run_info *info, FILE *out)
+{
+    const char *device = info->device && *info->device ? info->device : "";
+    const bool ended = info->kind == RUN_WITNESS || info->finished == RUN_FINISHED;
+    const char *state = ended ? "" : run_finished_text(info->finished);
+    if (*device || *state)
+        fprintf(out, " (%.*s%s%s)", (int)strcspn(device, ":"), device,
+                *device && *state ? ", " : "", state);
+}
+
 /* The table's head is printed with its first row. */
 static void run_list_print_run(const struct store_run *run, void *context)
 {
     struct run_list_list *list = context;
     const struct run_info *info = &run->info;
     char duration[UNITS_TEXT + 32], created[32] = "-";
-    bool witness = info->kind == RUN_WITNESS; /* it has steps instead of time, and never ran */
+    const bool witness = info->kind == RUN_WITNESS;
     struct tm when;
     time_t seconds = (time_t)info->created_unix_s;
     if (gmtime_r(&seconds, &when))
-        strftime(created, sizeof created, "%Y-%m-%d %H:%M:%SZ", &when);
+        strftime(created, sizeof created, "%Y-%m-%d %H:%M", &when);
     if (witness)
-        snprintf(duration, sizeof duration, "%" PRId64 " steps", info->duration_ns);
+        snprintf(duration, sizeof duration, "%" PRId64 " step%s", info->duration_ns,
+                 units_plural((size_t)info->duration_ns));
     else
         units_show_time((double)info->duration_ns, duration);
-    const char *device = info->device && *info->device ? info->device : "-";
     if (list->count++ == 0)
-        fprintf(list->out, "%4s  %-20s  %-9s  %-8s  %5s  %10s  %10s  %-11s  %-12s  %s\n", "Run",
-                "Created", "Kind", "Driver", "Ranks", "Iterations", "Duration", "State", "Device",
-                "Plan");
-    fprintf(list->out,
-            "%4" PRId64 "  %-20s  %-9s  %-8s  %5d  %10" PRId64 "  %10s  %-11s  %s%*s  %s%s%s\n",
-            run->id, created, run_kind_text(info->kind), run_driver_text(info->driver), info->ranks,
-            run->iterations, duration, witness ? "-" : run_finished_text(info->finished), device,
-            columns_fill(device, 12), "", info->plan_name, witness && info->note ? ", " : "",
+        fprintf(list->out, "%4s  %-16s  %-9s  %-8s  %5s  %10s  %8s  %s\n", "Run", "Created (UTC)",
+                "Kind", "Driver", "Ranks", "Iterations", "Duration", "Plan");
+    fprintf(list->out, "%4" PRId64 "  %-16s  %-9s  %-8s  %5d  %10" PRId64 "  %8s  %s%s%s", run->id,
+            created, run_kind_text(info->kind), run_driver_text(info->driver), info->ranks,
+            run->iterations, duration, info->plan_name, witness && info->note ? ", " : "",
             witness && info->note ? info->note : "");
+    run_list_print_aside(info, list->out);
+    fputc('\n', list->out);
 }
 
 enum status run_list_print(struct store *store, FILE *out, size_t *count, struct diag *diag)

@@ -183,10 +183,10 @@ void tuning_print(const struct tuning *o, bool quiet, FILE *out)
         fprintf(out, ", %s driver", driver_key(o->driver));
     fputs("\n\n", out);
     print_table(o, out);
-    fprintf(out, "  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted",
-            "tried", counts->tried, counts->proved, counts->predicted);
+    fprintf(out, "  %-18s%" PRIu64 " candidate%s: %" PRIu64 " proved, %" PRIu64 " predicted",
+            "tried", counts->tried, units_plural(counts->tried), counts->proved, counts->predicted);
     if (counts->stale)
-        fprintf(out, ", %" PRIu64 " faster ones have other results", counts->stale);
+        fprintf(out, ", faster ones with other results: %" PRIu64, counts->stale);
     fputc('\n', out);
     if (!o->better) {
         fprintf(out, "\n%s\n",

@@ -13,6 +13,7 @@
 #include "printable.h"
 #include "system_words.h"
 #include "units.h"
+#include "base/units.h"
 
 enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400, AROUND = 80 };
 
@@ -350,7 +351,8 @@ void diag_print(const struct diag *diag, const char *program, bool color, FILE *
             print_caret(message, out);
     }
     if (diag->errors > limit_of(diag))
-        fprintf(out, "%s: %zu more errors%s\n", program, diag->errors - limit_of(diag),
+        fprintf(out, "%s: %zu more error%s%s\n", program, diag->errors - limit_of(diag),
+                units_plural(diag->errors - limit_of(diag)),
                 diag->too_many ? "; the rest is not read after so many errors" : "");
     if (diag->out_of_memory)
         print_out_of_memory(program, out);

@@ -276,8 +276,8 @@ static enum status cmd_compare_runs(struct app *app, struct store *store, void *
     else
         print_all(&compared, app->quiet);
     if (status == STATUS_OK && compared.interrupted)
-        status =
-            diag_error(&app->diag, STATUS_LIMIT, "interrupted after %zu runs", compared.run_count);
+        status = diag_error(&app->diag, STATUS_LIMIT, "interrupted after %zu run%s",
+                            compared.run_count, units_plural(compared.run_count));
     if (status == STATUS_OK && compared.worst_error > request->limit)
         status = diag_error(&app->diag, STATUS_VIOLATED,
                             "the worst error is %.1f%%, expected at most %.1f%%",

@@ -24,6 +24,7 @@
 #include "trace/record/recorder/launched.h"
 #include "base/system_words.h"
 #include "base/array.h"
+#include "base/units.h"
 
 #define LIBRARY "libswrecord.so"
 
@@ -395,10 +396,11 @@ static enum status cmd_record_describe(struct cmd_record_recording *recording,
         diag_note(&app->diag, "%s: device operations are recorded without their times: %s",
                   recording->path, content.untimed);
     diag_note(&app->diag,
-              "%s: %zu process%s, %zu thread%s, %zu calls, %zu device operations with measured "
+              "%s: %zu process%s, %zu thread%s, %zu call%s, %zu device operation%s with measured "
               "times; 'swsim import %s' makes a plan of it",
               recording->path, files->count, files->count == 1 ? "" : "es", content.threads,
-              content.threads == 1 ? "" : "s", content.calls, content.timed, recording->path);
+              units_plural(content.threads), content.calls, units_plural(content.calls),
+              content.timed, units_plural(content.timed), recording->path);
     return STATUS_OK;
 }
 

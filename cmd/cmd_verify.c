@@ -59,8 +59,8 @@ static enum status cmd_verify_check(struct app *app, const char *path, const cha
     if (failed)
         return system_error(app, "read", path);
     if (!S_ISREG(about.st_mode))
-        return diag_error(&app->diag, STATUS_USAGE, "%s was not changed: it is no ordinary file",
-                          path);
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "%s was not changed: it is not an ordinary file", path);
     return same ? STATUS_OK
                 : diag_error(&app->diag, STATUS_INPUT,
                              "%s was not changed: it is no longer the file that was read", path);

@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "snapshot.h"
 #include "plan/schedules/listed.h"
+#include "base/units.h"
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
@@ -199,7 +200,7 @@ static void describe_thread(const struct program *p, int32_t *c, int thread, con
         snprintf(buf, cap, "is woken and gives up");
     else if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
         snprintf(buf, cap,
-                 choice ? "lacks memory, is about to free what the allocator caches"
+                 choice ? "lacks memory, and is about to free what the allocator caches"
                         : "finds memory that the allocator caches");
     else if (op->kind == OP_SYNC && op->sync == SYNC_STAGED)
         snprintf(buf, cap,
@@ -452,8 +453,8 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
         break;
     default:
         if (op->sm > p->plan->machine.sm_slots)
-            snprintf(buf, cap, "can never start %s: it needs %d residency slots, a device has %d",
-                     subject, op->sm, p->plan->machine.sm_slots);
+            snprintf(buf, cap, "can never start %s: it needs %d residency slot%s, a device has %d",
+                     subject, op->sm, units_plural((size_t)op->sm), p->plan->machine.sm_slots);
         else
             snprintf(buf, cap, "cannot start %s: its resources are held by %s", subject, other);
         break;

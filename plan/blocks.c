@@ -209,8 +209,8 @@ enum status blocks_find(const struct plan *plan, int ranks, struct blocks *out, 
         return diag_error(diag, STATUS_INPUT, "%s: its ranks cannot stand for %d: %s", plan->file,
                           ranks, search.why);
     return diag_error(diag, STATUS_USAGE,
-                      "%s: found --ranks=%d, expected a multiple of %d: so many ranks are one "
-                      "group of it",
+                      "%s: found --ranks=%d, expected a multiple of %d, the ranks of one of its "
+                      "groups",
                       plan->file, ranks, search.blocks.size);
 }
 

@@ -489,7 +489,7 @@ static void print_later(const struct plan *plan, FILE *out)
         fprintf(out, ", which is handed out in a later period:\n%s\n",
                 task->group == on->group
                     ? "a deadlock under the clock driver, since one thread executes both"
-                    : "it depends on the threads whether that hangs; see 'swsim verify'");
+                    : "whether that hangs depends on the threads: 'swsim verify' tells");
     }
 }
 

@@ -531,7 +531,8 @@ static bool write_story_steps(const struct leaf *leaf, struct json *json)
 {
     const struct trace *trace = leaf->trace;
     const size_t length = (size_t)story_length(trace);
-    const struct trace_step **steps = ARENA_ARRAY(leaf->arena, length + 1, const struct trace_step *);
+    const struct trace_step **steps =
+        ARENA_ARRAY(leaf->arena, length + 1, const struct trace_step *);
     if (!steps)
         return false;
     for (size_t i = 0; i < trace->step_count; i++)
@@ -540,8 +541,7 @@ static bool write_story_steps(const struct leaf *leaf, struct json *json)
     json_begin_array_at(json, "steps");
     for (size_t i = 0; i < length; i++) {
         const struct trace_step *step = steps[i];
-        const char *text =
-            step ? arena_printf(leaf->arena, "%s %s", step->agent, step->op) : "";
+        const char *text = step ? arena_printf(leaf->arena, "%s %s", step->agent, step->op) : "";
         json_string(json, text ? text : "");
     }
     json_end_array(json);
@@ -582,7 +582,8 @@ static enum status page_write_run(struct leaf *leaf, struct json *json, struct d
     if (!order_spans(leaf) || !find_causes(leaf))
         return diag_no_memory(diag);
     if (leaf->count == 0)
-        return diag_error(diag, STATUS_INPUT, "nothing to show: no rank or stream is left");
+        return diag_error(diag, STATUS_INPUT,
+                          "nothing to show: the options leave no rank or stream");
     trace_range(leaf->trace, &start_ns, &end_ns);
     const bool story = info->kind == RUN_WITNESS;
     json_begin_object(json);
@@ -590,13 +591,14 @@ static enum status page_write_run(struct leaf *leaf, struct json *json, struct d
     json_put_string(json, "title", leaf->title);
     json_put_string(
         json, "about",
-        story && info->note ? info->note :
-        arena_printf(leaf->arena, "%s%s%s%s%s%s%s", run_kind_text(info->kind),
-                     info->device && *info->device ? ", " : "", info->device ? info->device : "",
-                     info->driver != RUN_DRIVER_NONE ? ", driver " : "",
-                     info->driver != RUN_DRIVER_NONE ? run_driver_text(info->driver) : "",
-                     leaf->options->note ? "; " : "",
-                     leaf->options->note ? leaf->options->note : ""));
+        story && info->note
+            ? info->note
+            : arena_printf(
+                  leaf->arena, "%s%s%s%s%s%s%s", run_kind_text(info->kind),
+                  info->device && *info->device ? ", " : "", info->device ? info->device : "",
+                  info->driver != RUN_DRIVER_NONE ? ", driver " : "",
+                  info->driver != RUN_DRIVER_NONE ? run_driver_text(info->driver) : "",
+                  leaf->options->note ? "; " : "", leaf->options->note ? leaf->options->note : ""));
     json_put_int(json, "end", end_ns);
     write_agents(leaf, json);
     page_write_names(leaf, json);

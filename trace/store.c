@@ -252,7 +252,7 @@ static enum status store_check_kind(const char *path, bool create, struct diag *
     if (stat(path, &about) == 0 &&
         (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode)))
         return diag_error(diag, create ? STATUS_SYSTEM : STATUS_INPUT,
-                          "%s is no ordinary file, expected a trace store", path);
+                          "%s is not an ordinary file, expected a trace store", path);
     return STATUS_OK;
 }
 

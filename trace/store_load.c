@@ -558,10 +558,11 @@ struct witness_load {
 
 static enum status no_witness(const struct witness_load *load, struct diag *diag)
 {
-    return diag_error(diag, STATUS_INPUT,
-                      "run %lld in trace store %s is no witness: 'swsim verify --witness=FILE.db' "
-                      "makes one, 'swsim runs' lists them",
-                      (long long)load->run, load->store->path);
+    return diag_error(
+        diag, STATUS_INPUT,
+        "run %lld in trace store %s is not a witness: 'swsim verify --witness=FILE.db' "
+        "makes one, 'swsim runs' lists them",
+        (long long)load->run, load->store->path);
 }
 
 static enum status find_latest(struct witness_load *load, struct diag *diag)

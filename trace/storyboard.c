@@ -37,6 +37,7 @@
 #include "draw.h"
 #include "lanes.h"
 #include "trace.h"
+#include "base/units.h"
 
 /* ---- the columns ----------------------------------------------------------------------------- */
 
@@ -809,12 +810,14 @@ static void storyboard_draw_title(struct storyboard_board *board, const char *ti
 static void draw_fold(struct storyboard_board *board, const struct storyboard_column *column,
                       int64_t band, double x)
 {
-    const char *words = column->kind == COLUMN_REPEAT
-                            ? arena_printf(&board->arena, "the same %zu step%s, %zu time%s more",
-                                           column->length, column->length == 1 ? "" : "s",
-                                           column->times, column->times == 1 ? "" : "s")
-                            : arena_printf(&board->arena, "%" PRId64 " steps are left out",
-                                           column->last - column->first + 1);
+    const char *words =
+        column->kind == COLUMN_REPEAT
+            ? arena_printf(&board->arena, "the same %zu step%s, %zu time%s more", column->length,
+                           column->length == 1 ? "" : "s", column->times,
+                           column->times == 1 ? "" : "s")
+            : arena_printf(&board->arena, "%" PRId64 " step%s left out",
+                           column->last - column->first + 1,
+                           units_plural((size_t)(column->last - column->first + 1)));
     struct draw_box box = {.x_pt = x + 1,
                            .y_pt = board->rows[band].top_pt,
                            .width_pt = board->step_pt - 1,
@@ -902,8 +905,8 @@ static void draw_blocked(struct storyboard_board *board, size_t index)
     const struct trace_span *span = &board->trace->spans[index];
     bool cycle = in_cycle(board, index);
     const char *cause = span->cause && board->alike[index] > 0
-                            ? arena_printf(&board->arena, "%s; and so %zu more ranks", span->cause,
-                                           board->alike[index])
+                            ? arena_printf(&board->arena, "%s; and so %zu more rank%s", span->cause,
+                                           board->alike[index], units_plural(board->alike[index]))
                             : span->cause;
     const char *text =
         cause ? storyboard_wrap(board, cause, BLOCKED_WIDTH - 8, BLOCKED_FONT) : NULL;

@@ -423,7 +423,8 @@ static enum status choose_scale(struct timeline_picture *picture, struct diag *d
         if (!choose_lanes(view))
             return diag_no_memory(diag);
         if (view->lanes.count == 0)
-            return diag_error(diag, STATUS_INPUT, "nothing to draw: no rank or stream is left");
+            return diag_error(diag, STATUS_INPUT,
+                              "nothing to draw: the options leave no rank or stream");
         lanes_place(&view->lanes, 0);
         gutter_pt = fmax(gutter_pt, view->lanes.gutter_pt);
     }

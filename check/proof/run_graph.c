@@ -270,7 +270,7 @@ static void add_meetings(struct run_graph *g)
             after(g, run_meeting(g, m), member, RUN_START, known);
             run_graph_add_wait(g, run_event(g, member, RUN_DONE), run_meeting(g, m), true);
             if (!op_same_collective(&ops[g->meetings.items[g->meetings.first[m]]], &ops[member]))
-                run_graph_refuse(g, "operations that meet differ");
+                run_graph_refuse(g, "operations that meet are not alike");
         }
 }
 
@@ -298,7 +298,7 @@ static void match_channel(struct run_graph_builder *b, const int *owner, const i
             after(b->g, run_event(b->g, owner[sends[k]], RUN_DONE), owner[receives[k - credit]],
                   RUN_START, rendezvous);
         if (!part_same_message(send, receive))
-            run_graph_refuse(b->g, "operations that meet differ");
+            run_graph_refuse(b->g, "operations that meet are not alike");
     }
 }
 

@@ -14,6 +14,7 @@
 
 #include "graph.h"
 #include "run.h"
+#include "base/units.h"
 
 /*
  * The policy of the program: which of the tasks that are ready begins next.
@@ -89,11 +90,11 @@ static bool choose_refuse(struct run *run, int rank, int answer, const struct ru
 {
     if (answer == RUN_WAITS)
         run_fail(run, STATUS_VIOLATED,
-                 "rank %d: the policy chose none of %d ready tasks, and nothing else is under way",
-                 rank, choice->count);
+                 "rank %d: the policy chose none of %d ready task%s, and nothing else is under way",
+                 rank, choice->count, units_plural((size_t)choice->count));
     else
-        run_fail(run, STATUS_VIOLATED, "rank %d: the policy chose number %d of %d ready tasks",
-                 rank, answer, choice->count);
+        run_fail(run, STATUS_VIOLATED, "rank %d: the policy chose number %d of %d ready task%s",
+                 rank, answer, choice->count, units_plural((size_t)choice->count));
     return false;
 }
 

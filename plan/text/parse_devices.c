@@ -134,11 +134,10 @@ static bool settle_op(struct parser *parser, int home, const struct host_op *aro
     if (around) {
         op->device = around->device;
         if (around->device > 0 && op_operand(op->kind) == OPERAND_TURN)
-            return parse_error(
-                parser, op->mark,
-                "found \"%s\" in a callback on another device, expected it in one of "
-                "its thread's own: turns belong to a rank",
-                op_key(op->kind));
+            return parse_error(parser, op->mark,
+                               "found \"%s\" in a callback on another device, expected it on the "
+                               "device of its thread: turns belong to a rank",
+                               op_key(op->kind));
     }
     op->device = op->device == home + 1 ? 0 : op->device;
     int rank = host_op_rank(op, home);

@@ -114,8 +114,9 @@ static bool report_yaml_error(struct tree_builder *builder)
                            mark_of_offset(builder->parser->source, yaml->problem_offset),
                            "found a bad byte (%s), expected YAML in UTF-8", problem);
     if (is_tab(builder))
-        return parse_error(builder->parser, to_mark(builder, yaml->problem_mark),
-                           "found a tab, expected spaces in front of a key: YAML takes no others");
+        return parse_error(
+            builder->parser, to_mark(builder, yaml->problem_mark),
+            "found a tab, expected spaces in front of a key: YAML is indented with spaces only");
     if (is_left_open(yaml))
         return report_left_open(builder);
     return parse_error(builder->parser, to_mark(builder, yaml->problem_mark),

@@ -384,7 +384,8 @@ void hardware_times_report(const struct hardware_times *times, const struct hard
                     about[i]);
     }
     if (times->host_count > 0)
-        fprintf(out, "  for %zu operations the host's time is measured, too\n", times->host_count);
+        fprintf(out, "  for %zu operation%s the host's time is measured, too\n", times->host_count,
+                units_plural(times->host_count));
     if (times->ranks > times->recorded)
         fprintf(out,
                 "  the %d recorded ranks stand for %d, and communicators%s have as many times more "

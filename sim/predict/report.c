@@ -10,6 +10,7 @@
 #include "base/columns.h"
 #include "base/sort.h"
 #include "base/text_stream.h"
+#include "base/units.h"
 
 enum { NAME = 160, MAX_PARTS = 12 };
 
@@ -328,8 +329,8 @@ enum status report_print(const struct prediction *prediction, bool quiet, bool c
     if (quiet)
         return status;
     char time[UNITS_TEXT];
-    fprintf(out, "\n  %" PRId64 " tasks simulated in %s\n", prediction->tasks,
-            report_show(1e9 * prediction->seconds, time));
+    fprintf(out, "\n  %" PRId64 " task%s simulated in %s\n", prediction->tasks,
+            units_plural((size_t)prediction->tasks), report_show(1e9 * prediction->seconds, time));
     return status;
 }
 
@@ -434,11 +435,22 @@ void report_difference(const struct prediction *prediction, const struct predict
 
 /* ---- what if --------------------------------------------------------------------------------- */
 
-enum { ITERATION_COLUMNS = 24, TOTAL_COLUMNS = 32 }; /* of what is supposed, at least */
+enum { WHAT_COLUMNS = 12, CHANGE_COLUMNS = 19 }; /* what is supposed, at least */
 
-static int what_columns(const struct report_row *row, int least)
+static int what_columns(const struct report_row *row)
 {
-    return row->what_columns > least ? row->what_columns : least;
+    return row->what_columns > WHAT_COLUMNS ? row->what_columns : WHAT_COLUMNS;
+}
+
+/* True if the same operations limit both. */
+static bool have_same_limit(const struct steady *a, const struct steady *b)
+{
+    bool same =
+        a->kind == b->kind && a->part_count == b->part_count && a->iterations == b->iterations;
+    for (int i = 0; same && i < a->part_count; i++)
+        same = a->parts[i].kind == b->parts[i].kind && a->parts[i].rank == b->parts[i].rank &&
+               a->parts[i].task == b->parts[i].task;
+    return same;
 }
 
 /* Of a plan without iterations. */
@@ -447,7 +459,7 @@ static void print_total(const struct prediction *prediction, const struct report
 {
     char total[UNITS_TEXT], longer[UNITS_TEXT];
     const char *what = row->what_if ? row->what_if : "(as it is)";
-    fprintf(out, "  %s%*s  %10s", what, columns_fill(what, what_columns(row, TOTAL_COLUMNS)), "",
+    fprintf(out, "  %s%*s  %10s", what, columns_fill(what, what_columns(row)), "",
             report_show(prediction->makespan_ns, total));
     if (prediction->blocked_count) {
         fputs("  DEADLOCK\n", out);
@@ -469,11 +481,11 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
     char mean[UNITS_TEXT], text[2 * UNITS_TEXT + 8] = "", longer[UNITS_TEXT], half[UNITS_TEXT];
     if (!row->base) {
         if (prediction_has_iterations(prediction))
-            fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", what_columns(row, ITERATION_COLUMNS),
-                    "what if", "iteration", "change", "iterations/s", "limited by");
+            fprintf(out, "  %-*s  %10s  %*s  %12s  %s\n", what_columns(row), "what if", "iteration",
+                    CHANGE_COLUMNS, "change", "iterations/s", "limited by");
         else
-            fprintf(out, "  %-*s  %10s  %10s  %8s\n", what_columns(row, TOTAL_COLUMNS), "what if",
-                    "total", "change", "share");
+            fprintf(out, "  %-*s  %10s  %10s  %8s\n", what_columns(row), "what if", "total",
+                    "change", "share");
     }
     if (!prediction_has_iterations(prediction)) {
         print_total(prediction, row, out);
@@ -482,19 +494,20 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
     if (row->base) {
         struct interval in;
         double difference = prediction_difference(row->base, prediction, &in);
-        snprintf(text, sizeof text, "%s +- %s", report_show(difference, longer),
-                 report_show(half_width(&in), half));
+        const double width = half_width(&in);
+        snprintf(text, sizeof text, "%s%s%s", report_show(difference, longer),
+                 width == 0 ? "" : " +- ", width == 0 ? "" : report_show(width, half));
     }
     const char *what = row->what_if ? row->what_if : "(as it is)";
-    fprintf(out, "  %s%*s  %10s  %22s  %12.4g  ", what,
-            columns_fill(what, what_columns(row, ITERATION_COLUMNS)), "",
-            report_show(prediction->iteration.mean, mean), text, prediction->throughput_per_s);
+    fprintf(out, "  %s%*s  %10s  %*s  %12.4g  ", what, columns_fill(what, what_columns(row)), "",
+            report_show(prediction->iteration.mean, mean), CHANGE_COLUMNS, text,
+            prediction->throughput_per_s);
     if (prediction->blocked_count)
         fputs("DEADLOCK\n", out);
-    else {
-        if (prediction->steady.kind == STEADY_EXACT && prediction->steady.part_count)
-            report_print_parts(prediction, out);
-        else
-            fputs("-\n", out);
-    }
+    else if (prediction->steady.kind != STEADY_EXACT || !prediction->steady.part_count)
+        fputs("-\n", out);
+    else if (row->base && have_same_limit(&prediction->steady, &row->base->steady))
+        fputs("the same\n", out);
+    else
+        report_print_parts(prediction, out);
 }

@@ -140,11 +140,11 @@ check "a race gives other results" grep -q '"results_match_serial":false' "$dir/
 
 check "in words" prints 0 'hangs as the witness says' "$SWRUN" --replay="$db" --run=4 --timeout=300ms
 check "with who waits for whom" grep -q '\* *rank 0 stream dp_comm *is in grads of communicator dp' "$dir/out"
-check "and the device's own words" grep -q 'waits for 1 residency slots, 0 are free' "$dir/err"
+check "and the device's own words" grep -q 'waits for 1 residency slot, 0 are free' "$dir/err"
 check "a race in words" prints 0 'really happened, and the trace shows' "$SWRUN" --replay="$db" --run=9
 check "the latest witness is the default" prints 0 'witness 29 of' "$SWRUN" --replay="$db"
 check "the trace of a replay can be stored" exits 0 "$SWRUN" --replay="$db" --run=9 --db="$dir/trace.db"
-check "and is a run like others" prints 0 'measured .* interrupted\|measured .* finished' "$SWSIM" runs "$dir/trace.db"
+check "and is a run like others" prints 0 'measured ' "$SWSIM" runs "$dir/trace.db"
 
 # The second interrupt ends it at once, also while somebody waits for his turn.
 ends()
@@ -175,7 +175,7 @@ check "can be drawn" exits 0 "$SWSIM" render --output="$dir/faults.svg" "$dir/fa
 check "but not be made to happen" complains 2 "witness of 'faults' cannot be replayed" \
     "$SWRUN" --replay="$dir/faults.db"
 check "a store without a witness" complains 3 'holds no witness' "$SWRUN" --replay="$dir/trace.db"
-check "a run that is no witness" complains 3 'is no witness' "$SWRUN" --replay="$dir/trace.db" --run=1
+check "a run that is no witness" complains 3 'is not a witness' "$SWRUN" --replay="$dir/trace.db" --run=1
 check "a run that is not there" complains 3 'has no run 99' "$SWRUN" --replay="$db" --run=99
 check "a store that is not there" complains 2 'cannot open' "$SWRUN" --replay="$dir/none.db"
 check "a text that is no store" complains 3 'not a swsim trace store' "$SWRUN" --replay="$dir/wanted"
@@ -268,7 +268,7 @@ if "$SWSIM" render -o "$dir/long.svg" "$dir/long.db" 2>"$dir/err"; then
     # Rank 0's row of memcpy is in both bands, rank 1's only in the second, where its copies are.
     check "a band has the rows in which something happens" sh -c "grep -c '>memcpy<' '$dir/runs.svg' | grep -qx 3"
     check "of what is still long the middle is left out" sh -c "'$SWSIM' verify -q --no-fix --witness='$dir/left.svg' \
-        '$plans/reality/groups_reduce_broken.yaml' >'$dir/out' || grep -q 'steps are left out' '$dir/left.svg' &&
+        '$plans/reality/groups_reduce_broken.yaml' >'$dir/out' || grep -q 'left out' '$dir/left.svg' &&
         grep -q '>844<' '$dir/left.svg' && ! grep -q '>600<' '$dir/left.svg'"
     check "so is that of a long race" sh -c "'$SWSIM' render -o '$dir/race.svg' '$dir/race.db' && grep -q '>the same' '$dir/race.svg'"
     check "... with both accesses and the arrow" sh -c "grep -q '>43<' '$dir/race.svg' && grep -q '>124<' '$dir/race.svg' &&

@@ -213,7 +213,7 @@ PYTHON
     "$SWSIM" import --name=x "$dir/steps.json" >"$dir/x_events"
     "$SWSIM" import --name=x "$dir/whole.json" >"$dir/b_e_events"
     check "events that begin and end are those that last" cmp "$dir/x_events" "$dir/b_e_events"
-    check "... one that does not end is left out, and said" complains 0 "1 events that begin and do not end are left out" \
+    check "... one that does not end is left out, and said" complains 0 "left out: 1 event without an end" \
         "$SWSIM" import -o "$dir/plan.yaml" "$dir/unclosed.json"
     check "... an end alone is left out" has 'launch: b' "$dir/unopened.json"
     check "... too many open ones are refused" complains 3 'more than 4096 events begin' "$SWSIM" import "$dir/many.json"
@@ -451,7 +451,7 @@ PYTHON
 else
     skip "no python3 to write an export of Nsight Systems"
 fi
-check "another file of SQLite" complains 3 "no export of Nsight Systems" "$SWSIM" import "$dir/runs.db"
+check "another file of SQLite" complains 3 "not an export of Nsight Systems" "$SWSIM" import "$dir/runs.db"
 "$SWSIM" predict -q -n 5 --db="$dir/store.db" "$srcdir/plans/examples/hello.yaml" >"$dir/out"
 check "a trace store, by its verb" complains 3 "a trace store, which 'swsim runs' lists" "$SWSIM" import "$dir/store.db"
 check "nor is it a plan" complains 3 "found a file of SQLite, expected a plan: 'swsim runs'" "$SWSIM" verify "$dir/store.db"
@@ -667,7 +667,7 @@ check "an execution trace" refuses "$dir/et.json" "import the trace of torch.pro
 # Events that a file has twice count once.
 { two_streams; two_streams; } | trace 0 >"$dir/twice.json"
 check "what stands in a file twice counts once" takes 1000000 0 "$dir/twice.json"
-check "... as a warning says" found "that it has more than once count once: 10 are left out" "$dir/err"
+check "... as a warning says" found "repeated calls and operations of the device count once: 10 are left out" "$dir/err"
 check "... and the report" reports duplicated 10 "$dir/twice.json"
 imports --name=two "$dir/twice.json" && mv "$dir/plan.yaml" "$dir/twice.yaml" && imports --name=two "$dir/two.json"
 check "... the plan is that of the others" cmp "$dir/twice.yaml" "$dir/plan.yaml"

@@ -107,7 +107,7 @@ strip '/all_\{0,1\}reduce/d; s/"world_size": 2/"world_size": 4/; s/"pg_size": 2,
 imports "$dir/both.yaml" "$dir"/rank?.json
 imports "$dir/plan.yaml" "$dir"/rank0.json
 check "a rank of one of several process groups: that of all ranks is assumed" \
-    found "messages are is not recorded: that of all ranks is assumed" "$dir/err"
+    found "the process group of 8 messages is not recorded: the group of all ranks is assumed" "$dir/err"
 check "... in the verdict, too" says "the process groups of 8 messages: that of all ranks is assumed" "$SWSIM" verify "$dir/plan.yaml"
 check "... which is tested where the other rank has a trace" takes 606 619 "$dir/both.yaml"
 sed '/c10d::recv_/d; /gloo:recv/d; /c10d::send/d; /gloo:send/d' "$dir/rank1.json" >"$dir/silent.json"
@@ -117,10 +117,10 @@ check "... and nothing is written" test ! -e "$dir/none.yaml"
 strip '/all_\{0,1\}reduce/d; s/"world_size": 2/"world_size": 4/; s/"pg_size": 2, "ranks": \[0, 1\]}/"pg_size": 4, "ranks": [1, 0, 2, 3]}, {"pg_name": "1", "pg_size": 2, "ranks": [0, 3]}/; s/"rank": 0/"rank": 1/' pipe
 imports "$dir/plan.yaml" "$dir"/rank0.json
 check "a number that is the rank's own in that of all ranks" \
-    found "a message goes to or comes from rank 1 of a process group, and of which one is not recorded" "$dir/err"
+    found "the process group of a message to or from its rank 1 is not recorded" "$dir/err"
 strip 's/"pg_config": \[/&{"pg_name": "1", "pg_size": 2, "ranks": [0, 1]}, /' data
 imports "$dir/plan.yaml" "$dir"/rank?.json
-check "two process groups, one with threads: which is asked" found "collectives of 2 process groups" "$dir/err"
+check "two process groups, one with threads: which is asked" found "to which of 2 process groups a collective belongs" "$dir/err"
 # A process group of one rank alone has threads of its own, where it has collectives.
 strip 's/"ranks": \[0, 1\]}/&, {"pg_name": "1", "pg_size": 1, "ranks": [0]}/' data
 imports "$dir/plan.yaml" "$dir"/rank?.json

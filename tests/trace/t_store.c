@@ -451,7 +451,7 @@ static void test_witness(void)
                  "impossible options", "options that cannot be");
     run_sql(path, "UPDATE run SET kind = 'measured'");
     expect_error(read_witness(path, run, &arena, &back, &diag), STATUS_INPUT, &diag,
-                 "is no witness", "a run of another kind is none");
+                 "is not a witness", "a run of another kind is none");
     arena_fini(&arena);
     diag_fini(&diag);
 }

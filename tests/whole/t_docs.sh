@@ -46,7 +46,7 @@ comparable()
                 sed -E '/^  (race|value|results) |^swrun: note: rank|^swrun: error: hello: the results differ/d'
             else
                 cat
-            fi | sed -E 's/[0-9]+(\.[0-9]+)?( ?([mun]?s|%)|x)?|[0-9-]+ [0-9:]+Z/N/g; s/[#.]{5,}//; s/^(  step +)[^ ]*/\1/; s/ +/ /g'
+            fi | sed -E 's/[0-9]+(\.[0-9]+)?( ?([mun]?s|%)|x)?|[0-9]{4}-[0-9-]+ [0-9:]+/N/g; s/[#.]{5,}//; s/^(  step +)[^ ]*/\1/; s/ +/ /g'
         else
             cat
         fi | sed -E -e 's/ +$//' -e :a -e '/^\n*$/{$d;N;ba' -e '}'

@@ -212,7 +212,7 @@ ended()
     return $bad
 }
 check "what reads a pipe without a writer ends" ended
-check "... and says why" sh -c 'grep -h "error: " "$1"/*.err | grep -c "no process has opened this pipe for writing in 10 s\|no ordinary file" |
+check "... and says why" sh -c 'grep -h "error: " "$1"/*.err | grep -c "no process has opened this pipe for writing in 10 s\|not an ordinary file" |
     grep -qx "$2"' sh "$dir/said" $started
 check "... and leaves all as it was" left_alone
 # late COMMAND...: through a pipe as from the file

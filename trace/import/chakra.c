@@ -279,7 +279,7 @@ static enum status chakra_read_messages(struct chakra_reader *reader, const unsi
         if (!(first ? chakra_read_head(reader, message) : chakra_read_node(reader, message)))
             return reader->no_memory
                        ? diag_no_memory(reader->diag)
-                       : chakra_refuse(reader, begin, "a node is no message of Chakra");
+                       : chakra_refuse(reader, begin, "a node is not a message of Chakra's format");
         all.at += length;
     }
     if (reader->count == 0)

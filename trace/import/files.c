@@ -343,7 +343,7 @@ static enum status add_named(struct files_listing *listing, const char *path)
     enum format format;
     if (access(path, F_OK) == 0 && !input_is_ordinary(path))
         return diag_error(listing->diag, STATUS_INPUT,
-                          "%s: no ordinary file: it must be one that can be read twice", path);
+                          "%s: not an ordinary file: a trace is read twice", path);
     enum status status = format_recognise(path, &format, listing->diag);
     if (status == STATUS_OK && !format_is_usable(format))
         status = format_refuse(path, format, listing->diag);

@@ -465,12 +465,13 @@ static bool warn_of_states(struct flight *flight, struct diag *diag)
         }
         list_standing(flight, first, STANDS_STARTED, other, &started);
         if (started > 0 && scheduled > 0)
-            diag_warn(diag,
-                      "%s: the device has not begun %s, number %" PRId64
-                      " of process group %s (scheduled), as that of %s has (started): what the "
-                      "device does before it does not end",
-                      flight_name_ranks(arena, late, scheduled), first->parts[0].name,
-                      first->number, group->name, flight_name_ranks(arena, other, started));
+            diag_warn(
+                diag,
+                "%s: the device has not begun %s, number %" PRId64
+                " of process group %s (scheduled), as that of %s has (started): the device is "
+                "held up by its earlier work",
+                flight_name_ranks(arena, late, scheduled), first->parts[0].name, first->number,
+                group->name, flight_name_ranks(arena, other, started));
     }
     return true;
 }

@@ -9,6 +9,7 @@
 
 #include "trace/job/call_names.h"
 #include "base/sort.h"
+#include "base/units.h"
 
 /* Where an annotation or an operator of a thread begins or ends. */
 struct host_work_edge {
@@ -208,11 +209,11 @@ static enum status host_work_group_of(struct host_maker *maker, int thread, cons
     const bool only = groups == 0 || (groups == 1 && maker->worker_count <= EACH);
     size_t at = 0;
     if (!only && maker->worker_count != EACH * groups)
-        return diag_error(
-            maker->diag, STATUS_INPUT,
-            "%s: collectives of %zu process groups, and the trace does not tell which is "
-            "of which: gloo's threads are %zu, expected two for each group",
-            rank->file, rank->groups.count, maker->worker_count);
+        return diag_error(maker->diag, STATUS_INPUT,
+                          "%s: the trace does not say to which of %zu process groups a collective "
+                          "belongs: it has "
+                          "%zu threads of gloo, expected two for each group",
+                          rank->file, rank->groups.count, maker->worker_count);
     while (!only && maker->workers[at] != thread)
         at++;
     *out = groups > 0 ? rank->groups.items[nth_group(rank, several, at / EACH)] : "0";
@@ -246,8 +247,8 @@ static enum status host_work_peer_of(struct host_maker *maker, const struct job_
     if (rank->world != 2 && possible_peers(rank, peer, out) > 1) {
         if (peer == rank->number || peer >= rank->world)
             return diag_error(maker->diag, STATUS_INPUT,
-                              "%s: a message goes to or comes from rank %" PRId64
-                              " of a process group, and of which one is not recorded",
+                              "%s: the process group of a message to or from its rank %" PRId64
+                              " is not recorded",
                               rank->file, peer);
         *out = peer;
         rank->assumed_count++;
@@ -371,13 +372,15 @@ static enum status add_works(struct host_maker *maker)
     }
     if (status == STATUS_OK && *unasked > 0)
         diag_warn(maker->diag,
-                  "%s: %zu operations of gloo that no operator of the trace asks for are left out",
-                  maker->rank->file, *unasked);
+                  "%s: left out: %zu operation%s of gloo that no operator of the trace asks for",
+                  maker->rank->file, *unasked, units_plural(*unasked));
     if (status == STATUS_OK && maker->rank->assumed_count > 0)
-        diag_warn(maker->diag,
-                  "%s: of which process group the other ranks of %zu messages are is not recorded: "
-                  "that of all ranks is assumed",
-                  maker->rank->file, maker->rank->assumed_count);
+        diag_warn(
+            maker->diag,
+            "%s: the process group of %zu message%s is not recorded: the group of all ranks is "
+            "assumed",
+            maker->rank->file, maker->rank->assumed_count,
+            units_plural(maker->rank->assumed_count));
     return status;
 }
 

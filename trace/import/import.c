@@ -17,6 +17,7 @@
 
 #include "base/sort.h"
 #include "trace/job/host_form.h"
+#include "base/units.h"
 
 static enum status import_read_file(const struct import_file *file, struct job *job,
                                     struct diag *diag)
@@ -259,7 +260,8 @@ static bool mark_guessed_order(const struct job *job, const struct evidence *evi
     }
     return (guessed == 0 ||
             plan_add_unrecorded(plan,
-                                arena_printf(&plan->arena, "the events of %zu waits", guessed),
+                                arena_printf(&plan->arena, "the event%s of %zu wait%s",
+                                             units_plural(guessed), guessed, units_plural(guessed)),
                                 "inferred from calls and times (enable_cuda_sync_events records "
                                 "them)")) &&
            (!silent || plan_add_unrecorded(plan, "accesses of threads",
@@ -288,12 +290,15 @@ static bool mark_unrecorded(const struct job *job, struct plan *plan)
            (alone == 0 ||
             plan_add_unrecorded(plan, "work of a device", "the trace has CPU time alone")) &&
            (unasked == 0 ||
-            plan_add_unrecorded(plan, arena_printf(&plan->arena, "%zu operations of gloo", unasked),
+            plan_add_unrecorded(plan,
+                                arena_printf(&plan->arena, "%zu operation%s of gloo", unasked,
+                                             units_plural(unasked)),
                                 "no operator of the trace asks for them")) &&
            (assumed == 0 ||
-            plan_add_unrecorded(
-                plan, arena_printf(&plan->arena, "the process groups of %zu messages", assumed),
-                "that of all ranks is assumed"));
+            plan_add_unrecorded(plan,
+                                arena_printf(&plan->arena, "the process group%s of %zu message%s",
+                                             units_plural(assumed), assumed, units_plural(assumed)),
+                                "that of all ranks is assumed"));
 }
 
 /* Of the rank with the most of it. */
@@ -345,7 +350,8 @@ static enum status read_dump(const struct import_file *file, struct arena *arena
                                          : value_read_pickle(bytes, arena, &root, diag);
     bytes_close(bytes);
     if (status == STATUS_OK && !flight_is_dump(root))
-        status = diag_error(diag, STATUS_INPUT, "%s: no dump of the flight recorder", file->path);
+        status =
+            diag_error(diag, STATUS_INPUT, "%s: not a dump of the flight recorder", file->path);
     *out = (struct flight_dump){file->path, flight_rank(root, file->path), root};
     return status;
 }

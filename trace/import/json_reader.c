@@ -425,7 +425,7 @@ static bool is_minus_infinity(struct json_reader *reader)
 static enum json_token open_level(struct json_reader *reader, bool object)
 {
     if (reader->depth == JSON_MAX_NESTING)
-        return wrong(reader, reader->at, "more than 256 objects and arrays within each other");
+        return wrong(reader, reader->at, "objects and arrays are nested more than 256 deep");
     reader->in_object[reader->depth++] = object;
     reader->at++;
     reader->state = object ? WANT_FIRST_KEY : WANT_FIRST_VALUE;
@@ -524,7 +524,7 @@ enum json_token json_next(struct json_reader *reader)
     default:
         return reader->at == reader->end
                    ? JSON_DONE
-                   : wrong(reader, reader->at, "something behind the JSON text");
+                   : wrong(reader, reader->at, "the file goes on behind the JSON text");
     }
 }
 

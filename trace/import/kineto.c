@@ -18,6 +18,7 @@
 #include "trace/job/call_names.h"
 #include "trace/job/job.h"
 #include "base/array.h"
+#include "base/units.h"
 
 enum { TEXT = 512, SHAPES_TEXT = 4096 };
 
@@ -740,7 +741,7 @@ static bool keep_event(struct kineto *kineto, const struct kineto_event *event)
 static enum status refuse_times(struct kineto *kineto, const struct kineto_event *event)
 {
     return diag_error(kineto->diag, STATUS_INPUT,
-                      "%s: '%.60s' begins or ends in no time that can be", kineto->rank->file,
+                      "%s: '%.60s' begins or ends at an impossible time", kineto->rank->file,
                       event->name.bytes);
 }
 
@@ -811,8 +812,8 @@ static enum status read_events(struct kineto *kineto)
     struct open_events open = {0};
     const enum status status = kineto_read_list(kineto, &open);
     if (status == STATUS_OK && open.count > 0)
-        diag_warn(kineto->diag, "%s: %zu events that begin and do not end are left out",
-                  kineto->rank->file, open.count);
+        diag_warn(kineto->diag, "%s: left out: %zu event%s without an end", kineto->rank->file,
+                  open.count, units_plural(open.count));
     free(open.items);
     return status == STATUS_OK
                ? job_check_reversed(&kineto->reversed, kineto->place - kineto->reversed.count,

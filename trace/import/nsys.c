@@ -86,7 +86,7 @@ static enum status unreadable(const struct nsys *nsys)
         return diag_error(nsys->diag, STATUS_SYSTEM, "cannot read %s: %s", nsys->path,
                           sqlite3_errmsg(nsys->db));
     return diag_error(nsys->diag, STATUS_INPUT,
-                      "%s: no export of Nsight Systems that can be read: %s", nsys->path,
+                      "%s: the export of Nsight Systems cannot be read: %s", nsys->path,
                       sqlite3_errmsg(nsys->db));
 }
 
@@ -213,7 +213,7 @@ static bool has_times(struct nsys *nsys, int64_t start_ns, int64_t end_ns, const
     }
     if (!job_times_are_sane(start_ns, end_ns)) {
         *status = diag_error(nsys->diag, STATUS_INPUT,
-                             "%s: '%.60s' begins or ends in no time that can be", nsys->path, name);
+                             "%s: '%.60s' begins or ends at an impossible time", nsys->path, name);
         return false;
     }
     nsys->kept++;
@@ -457,7 +457,7 @@ static enum status nsys_refuse(struct nsys *nsys)
     if (nsys->asked != STATUS_OK)
         return nsys->asked;
     return diag_error(nsys->diag, STATUS_INPUT,
-                      "%s: a file of SQLite, but no export of Nsight Systems%s", nsys->path,
+                      "%s: a file of SQLite, but not an export of Nsight Systems%s", nsys->path,
                       store ? ": a trace store, which 'swsim runs' lists" : "");
 }
 

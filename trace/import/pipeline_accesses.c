@@ -21,6 +21,7 @@
 #include "execution.h"
 #include "pieces_internal.h"
 #include "pipeline_internal.h"
+#include "base/units.h"
 
 /* Which works of a rank are over when another begins, by streams, by their waits, and by the waits of threads. What a thread
    learns by waiting holds for what it launches later; what one thread tells another is not known. */
@@ -660,11 +661,13 @@ static bool note_gaps(const struct access_search *search)
     return names &&
            (search->untold == 0 ||
             plan_add_unrecorded(plan,
-                                arena_printf(arena, "accesses of %zu operations", search->untold),
+                                arena_printf(arena, "accesses of %zu operation%s", search->untold,
+                                             units_plural(search->untold)),
                                 arena_printf(arena, "no schema tells those of %s", names))) &&
            (search->moving == 0 ||
             plan_add_unrecorded(
-                plan, arena_printf(arena, "%zu tensors", search->moving),
+                plan,
+                arena_printf(arena, "%zu tensor%s", search->moving, units_plural(search->moving)),
                 "iterations share them in a way that no buffer of a pipeline has")) &&
            (host == 0 ||
             plan_add_unrecorded(

@@ -207,8 +207,9 @@ static void report_print_rank(const struct imported *imported, size_t r, FILE *o
     const struct evidence *evidence = &imported->evidence[r];
     char name[STREAM_TEXT], measured[UNITS_TEXT];
     units_show_time((double)rank->end_ns, measured);
-    fprintf(out, "rank %zu, %s: %s, %zu operations of the device, %zu calls\n", r, rank->file,
-            measured, rank->work_count, rank->call_count);
+    fprintf(out, "rank %zu, %s: %s, %zu operation%s of the device, %zu call%s\n", r, rank->file,
+            measured, rank->work_count, units_plural(rank->work_count), rank->call_count,
+            units_plural(rank->call_count));
     for (size_t s = 0; s < rank->stream_count; s++) {
         if (rank->streams[s].count == 0)
             continue;
@@ -218,8 +219,9 @@ static void report_print_rank(const struct imported *imported, size_t r, FILE *o
     print_host_shares(&imported->job, rank, evidence, out);
     if (rank->memory_count > 0)
         fprintf(out,
-                "  %s tells what %zu of %zu operations access; CPU work touches it %zu times\n",
-                rank->execution, report_count_told(rank), rank->work_count, rank->touch_count);
+                "  %s tells what %zu of %zu operations access; CPU work touches it %zu time%s\n",
+                rank->execution, report_count_told(rank), rank->work_count, rank->touch_count,
+                units_plural(rank->touch_count));
     print_warnings(evidence, out);
 }
 

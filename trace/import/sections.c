@@ -168,10 +168,11 @@ static enum status sections_add_turn(struct step_search *all, const struct job_r
     if (!steps_find(&search))
         return diag_no_memory(diag);
     if (search.step_count == 0)
-        return diag_error(diag, STATUS_INPUT,
-                          "%s: no annotation of a thread that launches work is recorded in it "
-                          "(record_function, NVTX): expected steps to make a pipeline of",
-                          rank->file);
+        return diag_error(
+            diag, STATUS_INPUT,
+            "%s: no thread that launches work has annotations (record_function, NVTX), so "
+            "there are no steps to make a pipeline of",
+            rank->file);
     for (size_t i = 0; i < search.step_count; i++) {
         struct found_step *step = &search.steps[i];
         step->turn = turn;

@@ -193,8 +193,7 @@ enum status job_check_reversed(const struct job_reversed *reversed, size_t kept,
     if (count > 1 && count > all / ONE_OF)
         return diag_error(diag, STATUS_INPUT,
                           "%s: %zu of its %zu events end before they begin or have no time, first "
-                          "'%s': more than "
-                          "one of %d",
+                          "'%s': expected fewer than one in %d",
                           file, count, all, reversed->first, (int)ONE_OF);
     if (count > 0)
         diag_warn(
@@ -375,7 +374,7 @@ static void leave_out_duplicates(struct job_rank *rank, struct diag *diag)
     rank->duplicated = before - rank->call_count - rank->work_count;
     if (rank->duplicated > 0)
         diag_warn(diag,
-                  "%s: calls and operations of the device that it has more than once count once: "
+                  "%s: repeated calls and operations of the device count once: "
                   "%zu are left out",
                   rank->file, rank->duplicated);
 }
@@ -509,9 +508,10 @@ static enum status job_check_rank(const struct job_rank *rank, struct diag *diag
         return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it", rank->file);
     const int64_t begin_ns = earliest(rank), end_ns = latest(rank);
     if (end_ns - begin_ns > longest_rank_ns)
-        return diag_error(diag, STATUS_INPUT,
-                          "%s: its first and last time are %.3g hours apart: not of one clock",
-                          rank->file, (double)(end_ns - begin_ns) / 3.6e12);
+        return diag_error(
+            diag, STATUS_INPUT,
+            "%s: its first and last time are %.3g hours apart, so they are not from one clock",
+            rank->file, (double)(end_ns - begin_ns) / 3.6e12);
     return STATUS_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "host.h"
 
 #include "gpu/device/gate.h"
+#include "base/units.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -771,8 +772,8 @@ bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT])
                  comm ? comm->name : "?");
         break;
     case PHASE_SLOTS:
-        snprintf(what, sizeof what, "waits for %d residency slots, %d are free", entry->op.sm,
-                 stream->device->slots->free);
+        snprintf(what, sizeof what, "waits for %d residency slot%s, %d are free", entry->op.sm,
+                 units_plural((size_t)entry->op.sm), stream->device->slots->free);
         break;
     case PHASE_EVENT:
         snprintf(

@@ -526,8 +526,8 @@ void recorded_clock_warn(const struct recorded_job *job)
         warn_process(job, &job->processes[i]);
     if (job->untimed_pushes > 0)
         diag_warn(job->diag,
-                  "%zu of %zu operations of devices have no measured time: a prediction takes them "
-                  "for done at once",
+                  "%zu of %zu operations of devices have no measured time: in a prediction "
+                  "they take none",
                   job->untimed_pushes, job->pushes);
     if (job->untimed_graphs > 0)
         diag_warn(job->diag,
