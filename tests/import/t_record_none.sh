@@ -132,6 +132,7 @@ check "which is told" said_on_stderr ranks_count 'rank [01] calls ncclAllReduce 
 check "and refuted" prints 1 'mismatch, ' verdict ranks_count
 check "ranks that call different collectives go on" record_ranks ranks_kind
 check "and are refuted" prints 1 'mismatch, ' verdict ranks_kind
+check "a rank takes what another one has sent that has ended" record_ranks ranks_ended
 check "ranks that both send first come to their end" record_ranks ranks_both_send
 check "and are refuted: a deadlock" prints 1 'deadlock' verdict ranks_both_send
 check "dry is record, import and verify: a right program" prints 0 'proved' "$SWSIM" dry -o "$dir/dry" -- "$program" right

@@ -199,6 +199,19 @@ static void exchange(const char *name)
     CHECK(cudaStreamSynchronize(stream));
     if (is_case(name, "ranks") && host[1] != 3)
         exit(3);
+    if (is_case(name, "ranks_ended")) { /* rank 0 has ended when rank 1 takes what it sent */
+        if (rank == 0)
+            CHECK(send(a, 1, FLOAT, other, all, stream));
+        else {
+            usleep(1000000);
+            CHECK(receive(b, 1, FLOAT, other, all, stream));
+            CHECK(cudaMemcpyAsync(host + 2, b, 4, cudaMemcpyDeviceToHost, stream));
+        }
+        CHECK(cudaStreamSynchronize(stream));
+        if (rank == 1 && host[2] != 1)
+            exit(3);
+        return;
+    }
     if (is_case(name, "ranks_both_send")) {
         CHECK(send(a, COUNT, FLOAT, other, all, stream));
         CHECK(receive(b, COUNT, FLOAT, other, all, stream));

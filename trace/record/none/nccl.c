@@ -160,8 +160,7 @@ static const struct nccl_notice *notice_of(const struct nccl_comm *comm, int ran
 static bool all_noticed(const struct nccl_comm *comm)
 {
     for (int i = 0; i < comm->ranks; i++)
-        if (atomic_load_explicit(&notice_of(comm, i)->number, memory_order_acquire) <
-            comm->collectives)
+        if (!nccl_has_noticed(comm, i))
             return false;
     return true;
 }
@@ -371,12 +370,14 @@ static bool step_call(void *instance)
 {
     struct nccl_call *call = instance;
     comm_handle comm = call->comm;
-    if (!comm->ended && (comm->done != call->number || nccl_lost_peer_locked(comm)))
+    if (!comm->ended && (comm->done != call->number || comm->error))
         return false;
     if (!comm->ended)
         while (!step_call_locked(call))
-            if (call->phase != CALL_WAITS)
+            if (call->phase != CALL_WAITS) {
+                nccl_lost_peer_locked(comm);
                 return false;
+            }
     comm->done++;
     free(call);
     return true;

@@ -130,6 +130,8 @@ void nccl_move_locked(struct nccl_comm *comm);
 /* Nothing more is expected of the communicator. */
 void nccl_drop_locked(struct nccl_comm *comm);
 bool nccl_lost_peer_locked(struct nccl_comm *comm);
+/* True if that rank has called as many collectives as this one. */
+bool nccl_has_noticed(const struct nccl_comm *comm, int rank);
 const char *nccl_kind_words(unsigned kind);
 
 /* nccl_sums.c: out[i] = the operation over parts[rank][i]; a part that is NULL is 0. */

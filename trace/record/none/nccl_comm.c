@@ -73,7 +73,14 @@ static int64_t nccl_now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Looked for twice a second. */
+bool nccl_has_noticed(const struct nccl_comm *comm, int rank)
+{
+    const struct nccl_notice *last =
+        &comm->shared->boards[rank].notices[comm->collectives % NCCL_BOARD];
+    return atomic_load_explicit(&last->number, memory_order_acquire) >= comm->collectives;
+}
+
+/* Looked for twice a second, among those that this rank waits for: others may end before it. */
 bool nccl_lost_peer_locked(struct nccl_comm *comm)
 {
     const int64_t now = nccl_now_ns();
@@ -82,7 +89,8 @@ bool nccl_lost_peer_locked(struct nccl_comm *comm)
     comm->looked_ns = now;
     for (int i = 0; i < comm->ranks; i++) {
         const int32_t process = atomic_load(&comm->shared->boards[i].process);
-        if (process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH) {
+        const bool awaited = comm->in[i] || comm->out[i] || !nccl_has_noticed(comm, i);
+        if (awaited && process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH) {
             none_say("NCCL: rank %d of %d waits for rank %d, whose process has ended", comm->rank,
                      comm->ranks, i);
             comm->error = NCCL_REMOTE_ERROR;
