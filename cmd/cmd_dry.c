@@ -21,7 +21,7 @@ extern char **environ;
 
 struct dry_run {
     struct app *app;
-    const char *recording, *plan; /* where they are left */
+    const char *recording, *plan, *like; /* where they are left */
     const char *device;
     const char *hardware, *max_step; /* NULL: no prediction; no limit */
     char *ranks;                     /* --ranks=N; NULL: those of the recording */
@@ -89,14 +89,14 @@ static enum status dry_record(const struct dry_run *run)
     return diag_error(&app->diag, STATUS_INPUT, "nothing was recorded");
 }
 
-static enum status dry_import(const struct dry_run *run, bool like)
+static enum status dry_import(const struct dry_run *run, const char *plan)
 {
     char *arguments[] = {"swsim",
                          "import",
                          "-q",
-                         like ? "--repeat=like" : "--repeat=same",
+                         plan == run->like ? "--repeat=like" : "--repeat=same",
                          "-o",
-                         (char *)(uintptr_t)run->plan,
+                         (char *)(uintptr_t)plan,
                          (char *)(uintptr_t)run->recording,
                          NULL};
     int code;
@@ -107,7 +107,7 @@ static enum status dry_import(const struct dry_run *run, bool like)
 }
 
 /* The verdict, and the end of a story, where what matters stands. */
-static enum status dry_show(const struct dry_run *run, FILE *verdict)
+static enum status dry_show(const char *plan, FILE *verdict)
 {
     char *line = NULL;
     size_t room = 0, lines = 0;
@@ -120,7 +120,7 @@ static enum status dry_show(const struct dry_run *run, FILE *verdict)
             fputs(line, stdout);
         else if (i == HEAD_LINES)
             printf("  ... %zu lines; 'swsim verify %s' has them, and looks for a repair\n",
-                   lines - HEAD_LINES - TAIL_LINES, run->plan);
+                   lines - HEAD_LINES - TAIL_LINES, plan);
     }
     free(line);
     return STATUS_OK;
@@ -135,15 +135,16 @@ static enum status dry_status(const struct dry_run *run, const char *verb, int c
                       "swsim %s of %s failed; its messages are above", verb, run->plan);
 }
 
-/* Whose verdicts are shown; others only have an exit code. `few`: within few states. */
+/* Which verdicts are shown; of others there is the exit code. A verdict that need not be shown has few states. */
 enum dry_shown { SHOWN_ALWAYS, SHOWN_DECIDED, SHOWN_PROVED };
-static enum status dry_verify(const struct dry_run *run, enum dry_shown shown, bool few, int *code)
+static enum status dry_verify(const struct dry_run *run, const char *plan, enum dry_shown shown,
+                              int *code)
 {
     struct app *app = run->app;
-    char *arguments[7] = {"swsim", "verify", "--no-fix", (char *)(uintptr_t)run->plan};
+    char *arguments[7] = {"swsim", "verify", "--no-fix", (char *)(uintptr_t)plan};
     size_t count = 4;
-    if (few)
-        arguments[count++] = "--limit=states=5000";
+    if (shown != SHOWN_ALWAYS)
+        arguments[count++] = "--limit=states=20000";
     arguments[count] = run->ranks;
     FILE *verdict = tmpfile();
     if (!verdict)
@@ -152,7 +153,7 @@ static enum status dry_verify(const struct dry_run *run, enum dry_shown shown, b
     if (status == STATUS_OK && (shown == SHOWN_PROVED    ? *code == 0
                                 : shown == SHOWN_DECIDED ? *code != UNDECIDED
                                                          : true))
-        status = dry_show(run, verdict);
+        status = dry_show(plan, verdict);
     fclose(verdict);
     return status;
 }
@@ -161,26 +162,23 @@ static enum status dry_verify(const struct dry_run *run, enum dry_shown shown, b
    fewer states: what is proved of it is proved of the program. It is asked where the program's own plan has many states. */
 static enum status dry_prove(const struct dry_run *run)
 {
-    int code = UNDECIDED;
-    enum status status = dry_import(run, false);
+    int code = UNDECIDED, like = UNDECIDED;
+    enum status status = dry_import(run, run->plan);
     if (status == STATUS_OK)
-        status = dry_verify(run, SHOWN_DECIDED, true, &code);
-    if (status != STATUS_OK || code != UNDECIDED)
-        return status == STATUS_OK ? dry_status(run, "verify", code) : status;
-    status = dry_import(run, true);
-    if (status == STATUS_OK)
-        status = dry_verify(run, SHOWN_PROVED, true, &code);
-    if (status == STATUS_OK && code == 0)
-        diag_note(&run->app->diag,
-                  "%s has more interleavings than the program: it is that of swsim "
-                  "import --repeat=like, as the program's own has many states",
-                  run->plan);
-    if (status != STATUS_OK || code == 0)
-        return status;
-    status = dry_import(run, false);
-    if (status == STATUS_OK)
-        status = dry_verify(run, SHOWN_ALWAYS, false, &code);
-    return status == STATUS_OK ? dry_status(run, "verify", code) : status;
+        status = dry_verify(run, run->plan, SHOWN_DECIDED, &code);
+    if (status == STATUS_OK && code == UNDECIDED) {
+        status = dry_import(run, run->like);
+        if (status == STATUS_OK)
+            status = dry_verify(run, run->like, SHOWN_PROVED, &like);
+        if (status == STATUS_OK && like == 0)
+            diag_note(&run->app->diag,
+                      "%s has more interleavings than the program, whose own plan, %s, has many "
+                      "states: it is that of swsim import --repeat=like",
+                      run->like, run->plan);
+        if (status == STATUS_OK && like != 0)
+            status = dry_verify(run, run->plan, SHOWN_ALWAYS, &code);
+    }
+    return status == STATUS_OK ? dry_status(run, "verify", like == 0 ? 0 : code) : status;
 }
 
 /* The step and the memory on a GPU. */
@@ -210,7 +208,8 @@ static enum status dry_place(struct dry_run *run, const char *folder)
     struct app *app = run->app;
     run->recording = arena_printf(&app->arena, "%s.swr", folder);
     run->plan = arena_printf(&app->arena, "%s.yaml", folder);
-    if (!run->recording || !run->plan)
+    run->like = arena_printf(&app->arena, "%s.like.yaml", folder);
+    if (!run->recording || !run->plan || !run->like)
         return diag_no_memory(&app->diag);
     if (access(run->recording, F_OK) == 0)
         return diag_error(&app->diag, STATUS_SYSTEM,
