@@ -307,7 +307,7 @@ with open(sys.argv[1], "w") as file:
         file.write("\n".join([f"  r{rank}.main:"] + (calls[:-1] if rank == 37 else calls)) + "\n")
 END
 check "a story of thousands of steps is drawn" exits 1 "$SWSIM" verify -q --no-fix --witness="$dir/long.svg" "$dir/long.yaml"
-check "... with its middle left out" found "steps are" "$dir/long.svg"
+check "... with its middle left out" found "left out" "$dir/long.svg"
 check "... ranks that do the same once" found "rank 1, [0-9]* alike" "$dir/long.svg"
 check "... and those that are blocked alike" found "and so 62 more ranks" "$dir/long.svg"
 
