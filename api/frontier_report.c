@@ -200,7 +200,7 @@ static size_t count_tried(const struct frontier *f)
 {
     size_t tried = 0;
     for (int fate = 0; fate < FATES; fate++)
-        tried += fate_is_tried((enum fate)fate) ? f->fates[fate] : 0;
+        tried += fate_is_tried((enum frontier_fate)fate) ? f->fates[fate] : 0;
     return tried;
 }
 
@@ -217,10 +217,11 @@ static void print_completeness(const struct frontier *f, FILE *out)
     }
     fprintf(out, "the frontier may be incomplete");
     for (int fate = 0; fate < FATE_PROVED; fate++) {
-        if (!f->fates[fate] || (fate_is_tried((enum fate)fate) && fate != FATE_UNDECIDED) ||
+        if (!f->fates[fate] ||
+            (fate_is_tried((enum frontier_fate)fate) && fate != FATE_UNDECIDED) ||
             fate == FATE_IMPOSSIBLE)
             continue;
-        fprintf(out, "%s%zu %s", before, f->fates[fate], fate_key((enum fate)fate));
+        fprintf(out, "%s%zu %s", before, f->fates[fate], fate_key((enum frontier_fate)fate));
         before = ", ";
     }
     fprintf(out, "\n");
@@ -265,9 +266,9 @@ void frontier_print(const struct frontier *f, bool quiet, FILE *out)
     size_t tried = count_tried(f);
     fprintf(out, "\ntried %zu candidate%s: %zu proved", tried, tried == 1 ? "" : "s",
             f->fates[FATE_PROVED]);
-    for (int fate = FATE_PROVED - 1; fate_is_tried((enum fate)fate); fate--)
+    for (int fate = FATE_PROVED - 1; fate_is_tried((enum frontier_fate)fate); fate--)
         if (f->fates[fate])
-            fprintf(out, ", %zu %s", f->fates[fate], fate_key((enum fate)fate));
+            fprintf(out, ", %zu %s", f->fates[fate], fate_key((enum frontier_fate)fate));
     fprintf(out, "\n");
     print_completeness(f, out);
     if (f->fates[FATE_PROVED])

@@ -73,7 +73,7 @@ enum shape { SHAPE_AUTO, SHAPE_SCHEDULE, SHAPE_TIMELINE }; /* of --as */
 
 /* Of --format. */
 #define FORMATS "auto|svg|png|pdf|dot|json|html"
-enum format {
+enum picture_format {
     FORMAT_AUTO,
     FORMAT_SVG,
     FORMAT_PNG,
@@ -86,7 +86,7 @@ enum format {
 struct render_options {
     const char *output, *title;
     int64_t run, width, font_size;
-    int format;  /* enum format */
+    int format;  /* enum picture_format */
     int arrows;  /* enum timeline_arrows */
     int palette; /* enum palette; -1: not given */
     int p2p;     /* as of channels_choose */

@@ -218,13 +218,13 @@ static enum status frontier_list(struct frontier *f, struct diag *diag)
 
 enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20 };
 
-const char *fate_key(enum fate fate)
+const char *fate_key(enum frontier_fate fate)
 {
     static const char *const keys[] = {FATE_LIST(LIST_KEY)};
     return keys[fate];
 }
 
-bool fate_is_tried(enum fate fate)
+bool fate_is_tried(enum frontier_fate fate)
 {
     return fate > FATE_IMPOSSIBLE;
 }
@@ -347,7 +347,8 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
 
 /* If the values are refused (the schedule cannot have them, or they are too large), the candidate has this fate and the
    message is not wanted. Other failures are passed up. */
-static enum status fate_of_refusal(enum status status, enum fate fate, struct candidate *candidate)
+static enum status fate_of_refusal(enum status status, enum frontier_fate fate,
+                                   struct candidate *candidate)
 {
     if (status != STATUS_INPUT && status != STATUS_LIMIT)
         return status;

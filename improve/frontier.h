@@ -69,22 +69,22 @@ struct axis_values {
     X(VIOLATED, "violated")                                                                        \
     X(UNDECIDED, "undecided")                                                                      \
     X(PROVED, "proved")
-enum fate {
+enum frontier_fate {
 #define X(name, key) FATE_##name,
     FATE_LIST(X)
 #undef X
         FATES
 };
-const char *fate_key(enum fate fate);
+const char *fate_key(enum frontier_fate fate);
 /* It has bytes and a verdict of its own: it is not untried, refused, or nothing that its schedule has. */
-bool fate_is_tried(enum fate fate);
+bool fate_is_tried(enum frontier_fate fate);
 
 /* Without pointers: it travels between processes as it is. */
 struct candidate {
     int at[AXES];
     int held_least,
         held_most; /* activations a rank may hold, of the ranks, where at[AXIS_HELD] is HELD_FIT */
-    enum fate fate;
+    enum frontier_fate fate;
     enum property violated;                /* FATE_VIOLATED */
     double step_ns, microbatch_ns, bubble; /* NAN unless proved */
     int64_t bytes;                         /* the most of a rank; not of the impossible */

@@ -31,11 +31,16 @@
  * that a profiler recorded, the names of CUDA's own copies and of NCCL's kernels do.
  */
 
-enum work_class { WORK_CLASS_KERNEL, WORK_CLASS_COPY, WORK_CLASS_COLLECTIVE, WORK_CLASS_MESSAGE };
+enum profiler_class {
+    WORK_CLASS_KERNEL,
+    WORK_CLASS_COPY,
+    WORK_CLASS_COLLECTIVE,
+    WORK_CLASS_MESSAGE
+};
 
 struct named_work {
     const char *name; /* NULL: an empty place */
-    enum work_class class;
+    enum profiler_class class;
     enum direction direction; /* COPY */
     bool pageable;
     enum collective_kind collective; /* COLLECTIVE */
@@ -95,7 +100,7 @@ static const char *profiler_json_comm_name(const struct plan *plan, int comm)
     return comm >= 0 ? plan->comms[comm].name : NULL;
 }
 
-static enum work_class profiler_json_class_of(enum work_kind kind)
+static enum profiler_class profiler_json_class_of(enum work_kind kind)
 {
     switch (kind) {
     case WORK_COPY: return WORK_CLASS_COPY;

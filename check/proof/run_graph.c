@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/sort.h"
 
-enum use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, CALL, PUT, GET, USES };
+enum graph_use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, CALL, PUT, GET, USES };
 
 /* Of an object one body uses, the order is that of its operations: what each of them starts behind, and what it learns. */
 static const struct {
@@ -68,7 +68,7 @@ static int *no_items(struct run_graph *g, size_t count)
 }
 
 /* The object that an operation uses so; -1: none. */
-static int run_graph_object_of(const struct program *p, const struct op *op, enum use use)
+static int run_graph_object_of(const struct program *p, const struct op *op, enum graph_use use)
 {
     bool pushes = op_pushes(op->kind), calls = op_uses_comm(op->kind);
     switch (use) {
@@ -88,7 +88,7 @@ static int run_graph_object_of(const struct program *p, const struct op *op, enu
     return -1;
 }
 
-static int object_count(const struct program *p, enum use use)
+static int object_count(const struct program *p, enum graph_use use)
 {
     const int counts[USES] = {p->stream_count,   p->member_count, p->ranks,
                               p->hw_queue_count, p->lock_count,   p->event_families,
@@ -111,7 +111,7 @@ static void after(struct run_graph *g, int64_t event, int op, enum run_part part
 }
 
 /* The users of an object come in order, from one body. */
-static void run_graph_use_object(struct run_graph_builder *b, enum use use, int object)
+static void run_graph_use_object(struct run_graph_builder *b, enum graph_use use, int object)
 {
     const struct lists_lists *users = &b->lists[use];
     for (int i = users->first[object], last = -1; i < users->first[object + 1]; i++) {
@@ -208,8 +208,8 @@ static void run_graph_walk(struct run_graph_builder *b)
 }
 
 /* The k-th of a list waits for the k-th of the other, less `lag`. */
-static void add_nth(struct run_graph_builder *b, enum use waiting, enum use awaited, int object,
-                    int lag, enum run_part part)
+static void add_nth(struct run_graph_builder *b, enum graph_use waiting, enum graph_use awaited,
+                    int object, int lag, enum run_part part)
 {
     const int *first = b->lists[waiting].first + object;
     for (int k = lag; k < first[1] - first[0]; k++)
@@ -360,9 +360,9 @@ static bool run_graph_open_tables(struct run_graph_builder *b)
     b->last_record = no_items(b->g, (size_t)p->event_families);
     for (int use = 0; use < USES; use++) {
         for (size_t i = 0; keys && i < p->op_count; i++)
-            keys[i] = run_graph_object_of(p, &p->ops[i], (enum use)use);
-        b->lists[use] =
-            lists_by(b->g->arena, keys, keys ? p->op_count : 0, object_count(p, (enum use)use));
+            keys[i] = run_graph_object_of(p, &p->ops[i], (enum graph_use)use);
+        b->lists[use] = lists_by(b->g->arena, keys, keys ? p->op_count : 0,
+                                 object_count(p, (enum graph_use)use));
     }
     return !b->g->arena->failed;
 }
@@ -380,8 +380,8 @@ bool run_graph_open(struct run_graph *g, const struct program *p, struct arena *
         return !arena->failed;
     run_graph_walk(&b);
     for (int use = 0; use < USES; use++)
-        for (int object = 0; object < object_count(p, (enum use)use); object++)
-            run_graph_use_object(&b, (enum use)use, object);
+        for (int object = 0; object < object_count(p, (enum graph_use)use); object++)
+            run_graph_use_object(&b, (enum graph_use)use, object);
     add_rooms(&b);
     add_meetings(g);
     return !arena->failed;

@@ -49,7 +49,7 @@ struct swpipe_group;
 
 struct swpipe_join {
     int rank, size;
-    int machines; /* that the processes are on, where the caller knows; more than 1 is refused, 0: not known */
+    int machines; /* how many the processes are on: more than 1 is refused; 0: the caller does not know */
     /* host:port, the same in all processes. The host is this machine (IPv4), an address of another one is refused. The
        port is a name: processes of one user with the same port meet, and nothing is sent to it. */
     const char *address;
@@ -57,11 +57,11 @@ struct swpipe_join {
        0; any other value means that the broadcast failed. */
     int (*broadcast)(void *arg, void *data, size_t bytes);
     void *arg;
-    int64_t timeout_ns; /* the processes wait for each other; 0: 60 s; -1: no limit */
+    int64_t timeout_ns; /* how long a process waits for the others; 0: 60 s; -1: no limit */
 };
 
-/* *out is set unless memory is exhausted, so that swpipe_group_error can say what was wrong; it is left in any
-   case. OK: all have come. */
+/* *out is set unless memory is exhausted, so that swpipe_group_error can say what was wrong; the caller leaves the
+   group in any case. OK: all processes have come. */
 enum swpipe_status swpipe_join(const struct swpipe_join *join, struct swpipe_group **out);
 const char *swpipe_group_error(const struct swpipe_group *group);
 int swpipe_group_rank(const struct swpipe_group *group);

@@ -80,7 +80,7 @@ struct swpipe_event;
 /* Make an event of a rank of this process; swpipe_error has the reason of a failure. USAGE: the rank is
    not in this process, or the pipeline did not open. */
 enum swpipe_status swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out);
-/* At the latest before the pipeline is closed; while it is not filled. NULL is allowed. */
+/* Free the event, before the pipeline is closed and not while it is filled. NULL is allowed. */
 void swpipe_event_close(struct swpipe_event *event);
 /* In a function: the event stands for all that has been pushed to the task's stream so far. Returns 0, or -1: the task
    fails. */

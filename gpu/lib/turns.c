@@ -440,10 +440,10 @@ static enum drive_wait await_step(struct engine *engine, int rank, const struct 
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-enum phase { RETIRE, ADVANCE };
+enum turns_phase { RETIRE, ADVANCE };
 
 /* True if the rank, whose next step is `step`, has done its part of this phase. */
-static bool turns_is_through(const struct engine *engine, int rank, enum phase phase,
+static bool turns_is_through(const struct engine *engine, int rank, enum turns_phase phase,
                              const struct drive_step *step)
 {
     return step->next == POLICY_END ||
@@ -451,7 +451,7 @@ static bool turns_is_through(const struct engine *engine, int rank, enum phase p
                             : step->next == POLICY_RETIRE);
 }
 
-static enum status turns_take_turn(struct engine *engine, int rank, enum phase phase,
+static enum status turns_take_turn(struct engine *engine, int rank, enum turns_phase phase,
                                    const struct swpipe_source *source, int64_t limit_ns,
                                    struct diag *diag)
 {

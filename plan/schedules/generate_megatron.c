@@ -19,7 +19,7 @@
  */
 #include "generate_internal.h"
 
-enum way { FORWARD, BACKWARD, WAYS };
+enum pass_way { FORWARD, BACKWARD, WAYS };
 
 /* The messages of a call; a kind of ACTION_IDLE: there is none. */
 struct generate_megatron_call {
@@ -94,14 +94,14 @@ static void talk_now(struct talk *talk, struct generate_megatron_call call)
         await(talk, &messages[i]);
 }
 
-static void keep_open(struct talk *talk, enum way way, const struct action *receive)
+static void keep_open(struct talk *talk, enum pass_way way, const struct action *receive)
 {
     if (generate_megatron_is_there(receive))
         talk->open[way][talk->open_end[way]++] = *receive;
 }
 
 /* A call of one direction that is awaited later. The send before it is awaited now. */
-static void talk_ahead(struct talk *talk, enum way way, struct generate_megatron_call call)
+static void talk_ahead(struct talk *talk, enum pass_way way, struct generate_megatron_call call)
 {
     struct action messages[MOST];
     in_order(talk, &call, messages);
@@ -113,13 +113,13 @@ static void talk_ahead(struct talk *talk, enum way way, struct generate_megatron
 }
 
 /* A receive alone, which awaits no send. */
-static void receive_ahead(struct talk *talk, enum way way, const struct action *receive)
+static void receive_ahead(struct talk *talk, enum pass_way way, const struct action *receive)
 {
     say(talk, receive);
     keep_open(talk, way, receive);
 }
 
-static void await_input(struct talk *talk, enum way way)
+static void await_input(struct talk *talk, enum pass_way way)
 {
     if (talk->open_first[way] < talk->open_end[way])
         await(talk, &talk->open[way][talk->open_first[way]++]);
@@ -127,23 +127,23 @@ static void await_input(struct talk *talk, enum way way)
 
 /* ---- the messages of a pass ------------------------------------------------------------------ */
 
-static struct action pass_of(const struct talk *talk, enum way way, int k)
+static struct action pass_of(const struct talk *talk, enum pass_way way, int k)
 {
     return generate_pass(talk->b, way == FORWARD ? ACTION_F : ACTION_B, talk->pattern.group, k);
 }
 
-static int chunk_of(const struct talk *talk, enum way way, int k)
+static int chunk_of(const struct talk *talk, enum pass_way way, int k)
 {
     return pass_of(talk, way, k % talk->total).stage / talk->b->p;
 }
 
-static bool is_outermost(const struct talk *talk, enum way way, int stage)
+static bool is_outermost(const struct talk *talk, enum pass_way way, int stage)
 {
     return stage == (way == FORWARD ? 0 : talk->b->p * talk->b->v - 1);
 }
 
 /* The result of the k-th pass, unless it stays. */
-static struct action send_of(const struct talk *talk, enum way way, int k)
+static struct action send_of(const struct talk *talk, enum pass_way way, int k)
 {
     struct action pass = pass_of(talk, way, k);
     if (is_outermost(talk, way == FORWARD ? BACKWARD : FORWARD, pass.stage))
@@ -152,7 +152,7 @@ static struct action send_of(const struct talk *talk, enum way way, int k)
     return pass;
 }
 
-static struct action receive_for(struct talk *talk, enum way way, int chunk)
+static struct action receive_for(struct talk *talk, enum pass_way way, int chunk)
 {
     return (struct action){.kind = way == FORWARD ? ACTION_RECV_F : ACTION_RECV_B,
                            .stage = chunk * talk->b->p + talk->b->rank,
@@ -161,7 +161,7 @@ static struct action receive_for(struct talk *talk, enum way way, int chunk)
 
 /* The message that the call at the k-th pass receives: the input of the next pass, on the leading rank that of the pass that the
    last rank in the ring has just done. */
-static struct action receive_at(struct talk *talk, enum way way, int k)
+static struct action receive_at(struct talk *talk, enum pass_way way, int k)
 {
     const struct list_builder *b = talk->b;
     int step = way == FORWARD ? 1 : -1, last = way == FORWARD ? b->v - 1 : 0;
@@ -175,7 +175,7 @@ static struct action receive_at(struct talk *talk, enum way way, int k)
     return receive_for(talk, way, chunk_of(talk, way, behind) + step);
 }
 
-static struct action receive_first(struct talk *talk, enum way way)
+static struct action receive_first(struct talk *talk, enum pass_way way)
 {
     const struct list_builder *b = talk->b;
     if (b->rank == (way == FORWARD ? 0 : b->p - 1))
@@ -183,14 +183,14 @@ static struct action receive_first(struct talk *talk, enum way way)
     return receive_for(talk, way, way == FORWARD ? 0 : b->v - 1);
 }
 
-static void generate_megatron_pass(struct talk *talk, enum way way, int k)
+static void generate_megatron_pass(struct talk *talk, enum pass_way way, int k)
 {
     struct action action = pass_of(talk, way, k);
     say(talk, &action);
 }
 
-static struct generate_megatron_call generate_megatron_call_of(enum way way, struct action send,
-                                                               struct action receive)
+static struct generate_megatron_call
+generate_megatron_call_of(enum pass_way way, struct action send, struct action receive)
 {
     return way == FORWARD ? (struct generate_megatron_call){send, receive, none, none}
                           : (struct generate_megatron_call){none, none, send, receive};
@@ -199,7 +199,7 @@ static struct generate_megatron_call generate_megatron_call_of(enum way way, str
 /* ---- one chunk a rank ------------------------------------------------------------------------ */
 
 /* A pass between a receive and a send. */
-static void alone(struct talk *talk, enum way way, int k)
+static void alone(struct talk *talk, enum pass_way way, int k)
 {
     talk_now(talk, generate_megatron_call_of(way, none, receive_first(talk, way)));
     generate_megatron_pass(talk, way, k);
@@ -235,19 +235,19 @@ static void build_line_forward(struct talk *talk)
 
 /* ---- several chunks: a ring ------------------------------------------------------------------ */
 
-static bool is_outermost_pass(const struct talk *talk, enum way way, int k)
+static bool is_outermost_pass(const struct talk *talk, enum pass_way way, int k)
 {
     return is_outermost(talk, way, pass_of(talk, way, k).stage);
 }
 
-static void await_pass_input(struct talk *talk, enum way way, int k)
+static void await_pass_input(struct talk *talk, enum pass_way way, int k)
 {
     if (!is_outermost_pass(talk, way, k))
         await_input(talk, way);
 }
 
 /* A pass of warm-up or cool-down under FLUSH: it receives for the next one before it is done. */
-static void flush_pass(struct talk *talk, enum way way, int k)
+static void flush_pass(struct talk *talk, enum pass_way way, int k)
 {
     const struct list_builder *b = talk->b;
     bool leads = b->rank == (way == FORWARD ? 0 : b->p - 1);

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 
 struct span_node {
-    enum span_kind { SPAN_NODE_SCALAR, SPAN_NODE_LIST, SPAN_NODE_MAP } kind;
+    enum text_span_kind { SPAN_NODE_SCALAR, SPAN_NODE_LIST, SPAN_NODE_MAP } kind;
     bool flow;                /* collections: in brackets */
     bool plain;               /* scalars: without quotes */
     size_t begin, end;        /* bytes; of a block collection from its first to its last node */

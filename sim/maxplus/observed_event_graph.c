@@ -18,7 +18,7 @@
 
 enum { NONE = -1, MIDDLE = 3 };
 enum variant { TAKE, EXECUTE, START, FINISH, VARIANTS };
-enum phase { ADMIT, RETIRE, PHASES };
+enum graph_phase { ADMIT, RETIRE, PHASES };
 
 /* A step that was taken. */
 struct taken_step {

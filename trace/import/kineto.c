@@ -48,7 +48,7 @@ enum category {
 #define NO_TIME INT64_MIN /* of an event without one */
 
 /* Of the events that last some time: "X", "B", "E". */
-enum phase { PHASE_OTHER, PHASE_COMPLETE, PHASE_BEGIN, PHASE_END };
+enum kineto_phase { PHASE_OTHER, PHASE_COMPLETE, PHASE_BEGIN, PHASE_END };
 
 /* A text of the event, cut off where it is longer. */
 struct text {
@@ -57,7 +57,7 @@ struct text {
 
 struct kineto_event {
     enum category category;
-    enum phase phase;
+    enum kineto_phase phase;
     struct text name, pid, tid, group;
     struct text collective; /* "Collective name" */
     struct text ranks;      /* "Process Group Ranks": "[0, 2, ...]" */
@@ -344,7 +344,7 @@ static bool read_args(struct kineto *kineto, struct kineto_event *event)
     return token == JSON_OBJECT_END;
 }
 
-static enum phase phase_of(const struct json_reader *reader)
+static enum kineto_phase phase_of(const struct json_reader *reader)
 {
     return json_text_is(reader, "X")   ? PHASE_COMPLETE
            : json_text_is(reader, "B") ? PHASE_BEGIN
