@@ -23,13 +23,13 @@
  * Shortest paths by levels: the tasks at distance 0, 1, 2 and so on (Dial 1969).
  */
 #include "gaps.h"
+#include "base/array.h"
 #include "base/sort.h"
 
 #include <assert.h>
-#include <limits.h>
-#include <stdlib.h>
+#include <string.h>
 
-enum { NONE = -1, NOT_FOUND = INT_MIN };
+enum { NONE = -1 };
 
 int gaps_of_keys(const struct program *p, const int *place, int from, int to)
 {
@@ -192,63 +192,86 @@ static int gaps_add_up(int *first, int count)
 
 /* ---- shortest paths -------------------------------------------------------------------------- */
 
-/* Tasks to be visited, by their distance modulo `levels`; one entry an edge and a start is enough. */
-struct gaps_own_visit {
-    int task, next;
-};
+/* A search that has looked at so many edges is long. */
+enum { SHORT_EDGES = 256 };
 
-struct gaps_search {
-    struct gaps_own_visit *visits;
-    int *level, visit_count, waiting;
-};
-
-static void visit_later(const struct gaps *gaps, struct gaps_search *search, int task, int distance)
+static bool open_search(struct gaps *gaps)
 {
-    int *level = &search->level[distance % gaps->levels];
-    search->visits[search->visit_count] = (struct gaps_own_visit){task, *level};
-    *level = search->visit_count++;
+    const size_t tasks = (size_t)gaps->program->tasks, visits = (size_t)gaps->edge_count + tasks;
+    struct gaps_search *search = &gaps->search;
+    search->visits = ARENA_ARRAY(&gaps->arena, visits, struct gap_visit);
+    search->level = ARENA_ARRAY(&gaps->arena, (size_t)gaps->levels, struct gap_level);
+    search->row = ARENA_ARRAY(&gaps->arena, tasks, int);
+    if (gaps->arena.failed)
+        return false;
+    for (int i = 0; i < gaps->levels; i++)
+        search->level[i] = (struct gap_level){NONE, NONE};
+    for (size_t t = 0; t < tasks; t++)
+        search->row[t] = GAP_FAR;
+    return true;
+}
+
+static void visit_later(struct gaps *gaps, int task, int distance)
+{
+    struct gaps_search *search = &gaps->search;
+    struct gap_level *level = &search->level[distance % gaps->levels];
+    *(level->first == NONE ? &level->first : &search->visits[level->last].next) =
+        search->visit_count;
+    level->last = search->visit_count;
+    search->visits[search->visit_count++] = (struct gap_visit){task, NONE};
     search->waiting++;
+    search->row[task] = distance;
 }
 
-static void gaps_visit(const struct gaps *gaps, struct gaps_search *search, int *row, int task)
+/* Returns how many edges were looked at. `known`: gaps that are shorter need no path; NULL: there are none. */
+static int gaps_visit(struct gaps *gaps, const int *known, int task)
 {
-    for (int i = gaps->first[task]; i < gaps->first[task + 1]; i++) {
+    const int first = gaps->first[task], end = gaps->first[task + 1];
+    for (int i = first; i < end; i++) {
         const struct gap_edge *edge = &gaps->edges[i];
-        int distance = row[task] + edge->length;
-        if (distance >= row[edge->to])
-            continue;
-        row[edge->to] = distance;
-        visit_later(gaps, search, edge->to, distance);
+        const int distance = gaps->search.row[task] + edge->length;
+        if (distance < gaps->search.row[edge->to] && (!known || distance < known[edge->to]))
+            visit_later(gaps, edge->to, distance);
     }
+    return end - first;
 }
 
-/* Follow the edges from the tasks that wait. */
-static void spread(const struct gaps *gaps, struct gaps_search *search, int *row)
+static int gaps_found(const struct gaps *gaps, const int *known, int to)
 {
-    for (int distance = 0; search->waiting > 0; distance++)
-        for (int *level = &search->level[distance % gaps->levels]; *level != NONE;) {
-            int t = search->visits[*level].task;
-            *level = search->visits[*level].next;
+    return known ? min_int(known[to], gaps->search.row[to]) : gaps->search.row[to];
+}
+
+/* Follow the edges from the tasks that wait, nearer ones first, up to `to`, whose path then is the shortest, or at most
+   `enough`. True if it gives up, since that is far. NONE: to all tasks. */
+static bool spread(struct gaps *gaps, const int *known, int to, int enough)
+{
+    struct gaps_search *search = &gaps->search;
+    int edges = 0;
+    for (; search->waiting > 0; search->distance++)
+        for (struct gap_level *level = &search->level[search->distance % gaps->levels];
+             level->first != NONE;) {
+            const int task = search->visits[level->first].task;
+            level->first = search->visits[level->first].next;
             search->waiting--;
-            if (row[t] == distance) /* else it was nearer */
-                gaps_visit(gaps, search, row, t);
+            if (search->row[task] == search->distance) /* else it was nearer */
+                edges += gaps_visit(gaps, known, task);
+            if (to != NONE && gaps_found(gaps, known, to) <= max_int(search->distance, enough))
+                return false;
+            if (to != NONE && edges > SHORT_EDGES)
+                return true;
         }
+    return false;
 }
 
-static bool open_search(const struct gaps *gaps, struct gaps_search *search)
+/* Ready for the next search. */
+static void close_search(struct gaps *gaps)
 {
-    size_t visits = (size_t)gaps->edge_count + (size_t)gaps->program->tasks;
-    *search = (struct gaps_search){.visits = malloc(visits * sizeof *search->visits),
-                                   .level = malloc((size_t)gaps->levels * sizeof *search->level)};
-    for (int i = 0; search->level && i < gaps->levels; i++)
-        search->level[i] = NONE;
-    return search->visits && search->level;
-}
-
-static void close_search(struct gaps_search *search)
-{
-    free(search->visits);
-    free(search->level);
+    struct gaps_search *search = &gaps->search;
+    for (int i = 0; i < search->visit_count; i++)
+        search->row[search->visits[i].task] = GAP_FAR;
+    for (int i = 0; search->waiting > 0 && i < gaps->levels; i++)
+        search->level[i].first = NONE;
+    search->visit_count = search->waiting = search->distance = 0;
 }
 
 /* The driver retires iteration i before it admits i + depth, and under the clock before it hands out
@@ -257,20 +280,16 @@ static bool find_from_any(struct gaps *gaps)
 {
     const struct program *p = gaps->program;
     const struct task *tasks = plan_task(p->plan, 0, 0);
-    struct gaps_search search;
-    bool opened = open_search(gaps, &search);
-    gaps->from_any = ARENA_ARRAY(&gaps->arena, (size_t)p->tasks, int);
-    if (opened && gaps->from_any) {
-        for (int t = 0; t < p->tasks; t++) {
-            gaps->from_any[t] = p->depth - (p->driver == DRIVER_CLOCK ? tasks[t].stage : 0);
-            visit_later(gaps, &search, t, gaps->from_any[t]);
-        }
-        spread(gaps, &search, gaps->from_any);
-    }
-    close_search(&search);
-    if (!opened)
-        gaps->from_any = NULL;
-    return gaps->from_any != NULL;
+    int *from_any = ARENA_ARRAY(&gaps->arena, (size_t)p->tasks, int);
+    if (!from_any || !open_search(gaps))
+        return false;
+    for (int t = 0; t < p->tasks; t++)
+        visit_later(gaps, t, p->depth - (p->driver == DRIVER_CLOCK ? tasks[t].stage : 0));
+    spread(gaps, NULL, NONE, 0);
+    memcpy(from_any, gaps->search.row, (size_t)p->tasks * sizeof *from_any);
+    close_search(gaps);
+    gaps->from_any = from_any;
+    return true;
 }
 
 int gaps_at_once(const struct program *p, const int *place, int from, int to)
@@ -292,16 +311,6 @@ bool gaps_driver_sees(const struct gaps *gaps, int task)
 {
     return gaps->program->plan->pipeline.retire == RETIRE_DEVICE ||
            plan_task(gaps->program->plan, 0, task)->work.kind == WORK_HOST;
-}
-
-static void find_row(const struct gaps *gaps, struct gaps_search *search, int *row, int task)
-{
-    bool seen = gaps->of == GAPS_OF_SUBMISSION || gaps_driver_sees(gaps, task);
-    for (int t = 0; t < gaps->program->tasks; t++)
-        row[t] = seen ? gaps->from_any[t] : GAP_FAR;
-    row[task] = 0;
-    visit_later(gaps, search, task, 0);
-    spread(gaps, search, row);
 }
 
 /* List the edges: none is needed where dependences and keys tell all. */
@@ -332,66 +341,60 @@ static bool gaps_prepare(struct gaps *gaps)
     return find_from_any(gaps);
 }
 
-/* ---- short paths ----------------------------------------------------------------------------- */
+/* ---- gaps between two ------------------------------------------------------------------------- */
 
-enum { NEAR_TASKS = 32, NEAR_EDGES = 256 };
-
-struct reached {
-    int task, distance;
-};
-
-/* True if it has not been reached by so short a way. */
-static bool gaps_is_new(const struct reached *reached, int count, int task, int distance)
+/* NULL: the driver tells nothing of what comes behind this task. */
+static const int *gaps_known(const struct gaps *gaps, int task)
 {
-    for (int i = 0; i < count; i++)
-        if (reached[i].task == task && reached[i].distance <= distance)
-            return false;
-    return true;
+    return gaps->of == GAPS_OF_SUBMISSION || gaps_driver_sees(gaps, task) ? gaps->from_any : NULL;
 }
 
-/* Breadth first: paths of few edges are found first. */
-static bool leads_near(const struct gaps *gaps, int from, int to, int most)
+static bool keep_row(struct gaps *gaps, int from)
 {
-    struct reached reached[NEAR_TASKS] = {{from, 0}};
-    int edges_left = NEAR_EDGES;
-    for (int at = 0, count = 1; at < count; at++) {
-        int first = gaps->first[reached[at].task], end = gaps->first[reached[at].task + 1];
-        for (int i = first; i < end && edges_left > 0; i++, edges_left--) {
-            const struct gap_edge *edge = &gaps->edges[i];
-            int distance = reached[at].distance + edge->length;
-            if (distance > most)
-                continue;
-            if (edge->to == to)
-                return true;
-            if (count < NEAR_TASKS && gaps_is_new(reached, count, edge->to, distance))
-                reached[count++] = (struct reached){edge->to, distance};
-        }
-    }
-    return false;
+    const int tasks = gaps->program->tasks, *known = gaps_known(gaps, from);
+    int *row = ARENA_ARRAY(&gaps->arena, (size_t)tasks, int);
+    for (int t = 0; row && t < tasks; t++)
+        row[t] = gaps_found(gaps, known, t);
+    gaps->rows[from] = row;
+    return row;
 }
 
-enum status gaps_near(struct gaps *gaps, int from, int to, int most, bool *near)
+/* True if a path by way of a chain is short enough. */
+static bool leads_far(struct gaps *gaps, int from, int to, int enough)
+{
+    if (!gaps->chains.of[0] && !gap_chains_build(&gaps->chains, &gaps->arena, gaps->program->tasks,
+                                                 gaps->first, gaps->edges))
+        return false; /* a row finds out that memory is exhausted */
+    return gap_chains_lead(&gaps->chains, from, to, enough);
+}
+
+enum status gaps_between(struct gaps *gaps, int from, int to, int enough, int *out)
 {
     if (!gaps->from_any && !gaps_prepare(gaps))
         return STATUS_SYSTEM;
-    *near = gaps->rows[from] ? gaps->rows[from][to] <= most : leads_near(gaps, from, to, most);
-    return STATUS_OK;
+    const int *known = gaps_known(gaps, from);
+    if (gaps->rows[from] || (known && known[to] <= enough)) {
+        *out = gaps->rows[from] ? gaps->rows[from][to] : known[to];
+        return STATUS_OK;
+    }
+    bool enough_memory = true, far = false;
+    visit_later(gaps, from, 0);
+    if (from != to && spread(gaps, known, to, enough) &&
+        !(far = leads_far(gaps, from, to, enough))) {
+        spread(gaps, known, NONE, enough);
+        enough_memory = keep_row(gaps, from);
+    }
+    *out = far ? enough : gaps_found(gaps, known, to);
+    close_search(gaps);
+    return enough_memory ? STATUS_OK : STATUS_SYSTEM;
 }
 
-const int *gaps_from(struct gaps *gaps, int task)
+enum status gaps_by_driver(struct gaps *gaps, int to, int *out)
 {
     if (!gaps->from_any && !gaps_prepare(gaps))
-        return NULL;
-    if (gaps->rows[task])
-        return gaps->rows[task];
-    struct gaps_search search;
-    int *row = ARENA_ARRAY(&gaps->arena, (size_t)gaps->program->tasks, int);
-    if (open_search(gaps, &search) && row) {
-        find_row(gaps, &search, row, task);
-        gaps->rows[task] = row;
-    }
-    close_search(&search);
-    return gaps->rows[task];
+        return STATUS_SYSTEM;
+    *out = gaps->from_any[to];
+    return STATUS_OK;
 }
 
 /* ---- opening ---------------------------------------------------------------------------------- */
@@ -401,8 +404,6 @@ bool gaps_open(struct gaps *gaps, const struct program *p, const int *place, enu
     const size_t n = (size_t)p->tasks;
     *gaps = (struct gaps){.program = p, .place = place, .of = of, .levels = p->depth + 1};
     gaps->rows = ARENA_ARRAY(&gaps->arena, n, int *);
-    for (int deep = 0; deep <= GAPS_DEEP; deep++)
-        gaps->queued[deep] = ARENA_ARRAY(&gaps->arena, n, int *);
     return !gaps->arena.failed;
 }
 
@@ -435,13 +436,11 @@ static enum status firing_gap(struct gaps *gaps, const struct edge *first,
         *out = apart + (first->dep >= second->dep);
         return STATUS_OK;
     }
-    const int *row = gaps_from(gaps, first->task);
-    if (!row)
-        return STATUS_SYSTEM;
-    *out = row[second->task] + apart;
-    if (deep == 0 || !share_a_queue(gaps, first->task, second->task))
-        return STATUS_OK;
-    enum status status = queue_gap(gaps, first->task, second->task, deep - 1, &between);
+    enum status status = gaps_between(gaps, first->task, second->task, 0, out);
+    *out += apart;
+    if (status != STATUS_OK || deep == 0 || !share_a_queue(gaps, first->task, second->task))
+        return status;
+    status = queue_gap(gaps, first->task, second->task, deep - 1, &between);
     if (status == STATUS_OK && between + apart < *out)
         *out = between + apart;
     return status;
@@ -500,30 +499,26 @@ static enum status find_queue_gap(struct gaps *gaps, int from, int to, int deep,
     return STATUS_OK;
 }
 
-/* The gaps in queues from a task that have been found; NULL: memory is exhausted. */
-static int *queued_row(struct gaps *gaps, int from, int deep)
-{
-    const int tasks = gaps->program->tasks;
-    int **row = &gaps->queued[deep][from];
-    if (*row)
-        return *row;
-    *row = ARENA_ARRAY(&gaps->arena, (size_t)tasks, int);
-    for (int t = 0; *row && t < tasks; t++)
-        (*row)[t] = NOT_FOUND;
-    return *row;
-}
-
 /* Many pairs ask for the order of the same dependences: each gap is found once. */
 static enum status queue_gap(struct gaps *gaps, int from, int to, int deep, int *out)
 {
-    int *row = queued_row(gaps, from, deep);
-    if (!row)
+    const uint64_t words[] = {(uint64_t)from, (uint64_t)to, (uint64_t)deep, 0},
+                   hash = hash_words(words, 4);
+    const uint32_t found = TABLE_FIND(&gaps->queued_table, hash, i,
+                                      gaps->queued[i].from == from && gaps->queued[i].to == to &&
+                                          gaps->queued[i].deep == deep);
+    if (found != TABLE_NONE) {
+        *out = gaps->queued[found].gap;
+        return STATUS_OK;
+    }
+    const enum status status = find_queue_gap(gaps, from, to, deep, out);
+    if (status != STATUS_OK)
+        return status;
+    if (!ARENA_GROW(&gaps->arena, gaps->queued, gaps->queued_count, gaps->queued_cap) ||
+        !table_add_in(&gaps->queued_table, &gaps->arena, hash, gaps->queued_count))
         return STATUS_SYSTEM;
-    enum status status = STATUS_OK;
-    if (row[to] == NOT_FOUND)
-        status = find_queue_gap(gaps, from, to, deep, &row[to]);
-    *out = row[to];
-    return status;
+    gaps->queued[gaps->queued_count++] = (struct queued_gap){from, to, deep, *out};
+    return STATUS_OK;
 }
 
 enum status gaps_in_queue(struct gaps *gaps, int from, int to, int *out, struct diag *diag)

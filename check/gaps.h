@@ -3,14 +3,16 @@
  * gaps.h - by how many iterations one task of a pipeline must come later to happen after another.
  *
  * The gap from X to Y is the least g of which the theorem of order (structure.c) says that X(i) happens
- * before Y(i + g): the length of a shortest path. Gaps are found when they are asked for, a task at a
- * time, because plans are long and few tasks share a buffer. Of submission the same holds of the host
+ * before Y(i + g): the length of a shortest path. Gaps are found when they are asked for, because plans are long and few
+ * tasks share a buffer: by a search that ends when it comes to the task; where that is far by way of chains, or from a task to all others. Of submission the same holds of the host
  * parts: X(i) is submitted before Y(i + g) is taken, since a task is fired when its dependences have been
  * submitted, and a driver retires no iteration that is not.
  */
 #ifndef SWSIM_GAPS_H
 #define SWSIM_GAPS_H
 
+#include "base/table.h"
+#include "gap_chains.h"
 #include "machine/program.h"
 
 enum { GAP_FAR = 1 << 20 }; /* no number of iterations is enough */
@@ -21,8 +23,16 @@ enum { GAPS_DEEP = 2 };
 /* Of the work itself, or of its submission by the host. */
 enum gaps_of { GAPS_OF_WORK, GAPS_OF_SUBMISSION };
 
-struct gap_edge {
-    int to, length;
+/* A search for shortest paths: tasks to be visited, in lists by their distance modulo `levels`. */
+struct gaps_search {
+    struct gap_visit {
+        int task, next;
+    } * visits; /* room for one an edge and one a task */
+    struct gap_level {
+        int first, last;
+    } * level;
+    int visit_count, waiting, distance; /* `distance`: all nearer ones were visited */
+    int *row; /* per task: the shortest path found; GAP_FAR between two searches */
 };
 
 /* Memory is the arena's; `program` and `place` must outlive it. */
@@ -38,8 +48,15 @@ struct gaps {
     struct gap_edge *edges;
     int *admitted; /* submission, per thread: the last task so far that an admission fires */
     int levels;    /* more than any edge is long */
-    int **rows;    /* per task: the gaps to all others; NULL: not asked for yet */
-    int **queued[GAPS_DEEP + 1]; /* the same in queues, by how deep they look */
+    struct gaps_search search;
+    struct gap_chains chains; /* once a search was long */
+    int **rows; /* per task: the gaps to all others; NULL: searches from it were short */
+    /* Gaps in queues that have been found. */
+    struct queued_gap {
+        int from, to, deep, gap;
+    } * queued;
+    size_t queued_count, queued_cap;
+    struct table queued_table;
 };
 
 /* Clock: the least g with key(from, i) < key(to, i + g). */
@@ -62,11 +79,11 @@ bool gaps_driver_sees(const struct gaps *gaps, int task);
 /* A bound of the gap between two tasks at once, without a search: by a dependence, or, under the clock, by the order of
    their thread and stream, which is the gap itself; GAP_FAR: only a search tells. Not of a wait by host work for a device. */
 int gaps_at_once(const struct program *program, const int *place, int from, int to);
-/* Find out whether a short path shows that the gap between two tasks is at most `most`. False says nothing: few tasks
-   and edges are looked at. Not of a wait by host work for a device. STATUS_SYSTEM: memory is exhausted. */
-enum status gaps_near(struct gaps *gaps, int from, int to, int most, bool *near);
-/* The gaps from a task to every other one; NULL: memory is exhausted. */
-const int *gaps_from(struct gaps *gaps, int task);
+/* The gap between two tasks, or a bound of it that is at most `enough`. Not of a wait by host work for a device.
+   STATUS_SYSTEM: memory is exhausted. */
+enum status gaps_between(struct gaps *gaps, int from, int to, int enough, int *out);
+/* The gap of a wait by host work for the work of any task of whose accesses the driver knows. STATUS_SYSTEM as above. */
+enum status gaps_by_driver(struct gaps *gaps, int to, int *out);
 
 /* Data-flow, two tasks of one thread: the least g of which the dependences say that (from, i) enters
    the thread's queue before (to, i + g). */

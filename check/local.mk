@@ -16,7 +16,7 @@ libcheck_a_SOURCES += \
     check/explain.c check/explain.h \
     check/explore.c check/explore.h \
     check/faults.c check/faults.h \
-    check/gaps.c check/gaps.h \
+    check/gap_chains.c check/gap_chains.h check/gaps.c check/gaps.h \
     check/intern.c check/intern.h \
     check/leaves.c check/leaves.h \
     check/messages.c check/messages.h \

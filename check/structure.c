@@ -132,13 +132,14 @@ static bool structure_same_place(const struct task *a, const struct task *b)
 }
 
 /* Host work is ordered behind device work only by the driver, which saw the device finish: a CPU signal
-   means that work was submitted, not that it is done. */
-static int ordering_gap(const struct gaps *gaps, const int *row, int from, int to)
+   means that work was submitted, not that it is done. Otherwise a bound that is at most `enough` will do. */
+static enum status ordering_gap(struct gaps *gaps, int from, int to, int enough, int *out)
 {
     const struct task *tasks = all_tasks(gaps->program);
-    if (tasks[to].work.kind == WORK_HOST && tasks[from].work.kind != WORK_HOST)
-        return gaps_driver_sees(gaps, from) ? gaps->from_any[to] : GAP_FAR;
-    return row[to];
+    *out = GAP_FAR;
+    if (tasks[to].work.kind != WORK_HOST || tasks[from].work.kind == WORK_HOST)
+        return gaps_between(gaps, from, to, enough, out);
+    return gaps_driver_sees(gaps, from) ? gaps_by_driver(gaps, to, out) : STATUS_OK;
 }
 
 #define RACE   (1u << PROPERTY_RACE)
@@ -193,16 +194,15 @@ static bool pair_is_serial(const struct gaps *gaps, const struct touches *touche
     return there <= later * period && back <= (1 - later + lag) * period;
 }
 
-/* By how many iterations accesses by `to` must come later to be behind those by `from`. On one thread
-   and one stream the order of the queue is that of the accesses. */
-static enum status access_gap(struct gaps *gaps, int from, int to, int *out, struct diag *diag)
+/* By how many iterations accesses by `to` must come later to be behind those by `from`, or so many as are `enough`. On one
+   thread and one stream the order of the queue is that of the accesses. */
+static enum status access_gap(struct gaps *gaps, int from, int to, int enough, int *out,
+                              struct diag *diag)
 {
     const struct task *tasks = all_tasks(gaps->program);
-    const int *row = gaps_from(gaps, from);
-    if (!row)
+    if (ordering_gap(gaps, from, to, enough, out) != STATUS_OK)
         return diag_no_memory(diag);
-    *out = ordering_gap(gaps, row, from, to);
-    if (*out <= 0 || !structure_same_place(&tasks[from], &tasks[to]))
+    if (*out <= max_int(enough, 0) || !structure_same_place(&tasks[from], &tasks[to]))
         return STATUS_OK;
     int queued;
     enum status status = gaps_in_queue(gaps, from, to, &queued, diag);
@@ -226,11 +226,9 @@ static enum status is_before(struct gaps *gaps, int from, int to, int most, bool
     int gap;
     *before =
         from == to || (!by_driver && gaps_at_once(gaps->program, gaps->place, from, to) <= most);
-    if (!*before && !by_driver && gaps_near(gaps, from, to, most, before) != STATUS_OK)
-        return diag_no_memory(diag);
     if (*before)
         return STATUS_OK;
-    enum status status = access_gap(gaps, from, to, &gap, diag);
+    enum status status = access_gap(gaps, from, to, most, &gap, diag);
     *before = status == STATUS_OK && gap <= most;
     return status;
 }
@@ -316,9 +314,9 @@ static enum status judge_pair(struct gaps *gaps, const struct touches *touches,
                               struct diag *diag)
 {
     int there, back;
-    enum status status = access_gap(gaps, a->task, b->task, &there, diag);
+    enum status status = access_gap(gaps, a->task, b->task, 0, &there, diag);
     if (status == STATUS_OK)
-        status = access_gap(gaps, b->task, a->task, &back, diag);
+        status = access_gap(gaps, b->task, a->task, 0, &back, diag);
     if (status != STATUS_OK)
         return status;
     if (!pair_is_ordered(gaps, buffer_period(touches->buffer), a->task, b->task, there, back))

@@ -52,15 +52,14 @@ static const struct task *traffic_task_of(const struct traffic_traffic *traffic,
 
 /* ---- order of submission ----------------------------------------------------------------------- */
 
-static enum status find_gap(struct traffic_traffic *traffic, int from, int to, int *out,
+/* The gap of submission between two tasks, or a bound of it that is at most `enough`. */
+static enum status find_gap(struct traffic_traffic *traffic, int from, int to, int enough, int *out,
                             struct diag *diag)
 {
-    const int *row = gaps_from(&traffic->gaps, from);
     int queued;
-    if (!row)
+    if (gaps_between(&traffic->gaps, from, to, enough, out) != STATUS_OK)
         return diag_no_memory(diag);
-    *out = row[to];
-    if (*out <= 0)
+    if (*out <= enough)
         return STATUS_OK;
     enum status status = gaps_in_queue(&traffic->gaps, from, to, &queued, diag);
     *out = min_int(*out, queued);
@@ -77,7 +76,7 @@ static enum status is_chain(struct traffic_traffic *traffic, const int *tasks, i
     for (int k = 0; k < count && count > 1 && *chain && status == STATUS_OK; k++) {
         bool last = k + 1 == count;
         int gap = 0;
-        status = find_gap(traffic, tasks[k], tasks[last ? 0 : k + 1], &gap, diag);
+        status = find_gap(traffic, tasks[k], tasks[last ? 0 : k + 1], last, &gap, diag);
         *chain = gap <= last;
     }
     return status;
@@ -111,7 +110,7 @@ static enum status add_pairs(struct traffic_traffic *traffic, const int *tasks, 
             int gap = 0;
             if (x == y)
                 continue;
-            status = find_gap(traffic, tasks[y], tasks[x], &gap, diag);
+            status = find_gap(traffic, tasks[y], tasks[x], 0, &gap, diag);
             if (status == STATUS_OK && !traffic_add_edge(traffic, tasks[x], tasks[y], 1 - gap))
                 status = diag_no_memory(diag);
         }

@@ -215,12 +215,13 @@ static void count_uses(struct book *book)
 
 /* ---- what is near ---------------------------------------------------------------------------- */
 
-/* Of the names of the table that `fits` takes, the nearest; "" if none is near. */
+/* Of the names of the table that `fits` takes, the nearest; "" if none is near, or no warning has room. */
 static const char *hint(const struct book *book, enum warned_table table, const struct usage *usage,
                         bool (*fits)(const struct usage *))
 {
     struct nearest nearest = {.found = usage->name};
-    for (size_t i = 0; i < book->counts[table] && i < COMPARED_MOST; i++)
+    for (size_t i = 0;
+         i < book->counts[table] && i < COMPARED_MOST && book->out->count < WARNINGS_MOST; i++)
         if (&book->tables[table][i] != usage && fits(&book->tables[table][i]))
             nearest_try(&nearest, book->tables[table][i].name);
     return nearest_hint(&nearest, '"', book->arena);

@@ -4,6 +4,7 @@
 #
 #     tests/whole/t_instructions.sh            compare with tests/expected/instructions (part of `make check`)
 #     tests/whole/t_instructions.sh --write    measure and rewrite that file: `make instructions`
+#     tests/whole/t_instructions.sh --growth [PATTERN]   exponents of time and memory, of rows that match: `make bench-growth`
 #
 # Growth: for each shape of plan twice the input costs at most LIMIT times the instructions. Checked with every compiler. Counts: each command beside
 # its committed count, within 5%. A count depends on compiler, flags, libraries and processor, so it is
@@ -43,14 +44,17 @@ fingerprint()
     echo "$compiler; $flags; $(getconf GNU_LIBC_VERSION); $libraries; $(valgrind --version); $(uname -m) $avx2"
 }
 
-# instructions ARGUMENT...: how many swsim and its children execute. Fixed environment and folder: both are in memory
-# that the program reads.
+# instructions ARGUMENT...: how many swsim and its children execute; nothing if it refuses the input. Fixed environment and
+# folder: both are in memory that the program reads.
 instructions()
 {
     (cd "$dir" && ln -sf "$SWSIM" swsim &&
         env -i LC_ALL=C LD_BIND_NOW=1 PATH=/usr/bin:/bin valgrind --tool=callgrind \
-            --callgrind-out-file=/dev/null ./swsim "$@" 2>&1 >/dev/null </dev/null) |
-        awk '/Collected :/ { count += $NF; any = 1 } END { if (any) printf "%.0f\n", count }'
+            --callgrind-out-file=/dev/null ./swsim "$@" 2>collected >/dev/null </dev/null)
+    case $? in # 1 and 4: violated, undecided
+    0 | 1 | 4) awk '/Collected :/ { count += $NF; any = 1 } END { if (any) printf "%.0f\n", count }' "$dir/collected" ;;
+    *) grep -m 1 error "$dir/collected" >&2 ;;
+    esac
 }
 
 # ---- shapes of plans -----------------------------------------------------------------------------
@@ -135,6 +139,27 @@ END
             print "buffers:"
             for (i = 0; i < n; i++)
                 printf "  w%d: {scope: shared, bytes: 8MiB}\n  f%d: {scope: iteration, bytes: 8MiB}\n", i, i }' ;;
+    buckets) # data-parallel training of N / 4 layers on two ranks: forward, backward, all-reduce of its gradients, update
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nranks: 2\nschedule:"
+            k = int(n / 4)
+            for (i = 0; i < k; i++) {
+                printf "  F%d: {stage: 0, time: 50us, host_time: 2us, reads: [w%d]}\n", i, i
+                printf "  B%d: {stage: 0, time: 90us, host_time: 2us, reads: [w%d], writes: [g%d]}\n", i, i, i
+                printf "  R%d: {stage: 0, stream: comm, time: 80us, host_time: 2us, reads: [g%d], writes: [g%d], " \
+                    "work: {collective: all_reduce, comm: dp, bytes: 1MiB}}\n", i, i, i
+                printf "  O%d: {stage: 0, time: 10us, host_time: 2us, reads: [g%d], writes: [w%d]}\n", i, i, i
+            }
+            print "intra_iter_deps:"
+            for (i = 0; i < k; i++)
+                printf "%s  - [B%d, %s%d]\n  - [R%d, B%d]\n  - [O%d, R%d]\n", i ? "  - [F" i ", F" i - 1 "]\n" : "",
+                    i, i < k - 1 ? "B" : "F", i < k - 1 ? i + 1 : i, i, i, i, i
+            print "inter_iter_deps:"
+            for (i = 0; i < k; i++)
+                printf "  - [F%d, O%d]\n  - [B%d, O%d]\n", i, i, i, i
+            print "buffers:"
+            for (i = 0; i < k; i++)
+                printf "  w%d: {scope: shared, bytes: 1MiB}\n  g%d: {scope: iteration, bytes: 1MiB}\n", i, i }' ;;
     programs) # 1F1B of 16 ranks, N microbatches
         printf 'swplan: 1\nname: shape\ntimes: {F: 1ms, B: 2ms}\n'
         printf 'generate: {schedule: 1f1b, ranks: 16, microbatches: %d}\n' "$2" ;;
@@ -173,7 +198,7 @@ END
             for (t = 0; t < 2; t++) {
                 printf "%s  r0.t%d: [{repeat: 3, body: [", t ? "" : "threads:\n", t
                 for (i = 0; i < n; i++)
-                    printf "%s{%s: f%d}", i ? ", " : "", t ? "await" : "set", i
+                    printf "%s{%s: f%d}", i ? ", " : "", t ? "await" : "signal", i
                 print "]}]"
             } }' ;;
     repeats) # N ranks with a repeat, and a communicator for each two
@@ -233,6 +258,9 @@ comms 256 predict -q --driver=dataflow -n 20
 grid 256 verify -q
 grid 256 predict -q
 layers 8 verify -q --driver=dataflow
+buckets 256 verify -q --driver=dataflow
+buckets 256 verify -q --driver=clock
+buckets 128 predict -q --driver=dataflow -n 20
 stages 60 predict -q --driver=clock -n 20
 between 250 predict -q --driver=clock -n 20
 readers 125 predict -q --driver=dataflow -n 20
@@ -250,6 +278,7 @@ flags 500 verify -q --no-fix
 flags 500 predict -q
 layers 60 predict -q --driver=dataflow -n 20
 wide 100 predict -q --driver=clock -n 10
+wide 500 predict -q --driver=dataflow -n 10
 programs 32 verify -q
 programs 32 predict -q
 holes 4000 predict -q
@@ -264,6 +293,7 @@ ranks 64 verify -q
 ranks 128 predict -q --driver=clock -n 20
 ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
 ranks 64 predict -q --driver=dataflow -n 20
+ranks 64 predict -q --driver=dataflow -n 100 --jitter=*=gamma(cv=0.2)
 barriers 1000 verify -q
 barriers 1000 predict -q
 tensors 500 import -q --repeat=like -o plan.out'
@@ -311,6 +341,50 @@ check_growth()
         # shellcheck disable=SC2086
         check "$command: twice $name $n costs at most $1 times" \
             grows_at_most "$1" "$name" "$n" $command
+    done
+}
+
+# ---- exponents -----------------------------------------------------------------------------------
+
+# used COMMAND...: its processor seconds and MiB of memory; exit status 1 if it took longer than a minute or failed.
+used()
+{
+    (cd "$dir" && PROCTIME_OUT=$dir/used "$PROCTIME" 1 60 "$SWSIM" "$@" >"$dir/out" 2>&1 </dev/null)
+    awk '{ print $1, $2 / 1024; exit !($3 == 0 || $3 == 1 || $3 == 4) }' "$dir/used"
+}
+
+# exponents_of SHAPE N COMMAND...: three sizes or more, N, 2 N, ... until a run takes .4 s, or swsim refuses the size. Fitted to the last three
+# sizes (least squares of logarithms): of seconds where they are .04 and more, of MiB where there are 8 beyond those of
+# starting.
+exponents_of()
+{
+    name=$1 n=$2
+    shift 2
+    for step in 0 1 2 3 4 5 6 7 8 9 10; do
+        size=$((n << step))
+        now=$(used "$@" "$(plan "$name" $size)") || break
+        rm "$dir/$name$size"
+        echo "$size $now"
+        awk -v now="${now% *}" -v step=$step 'BEGIN { exit !(now >= (step < 2 ? 4 : .4)) }' && break
+    done | awk -v name="$name" -v command="$*" -v start="$start_mib" '
+        function exponent(y, least,    i, k, sx, sy, sxx, sxy) {
+            for (i = NR; i > 0 && i > NR - 3 && y[i] >= least; i--) {
+                k++; sx += log(x[i]); sy += log(y[i]); sxx += log(x[i]) ^ 2; sxy += log(x[i]) * log(y[i])
+            }
+            return k > 1 ? sprintf("%.2f", (k * sxy - sx * sy) / (k * sxx - sx * sx)) : "-"
+        }
+        { x[NR] = $1; seconds[NR] = $2; mib[NR] = $3 - start; last = $3 }
+        END { printf "%-16s %-56s %8d %7.2f %8.1f %7s %7s\n",
+            name, command, x[NR], seconds[NR], last, exponent(seconds, .04), exponent(mib, 8) }'
+}
+
+print_exponents()
+{
+    start_mib=$(used --version | cut -d ' ' -f 2)
+    printf '%-16s %-56s %8s %7s %8s %7s %7s\n' shape command N seconds MiB 'N^ s' 'N^ MiB'
+    echo "$growth" | grep -e "$1" | while read -r name n command; do
+        # shellcheck disable=SC2086
+        exponents_of "$name" "$n" $command
     done
 }
 
@@ -398,6 +472,12 @@ write_table()
 
 set -f # a command may have stars
 ln -s "$srcdir/plans" "$dir/plans"
+if [ "${1-}" = --growth ]; then
+    : "${PROCTIME:=tests/bench/proctime}"
+    case $PROCTIME in /*) ;; *) PROCTIME=$(pwd)/$PROCTIME ;; esac
+    print_exponents "${2-}"
+    exit
+fi
 obstacle=$(obstacle)
 if [ "${1-}" = --write ]; then
     test -z "$obstacle" || { echo "$obstacle" >&2; exit 1; }
