@@ -63,17 +63,20 @@ static bool excerpt_flag_specs(const struct excerpt *s)
 {
     const struct plan *plan = s->plan;
     struct plan *out = s->out;
-    out->flag_spec_count = out->flag_spec_cap = plan->flag_spec_count * (size_t)s->count;
-    out->flag_specs = ARENA_ARRAY(&out->arena, out->flag_spec_count + 1, struct flag_spec);
-    for (size_t i = 0; out->flag_specs && i < out->flag_spec_count; i++) {
-        struct flag_spec *spec = &out->flag_specs[i];
-        *spec = plan->flag_specs[i % plan->flag_spec_count];
-        const int flag = names_find(&plan->flags, spec->name);
+    const size_t count = plan->flag_spec_count * (size_t)s->count;
+    out->flag_specs = NULL;
+    out->flag_spec_count = out->flag_spec_cap = 0;
+    out->flag_table = (struct table){0};
+    for (size_t i = 0; i < count; i++) {
+        struct flag_spec spec = plan->flag_specs[i % plan->flag_spec_count];
+        const int flag = names_find(&plan->flags, spec.name);
         if (flag >= 0)
-            spec->name =
+            spec.name =
                 out->flags.items[(size_t)flag + i / plan->flag_spec_count * plan->flags.count];
+        if (!plan_add_flag_spec(out, &spec))
+            return false;
     }
-    return out->flag_specs != NULL;
+    return true;
 }
 
 static bool excerpt_queues(const struct excerpt *s)

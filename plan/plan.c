@@ -251,15 +251,9 @@ const struct stream_spec *plan_legacy_stream(const struct plan *plan)
 
 const struct flag_spec *plan_flag_spec(const struct plan *plan, const char *name)
 {
-    if (plan->flag_table.count == plan->flag_spec_count) {
-        const uint32_t found = TABLE_FIND(&plan->flag_table, table_hash_name(name), i,
-                                          strcmp(plan->flag_specs[i].name, name) == 0);
-        return found == TABLE_NONE ? NULL : &plan->flag_specs[found];
-    }
-    for (size_t i = 0; i < plan->flag_spec_count; i++)
-        if (strcmp(plan->flag_specs[i].name, name) == 0)
-            return &plan->flag_specs[i];
-    return NULL;
+    const uint32_t found = TABLE_FIND(&plan->flag_table, table_hash_name(name), i,
+                                      strcmp(plan->flag_specs[i].name, name) == 0);
+    return found == TABLE_NONE ? NULL : &plan->flag_specs[found];
 }
 
 bool plan_add_flag_spec(struct plan *plan, const struct flag_spec *spec)

@@ -209,7 +209,7 @@ struct plan {
     size_t stream_spec_count;
     struct flag_spec *flag_specs;
     size_t flag_spec_count, flag_spec_cap;
-    struct table flag_table;   /* of all of them by their names, or empty */
+    struct table flag_table;   /* of all of them by their names */
     struct names groups;       /* thread groups, pipeline form */
     struct names events;       /* host programs, per rank */
     struct names flags;        /* host programs, plan-wide */

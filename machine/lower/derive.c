@@ -338,14 +338,18 @@ static enum status name_flags(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* The value with which `flags:` says that the flag of the plan begins. */
-static int derive_flag_begin(const struct plan *plan, const char *name)
+/* The value with which `flags:` says that the flag of the plan begins: by its own name, or by what stands before an iteration's
+   number. */
+static int derive_flag_begin(struct lowering *lowering, const char *name)
 {
-    for (size_t i = 0; i < plan->flag_spec_count; i++) {
-        const struct flag_spec *spec = &plan->flag_specs[i];
-        const size_t length = strlen(spec->name);
-        const char end = spec->scope == SCOPE_ITERATION ? '(' : '\0';
-        if (strncmp(name, spec->name, length) == 0 && name[length] == end)
+    const struct flag_spec *spec = plan_flag_spec(lowering->plan, name);
+    if (spec && spec->scope != SCOPE_ITERATION)
+        return spec->value;
+    for (const char *end = strchr(name, '('); end; end = strchr(end + 1, '(')) {
+        const char *family =
+            arena_printf(&lowering->program->arena, "%.*s", (int)(end - name), name);
+        spec = family ? plan_flag_spec(lowering->plan, family) : NULL;
+        if (spec && spec->scope == SCOPE_ITERATION)
             return spec->value;
     }
     return 0;
@@ -369,10 +373,12 @@ static enum status derive_flag_values(struct lowering *lowering)
     int64_t *most = calloc(count + 1, sizeof *most);
     enum status status = program->flag_begins && most ? STATUS_OK : diag_no_memory(lowering->diag);
     for (size_t i = 0; status == STATUS_OK && i < count && i < lowering->plan->flags.count; i++) {
-        program->flag_begins[i] = derive_flag_begin(lowering->plan, program->flag_names[i]);
+        program->flag_begins[i] = derive_flag_begin(lowering, program->flag_names[i]);
         program->flag_counts[i] = program->flag_begins[i] != 0;
         most[i] = program->flag_begins[i];
     }
+    if (status == STATUS_OK && program->arena.failed)
+        status = diag_no_memory(lowering->diag);
     for (size_t i = 0; status == STATUS_OK && i < program->op_count; i++) {
         const struct op *op = &program->ops[i];
         if (op_operand(op->kind) != OPERAND_FLAG)
