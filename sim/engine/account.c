@@ -376,20 +376,69 @@ static void renew_common(struct simulation *sim, int number, struct stall value)
 
 /* ---- looks at streams ------------------------------------------------------------------------- */
 
-static void set_chained(struct simulation *sim, int stream, bool chained)
+static void unlink_instance(struct chain_link *links, int instance)
 {
-    struct stalls *stalls = &sim->stalls;
-    if (stalls->chained[stream] == chained)
+    struct chain_link *link = &links[instance];
+    if (link->lacks < 0)
         return;
-    stalls->chained[stream] = chained;
-    if (chained) {
-        stalls->chained_at[stream] = stalls->chained_count;
-        stalls->chained_list[stalls->chained_count++] = stream;
+    *(link->previous >= 0 ? &links[link->previous].next : &links[link->lacks].first) = link->next;
+    if (link->next >= 0)
+        links[link->next].previous = link->previous;
+    link->lacks = link->next = link->previous = -1;
+}
+
+void account_link(struct simulation *sim, int instance, int lacks)
+{
+    struct chain_link *links = sim->stalls.links, *link = &links[instance];
+    if (link->lacks == lacks || !sim->marks.selective)
+        return;
+    unlink_instance(links, instance);
+    if (lacks < 0)
+        return;
+    link->lacks = lacks;
+    link->next = links[lacks].first;
+    if (link->next >= 0)
+        links[link->next].previous = instance;
+    links[lacks].first = instance;
+}
+
+/* All that lack it lose their links: a look at their streams makes new ones. */
+void account_moved(struct simulation *sim, int rank, int task)
+{
+    struct chain_link *links = sim->stalls.links;
+    const int moved = rank * sim->program->tasks + task;
+    if (!sim->marks.selective)
+        return;
+    unlink_instance(links, moved);
+    for (int at = moved, rest = -1, after; at >= 0; at = rest) {
+        const int stream = sim->pipeline.task_streams[at];
+        if (at != moved)
+            rest = links[at].next;
+        if (sim->stalls.chained[stream])
+            account_touch(sim, stream);
+        for (int lacking = links[at].first; lacking >= 0; lacking = after) {
+            after = links[lacking].next;
+            links[lacking].lacks = links[lacking].previous = -1;
+            links[lacking].next = rest;
+            rest = lacking;
+        }
+        links[at].first = links[at].next = -1;
+    }
+}
+
+static void set_loose(struct stalls *stalls, int stream, bool loose)
+{
+    const int at = stalls->loose_at[stream];
+    if ((at >= 0) == loose)
+        return;
+    if (loose) {
+        stalls->loose_at[stream] = stalls->loose_count;
+        stalls->loose_list[stalls->loose_count++] = stream;
     } else {
-        assert(stalls->chained_list[stalls->chained_at[stream]] == stream);
-        int last = stalls->chained_list[--stalls->chained_count];
-        stalls->chained_list[stalls->chained_at[stream]] = last;
-        stalls->chained_at[last] = stalls->chained_at[stream];
+        const int last = stalls->loose_list[--stalls->loose_count];
+        stalls->loose_list[at] = last;
+        stalls->loose_at[last] = at;
+        stalls->loose_at[stream] = -1;
     }
 }
 
@@ -411,8 +460,8 @@ static void look_at_lane(struct simulation *sim, int stream)
     bool chained;
     sim->result.looks++;
     struct stall doing = account_doing_now(sim, stream, &common, &chained);
-    if (sim->marks.selective)
-        set_chained(sim, stream, chained);
+    sim->stalls.chained[stream] = chained && sim->marks.selective;
+    set_loose(&sim->stalls, stream, sim->stalls.chained[stream] && common == COMMON_NONE);
     int blame = blame_for(sim, stream, &doing, common);
     if (sim->status != STATUS_OK || blame == sim->stalls.lanes[stream].blame)
         return;
@@ -482,8 +531,8 @@ void account_touched(struct simulation *sim)
     }
     marks->touched_stream_count = 0;
     /* A stream that is looked at may leave the list; the last one takes its place. */
-    for (int i = sim->stalls.chained_count - 1; sim->stalls.chain_moved && i >= 0; i--)
-        look_at_lane(sim, sim->stalls.chained_list[i]);
+    for (int i = sim->stalls.loose_count - 1; sim->stalls.chain_moved && i >= 0; i--)
+        look_at_lane(sim, sim->stalls.loose_list[i]);
     sim->stalls.chain_moved = false;
 }
 
@@ -522,6 +571,7 @@ static void see_queue(struct simulation *sim, int thread)
         machine_queue(p, sim->state, thread, k, &task, &iteration);
         *account_queued(sim, rank, task, iteration) = true;
         account_touch(sim, sim->pipeline.task_streams[rank * p->tasks + task]);
+        account_moved(sim, rank, task);
     }
     sim->pipeline.queue_seen[thread] = count;
 }
@@ -554,14 +604,11 @@ void account_derive(struct simulation *sim)
         return;
     memset(sim->pipeline.queued, 0, (size_t)p->ranks * (size_t)p->tasks * (size_t)p->window);
     memset(sim->pipeline.queue_seen, 0, (size_t)p->thread_count * sizeof *sim->pipeline.queue_seen);
-    sim->marks.touched_stream_count = sim->marks.stirred_count = sim->stalls.chained_count = 0;
+    sim->marks.touched_stream_count = sim->marks.stirred_count = 0;
     for (int s = 0; s < p->stream_count; s++) {
         sim->marks.queued_seen[s] = machine_stream_queued(p, sim->state, s);
         if (sim->marks.touched_streams[s])
             sim->marks.touched_list[sim->marks.touched_stream_count++] = s;
-        sim->stalls.chained_at[s] = sim->stalls.chained_count;
-        if (sim->stalls.chained[s])
-            sim->stalls.chained_list[sim->stalls.chained_count++] = s;
     }
     bool selective = sim->marks.selective;
     sim->marks.selective = false; /* known queues touch no stream */
@@ -572,6 +619,9 @@ void account_derive(struct simulation *sim)
             see_queue(sim, t);
     }
     sim->marks.selective = selective;
+    sim->stalls.chain_stamp++;
+    for (int s = 0; selective && s < p->stream_count; s++)
+        set_loose(&sim->stalls, s, sim->stalls.chained[s] && !idle_cause_link(sim, s));
 }
 
 void account_close(struct simulation *sim)
@@ -584,13 +634,13 @@ void account_close(struct simulation *sim)
     }
 }
 
-/* Each lane's reason exists, common reasons are up to date and count the lanes that have them, and the list of chained streams
-   is the set. */
+/* Each lane's reason exists, common reasons are up to date and count the lanes that have them, and so are the reasons of chained
+   streams. */
 void account_check_lanes(struct simulation *sim)
 {
 #ifdef SWSIM_CHECKS
     const struct stalls *stalls = &sim->stalls;
-    int waiting = 0, lanes = 0, chained = 0;
+    int waiting = 0, lanes = 0;
     for (int s = 0; s < sim->program->stream_count; s++) {
         const struct lane *lane = &stalls->lanes[s];
         assert(lane->since_ns <= sim->now_ns && lane->blame < sim->result.streams[s].blame_count);
@@ -599,8 +649,12 @@ void account_check_lanes(struct simulation *sim)
             assert(LANE_COMMON - lane->blame < stalls->common_count);
             assert(lane->from <= stalls->commons[LANE_COMMON - lane->blame].log_count);
         }
-        chained += stalls->chained[s];
-        assert(!stalls->chained[s] || stalls->chained_list[stalls->chained_at[s]] == s);
+        bool chained;
+        int common;
+        if (stalls->chained[s] && lane->blame <= LANE_COMMON) {
+            account_doing_now(sim, s, &common, &chained);
+            assert(common == LANE_COMMON - lane->blame);
+        }
     }
     for (int i = 0; i < stalls->common_count; i++) {
         waiting += stalls->commons[i].waiting;
@@ -609,7 +663,7 @@ void account_check_lanes(struct simulation *sim)
         assert(stalls->commons[i].waiting == 0 || same_stall(&stalls->commons[i].value, &now));
         assert(stalls->commons[i].log_count <= stalls->commons[i].log_cap);
     }
-    assert(waiting == lanes && chained == stalls->chained_count);
+    assert(waiting == lanes);
     assert(sim->marks.touched_count == 0 && sim->marks.touched_stream_count == 0);
 #else
     (void)sim;

@@ -216,6 +216,8 @@ static struct idle_cause_instance end_of_chain(struct simulation *sim, int rank,
     while (next.place == NOT_FIRED && ends[next.task].stamp != sim->stalls.chain_stamp) {
         struct idle_cause_instance dependence = lacking(sim, rank, &next);
         ends[next.task] = (struct chain_end){sim->stalls.chain_stamp, dependence.task};
+        account_link(sim, rank * sim->program->tasks + next.task,
+                     dependence.task < 0 ? -1 : rank * sim->program->tasks + dependence.task);
         if (dependence.task < 0)
             break;
         next = dependence;
@@ -228,6 +230,13 @@ static struct idle_cause_instance end_of_chain(struct simulation *sim, int rank,
     }
     return end < 0 ? (struct idle_cause_instance){.task = -1, .place = NOT_FIRED}
                    : next_instance(sim, rank, end);
+}
+
+bool idle_cause_link(struct simulation *sim, int stream)
+{
+    const int rank = sim->program->streams[stream].rank;
+    const struct idle_cause_instance next = next_for_stream(sim, stream);
+    return next.place != NOT_FIRED || end_of_chain(sim, rank, next).task >= 0;
 }
 
 static struct stall in_common(struct simulation *sim, int number, int *common)

@@ -143,11 +143,16 @@ static void make_stalls(struct simulation *sim)
     const struct program *p = sim->program;
     stalls->lanes = TABLE(sim, p->stream_count, struct lane);
     stalls->chained = TABLE(sim, p->stream_count, bool);
-    stalls->chained_list = TABLE(sim, p->stream_count, int);
-    stalls->chained_at = TABLE(sim, p->stream_count, int);
+    stalls->loose_list = TABLE(sim, p->stream_count, int);
+    stalls->loose_at = TABLE(sim, p->stream_count, int);
+    stalls->links = TABLE(sim, p->ranks * p->tasks, struct chain_link);
     stalls->chain_ends = TABLE(sim, p->ranks * p->tasks, struct chain_end);
     for (int s = 0; stalls->lanes && s < p->stream_count; s++)
         stalls->lanes[s].blame = LANE_BUSY; /* for no time: the first instant says what it does */
+    for (int s = 0; stalls->loose_at && s < p->stream_count; s++)
+        stalls->loose_at[s] = -1;
+    for (int i = 0; stalls->links && i < p->ranks * p->tasks; i++)
+        stalls->links[i] = (struct chain_link){-1, -1, -1, -1};
 }
 
 static void make_pipeline(struct simulation *sim)

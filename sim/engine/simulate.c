@@ -376,6 +376,7 @@ static void worker_takes(struct simulation *sim, int agent)
     *account_queued(sim, rank, task, effect.iteration) = false;
     sim->pipeline.queue_seen[worker]--;
     sim->stalls.chain_moved = true;
+    account_moved(sim, rank, task);
     account_touch(sim, sim->pipeline.task_streams[rank * p->tasks + task]);
     simulation_mark(sim, agent);
 }
@@ -451,6 +452,7 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
     if (program_records_task(op)) {
         sim->pipeline.submitted[rank * p->tasks + op->task]++;
         sim->stalls.chain_moved = true;
+        account_moved(sim, rank, op->task);
     }
     if (op_ends_submission(op->kind)) {
         account_touch(

@@ -142,11 +142,16 @@ struct stalls {
     struct stream_account *
         known; /* per stream: accounts whose blames have the numbers of ours, so far as we have them; NULL: ours
                                      alone */
-    /* Streams whose next instance is not handed out, because of others: they are looked at whenever one
-       of these may have gone on. */
+    /* Streams whose next instance is not handed out, because of others: it lacks an instance, which may lack another, and so on.
+       They are looked at when one on this chain may have gone on, which the links tell; `loose` ones, whose chain ends without
+       an instance to blame, whenever any may have. */
     bool *chained;
-    int *chained_list, *chained_at, chained_count;
+    int *loose_list, *loose_at, loose_count; /* loose_at: per stream; -1: not in the list */
     bool chain_moved;
+    struct chain_link {
+        int lacks;                 /* the next one of the chain; -1: none */
+        int first, next, previous; /* those that lack this one: a list; -1: none */
+    } * links;                     /* per rank and task */
     struct chain_end {
         int64_t stamp; /* found in the look of this number */
         int task;      /* whose instance the chain leads to; -1: no instance is to blame */
@@ -290,7 +295,7 @@ static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t it
 
 /* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. Where it is
    a reason common to all streams that wait for the same, its number goes to *common, else COMMON_NONE;
-   *chained: it depends on tasks of other streams. */
+   *chained: it depends on tasks of other streams, to which the links then lead. */
 struct stall cause_of_idleness(struct simulation *sim, int stream, int *common, bool *chained);
 /* And what a common reason is now. */
 struct stall cause_in_common(struct simulation *sim, int common);
@@ -306,6 +311,12 @@ void account_cascade(struct simulation *sim, int stream);
 void account_touch(struct simulation *sim, int stream);
 /* What the thread has in hand, or what it waits for, may have changed. */
 void account_stir(struct simulation *sim, int thread);
+/* The next instance of a task is another, or is somewhere else: what lacks it may be idle for another reason. */
+void account_moved(struct simulation *sim, int rank, int task);
+/* The chain of a stream that is chained, for the links: true if it leads to an instance. */
+bool idle_cause_link(struct simulation *sim, int stream);
+/* This task's instance lacks that of another from now on; -1: none. Numbers of a rank and task. */
+void account_link(struct simulation *sim, int instance, int lacks);
 /* The worker queues of a rank have grown; or those of the workers that the end of a submission fires. */
 void account_queues(struct simulation *sim, int rank);
 void account_fired(struct simulation *sim, int rank, int task);
