@@ -166,6 +166,7 @@ struct recurrent {
     int64_t most_iterations;          /* that are looked at */
     bool takes_time;                  /* an operation does */
     bool retired;                     /* rank 0, since the last snapshot */
+    bool ending;                      /* a rank has begun with its last iteration */
     bool found, gave_up, failed, deadlock;
     char refused[EVENT_GRAPH_WHY]; /* why a state does not say how time goes on; "": it does */
 };
@@ -211,21 +212,17 @@ static bool steady_same(const struct program *p, const struct snapshot *a, const
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-/* True while the end of the data is not in sight. */
-static bool steady_goes_on(const struct recurrent *run)
+/* True if the end of the data is in sight of this rank. */
+static bool is_ending(const struct recurrent *run, int rank)
 {
-    const struct program *p = run->program;
-    const struct state *state = enabling_steps_state(run->steps);
-    for (int rank = 0; rank < p->ranks; rank++)
-        if (machine_admitted(p, state, rank) >= p->ends[rank])
-            return false;
-    return true;
+    return machine_admitted(run->program, enabling_steps_state(run->steps), rank) >=
+           run->program->ends[rank];
 }
 
 static bool at_a_limit(const struct recurrent *run)
 {
     const struct state *state = enabling_steps_state(run->steps);
-    return !steady_goes_on(run) || machine_oldest(run->program, state, 0) > run->most_iterations ||
+    return run->ending || machine_oldest(run->program, state, 0) > run->most_iterations ||
            enabling_steps_count(run->steps) > STEADY_MOST_STEPS;
 }
 
@@ -260,6 +257,8 @@ static bool steady_watch(void *context, int64_t time_ns, struct transition trans
     run->now_ns = time_ns;
     int64_t oldest = machine_oldest(run->program, enabling_steps_state(run->steps), 0);
     run->failed = !enabling_steps_take(run->steps, time_ns, transition);
+    const int rank = run->program->agents[transition.agent].rank;
+    run->ending |= rank >= 0 && is_ending(run, rank);
     run->retired |= machine_oldest(run->program, enabling_steps_state(run->steps), 0) > oldest;
     return !run->failed;
 }
