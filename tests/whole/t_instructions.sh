@@ -257,7 +257,7 @@ comms 64 predict -q --driver=dataflow -n 20
 comms 256 predict -q --driver=dataflow -n 20
 grid 256 verify -q
 grid 256 predict -q
-layers 8 verify -q --driver=dataflow
+layers 256 verify -q --driver=dataflow
 buckets 256 verify -q --driver=dataflow
 buckets 256 verify -q --driver=clock
 buckets 128 predict -q --driver=dataflow -n 20
@@ -270,15 +270,15 @@ host 500 lower -q
 deep 50 tune -q --budget=20
 deep 100 render -q -o plan.dot
 groups 500 predict -q --driver=clock -n 20
-groups 500 predict -q --driver=dataflow -n 20
+groups_device 250 predict -q --driver=dataflow -n 20
 groups 500 verify -q
 groups_timeless 500 predict -q --driver=dataflow -n 20
 groups_timeless 500 verify -q
 flags 500 verify -q --no-fix
 flags 500 predict -q
-layers 60 predict -q --driver=dataflow -n 20
+layers 120 predict -q --driver=dataflow -n 20
 wide 100 predict -q --driver=clock -n 10
-wide 500 predict -q --driver=dataflow -n 10
+wide 200 predict -q --driver=dataflow -n 10
 programs 32 verify -q
 programs 32 predict -q
 holes 4000 predict -q
