@@ -68,7 +68,8 @@ struct device_event *push_obstacle(struct run *run, int index, int count)
 bool push_enter(struct run_thread *self, const struct op *op, bool takes_room, struct diag *diag)
 {
     struct run *run = self->run;
-    pthread_mutex_lock(&run->streams[op->stream].gate);
+    if (run->streams[op->stream].shared)
+        pthread_mutex_lock(&run->streams[op->stream].gate);
     return !run_stopped(run) && (!takes_room || push_await_room(run, op->stream, diag));
 }
 
@@ -106,7 +107,8 @@ bool push_leave(struct run_thread *self, const struct op *op, bool takes_room, b
 {
     struct run *run = self->run;
     done = done && (!takes_room || mark_room(run, op->stream, diag));
-    pthread_mutex_unlock(&run->streams[op->stream].gate);
+    if (run->streams[op->stream].shared)
+        pthread_mutex_unlock(&run->streams[op->stream].gate);
     return done;
 }
 

@@ -304,12 +304,11 @@ bool run_spend(struct run *run, int64_t ns)
 
 /* ---- logging --------------------------------------------------------------------------------- */
 
-struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
-                          int64_t begin_ns, int64_t at_ns)
+struct log_entry *run_log_entry(struct run_thread *self, enum log_kind kind, int op,
+                                int64_t iteration, int64_t begin_ns, int64_t at_ns)
 {
-    int64_t steps = atomic_load_explicit(&self->steps, memory_order_relaxed);
-    atomic_store_explicit(&self->steps, steps + 1, memory_order_relaxed);
-    struct log_entry *entry = self->log ? log_next(self->log) : NULL;
+    struct log_entry *entry = log_next(self->log);
+    assert(begin_ns <= at_ns);
     if (entry)
         *entry = (struct log_entry){.kind = kind,
                                     .op = op,
@@ -320,17 +319,6 @@ struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, i
                                     .stamp = {.number = -1},
                                     .since = {.number = -1}};
     return entry;
-}
-
-bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
-              int64_t begin_ns, int64_t at_ns)
-{
-    assert(begin_ns <= at_ns);
-    if (run_log(self, kind, op, iteration, begin_ns, at_ns))
-        log_commit(self->log);
-    else if (self->log)
-        return false;
-    return true;
 }
 
 /* ---- what a run is made of ------------------------------------------------------------------- */
@@ -589,6 +577,42 @@ static int stream_of_event(const struct program *p, int family)
     return -1;
 }
 
+/* What does not change about an operation. A stream does its work in order: it does not wait for itself. */
+static void describe_ops(struct run *run)
+{
+    const struct program *p = run->program;
+    for (size_t i = 0; i < p->op_count; i++) {
+        run->ops[i].works = worker_is_work(&p->ops[i]);
+        run->ops[i].vain = p->tasks > 0 && p->ops[i].kind == OP_WAIT &&
+                           p->ops[i].object < p->ranks * p->tasks &&
+                           stream_of_event(p, p->ops[i].object) == p->ops[i].stream;
+    }
+    /* Not in a run that is forced into an order: there others have their turns in between. */
+    for (size_t body = 0; body < p->body_count && !run_is_forced(run); body++) {
+        const struct body *what = &p->bodies[body];
+        for (int i = what->first; i + 1 < what->first + what->count; i++)
+            run->ops[i].ends = p->ops[i].kind == OP_SIGNAL && p->ops[i + 1].kind == OP_COMPLETE;
+    }
+}
+
+/* A stream of a pipeline's program is shared unless all tasks that push there are of one worker. */
+static void find_shared(struct run *run)
+{
+    const struct program *p = run->program;
+    for (int s = 0; s < p->stream_count; s++)
+        run->streams[s].shared = p->tasks == 0;
+    for (int body = 0; body < p->ranks * p->tasks; body++)
+        for (int i = 0; i < p->bodies[body].count; i++) {
+            const struct op *op = &p->ops[p->bodies[body].first + i];
+            if (!op_pushes(op->kind))
+                continue;
+            struct run_stream *stream = &run->streams[op->stream];
+            const int pusher = p->worker[body] + 1;
+            stream->shared |= stream->pusher && stream->pusher != pusher;
+            stream->pusher = pusher;
+        }
+}
+
 static enum status run_open_all(struct run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -613,12 +637,8 @@ static enum status run_open_all(struct run *run, struct diag *diag)
     if (!status)
         status = data_open(run, diag);
     if (!status) {
-        /* A stream does its work in order: it does not wait for itself. */
-        const struct program *p = run->program;
-        for (size_t i = 0; i < p->op_count && p->tasks > 0; i++)
-            run->ops[i].vain = p->ops[i].kind == OP_WAIT &&
-                               p->ops[i].object < p->ranks * p->tasks &&
-                               stream_of_event(p, p->ops[i].object) == p->ops[i].stream;
+        describe_ops(run);
+        find_shared(run);
         called_open(run);
     }
     if (!status)

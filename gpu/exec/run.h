@@ -129,6 +129,8 @@ struct run_thread {
 /* A program stream. */
 struct run_stream {
     struct device_stream *handle;
+    int pusher;           /* a worker that pushes there, + 1; 0: none is known */
+    bool shared;          /* others do, too; else the gate stays open */
     pthread_mutex_t gate; /* the device operations of one program operation go in together */
     /* A launch queue of `cap` program operations: there is a mark, in a ring, behind each `marked` of them. NULL: unlimited */
     struct device_event **room;
@@ -174,7 +176,9 @@ struct run_op {
     int64_t bytes;                  /* COPY, COLLECTIVE: that really move */
     struct device_buffer **staging; /* COPY h2d, d2h: host memory, one an instance */
     int staging_count;
-    bool vain;    /* WAIT: for an event of its own stream */
+    bool vain;  /* WAIT: for an event of its own stream */
+    bool works; /* it is work of its task: worker_is_work */
+    bool ends; /* the last two operations of a task begin here, which are one section of the lock */
     bool is_call; /* if its task has a function: that is called here, in place of all its work */
     struct run_thread *thread; /* CALLBACK: executes its body; WRITE, WAIT_FLAG: has pushed it */
     int body;                  /* CALLBACK; WRITE, WAIT_FLAG: the iteration */
@@ -448,13 +452,28 @@ void run_stop(struct run *run, const char *why);
 /* Let `ns` pass on this thread; false when the run stopped. */
 bool run_spend(struct run *run, int64_t ns);
 
-/* Log a step taken at `at_ns`, come to at `begin_ns`. The record is complete with log_commit. */
-struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
-                          int64_t begin_ns, int64_t at_ns);
+/* Log a step taken at `at_ns`, come to at `begin_ns`; NULL where there is no log, or no memory. The record is complete with
+   log_commit. */
+struct log_entry *run_log_entry(struct run_thread *self, enum log_kind kind, int op,
+                                int64_t iteration, int64_t begin_ns, int64_t at_ns);
+static inline struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op,
+                                        int64_t iteration, int64_t begin_ns, int64_t at_ns)
+{
+    const int64_t steps = atomic_load_explicit(&self->steps, memory_order_relaxed);
+    atomic_store_explicit(&self->steps, steps + 1, memory_order_relaxed);
+    return self->log ? run_log_entry(self, kind, op, iteration, begin_ns, at_ns) : NULL;
+}
 /* Both at once, for steps that push nothing; false when memory ran out: the journal remembers it and
    the watchdog makes the run fail. The lock may be held. */
-bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
-              int64_t begin_ns, int64_t at_ns);
+static inline bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+                            int64_t begin_ns, int64_t at_ns)
+{
+    if (run_log(self, kind, op, iteration, begin_ns, at_ns))
+        log_commit(self->log);
+    else if (self->log)
+        return false;
+    return true;
+}
 
 static inline struct run_in_flight *run_iteration(struct run *run, int rank, int64_t iteration)
 {

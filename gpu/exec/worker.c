@@ -595,8 +595,7 @@ static void begin_range(struct run_thread *self, struct range *range, const stru
     const struct run_functions *functions = run->config.functions;
     const struct op *op = &p->ops[body->first + i];
     char subject[160];
-    if (!run->watched || range->open ||
-        !(p->tasks ? op->task >= 0 && worker_is_work(op) : op_is_work(op->kind)))
+    if (range->open || !(p->tasks ? op->task >= 0 && worker_is_work(op) : op_is_work(op->kind)))
         return;
     bool skipped = functions && functions->skips(functions->arg, self->rank, op->task);
     if (p->tasks)
@@ -653,18 +652,10 @@ static bool end_task(struct run_thread *self, const struct op *signal, int64_t i
     return done;
 }
 
-/* Not in a run that is forced into an order: there others have their turns in between. */
-static bool ends_task(const struct run *run, const struct body *body, int i)
-{
-    const struct op *op = &run->program->ops[body->first + i];
-    return !run_is_forced(run) && op->kind == OP_SIGNAL && i + 1 < body->count &&
-           op[1].kind == OP_COMPLETE;
-}
-
 /* A function stands for all the work of its task. The loading of a kernel belongs to none: it is the launch's. */
 static bool is_by_function(const struct run *run, const struct op *op)
 {
-    return worker_is_work(op) && run_has_function(run, op->task);
+    return run->ops[op - run->program->ops].works && run_has_function(run, op->task);
 }
 
 static void note_place(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -683,12 +674,13 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
     bool by_function = is_by_function(run, op), done = true, yes = true;
     note_place(self, op, iteration);
     run_begin_step(self);
-    begin_range(self, &place->range, what, place->next, iteration);
+    if (run->watched)
+        begin_range(self, &place->range, what, place->next, iteration);
     if (by_function && graph_replays(run, self->rank)) /* the graph has what the function pushed */
         work_refresh(run, op, iteration);
     else if (by_function)
         done = called_run(self, op, iteration);
-    else if (ends_task(run, what, place->next))
+    else if (run->ops[what->first + place->next].ends)
         done = end_task(self, op, iteration), place->next++;
     else if (op_has_branches(op))
         done = worker_ask(self, op, iteration, &yes);
@@ -943,7 +935,7 @@ static bool go_on_in_instance(struct run_thread *self)
         note_place(self, op, self->current.iteration);
         return worker_leave(self);
     }
-    bool last = place->next + (ends_task(run, what, place->next) ? 2 : 1) >= what->count;
+    bool last = place->next + (run->ops[what->first + place->next].ends ? 2 : 1) >= what->count;
     int64_t iteration = self->current.iteration; /* the last operation takes the next instance */
     bool done = execute_next(self, what, place, iteration);
     self->pumped.came_ns = 0;

@@ -144,10 +144,12 @@ struct iteration *engine_iteration(const struct engine *engine, int rank, int64_
 static bool call_task(void *arg, struct run_thread *self, int task, int64_t iteration)
 {
     struct engine *engine = arg;
-    struct swpipe_context context = {.engine = engine,
-                                     .self = self,
-                                     .iteration = engine_iteration(engine, self->rank, iteration),
-                                     .task = task};
+    struct swpipe_context context; /* of `why` the first byte alone: it is called for each task */
+    context.engine = engine;
+    context.self = self;
+    context.iteration = engine_iteration(engine, self->rank, iteration);
+    context.task = task;
+    context.why[0] = '\0';
     enter_on_caller(engine, self->rank);
     int failed = run_or_restore(&context);
     leave_on_caller(engine);
@@ -161,15 +163,27 @@ static bool call_task(void *arg, struct run_thread *self, int task, int64_t iter
 
 struct device_stream *engine_stream(const struct engine *engine, int rank, int task)
 {
-    const struct program *p = engine->program;
-    const struct body *body = &p->bodies[rank * p->tasks + task];
-    for (int i = 0; i < body->count; i++) /* every task records its event there */
-        if (program_records_task(&p->ops[body->first + i]))
-            return engine->run.streams[p->ops[body->first + i].stream].handle;
-    return NULL;
+    const int stream = engine->task_stream[rank * engine->program->tasks + task];
+    return stream >= 0 ? engine->run.streams[stream].handle : NULL;
 }
 
 /* ---- open ------------------------------------------------------------------------------------ */
+
+/* Every task of a plan records its event. */
+static bool find_streams(struct engine *engine)
+{
+    const struct program *p = engine->program;
+    const int bodies = p->ranks * p->tasks;
+    engine->task_stream = ARENA_ARRAY(&engine->arena, (size_t)bodies, int);
+    for (int body = 0; engine->task_stream && body < bodies; body++) {
+        const struct body *what = &p->bodies[body];
+        engine->task_stream[body] = -1;
+        for (int i = what->count; i-- > 0;)
+            if (program_records_task(&p->ops[what->first + i]))
+                engine->task_stream[body] = p->ops[what->first + i].stream;
+    }
+    return engine->task_stream;
+}
 
 static enum status open_contexts(struct engine *engine, bool serial, struct diag *diag)
 {
@@ -177,7 +191,7 @@ static enum status open_contexts(struct engine *engine, bool serial, struct diag
     int ranks = pipe->local_ranks, places = engine->program->most_in_flight;
     engine->places = places;
     engine->iterations = calloc((size_t)(ranks * places), sizeof *engine->iterations);
-    if (!engine->iterations)
+    if (!engine->iterations || !find_streams(engine))
         return diag_no_memory(diag);
     for (int i = 0; i < ranks * places; i++, engine->iteration_count++)
         if (!iteration_init(&engine->iterations[i], pipe->first_rank + i / places,

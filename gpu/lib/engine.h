@@ -178,6 +178,7 @@ struct engine {
     struct recording_recording recording;
     struct group_watch watch;     /* with a group */
     struct iteration *iterations; /* [rank here][places] */
+    int *task_stream;             /* [rank][task]: that its event is recorded in; -1: none */
     int places;                   /* iterations of a rank that can be in flight */
     int iteration_count;          /* initialised */
     /* turns.c */

@@ -56,7 +56,7 @@ void world_settle(struct host_world *world)
         sched_yield();
 }
 
-static void unlock_and_wake(struct host_world *world)
+void world_unlock_and_wake(struct host_world *world)
 {
     enum { MOST = 16 };
     pthread_cond_t *conditions[MOST];
@@ -73,14 +73,6 @@ static void unlock_and_wake(struct host_world *world)
         pthread_mutex_lock(&world->lock);
         world_unlock(world);
     }
-}
-
-void world_unlock(struct host_world *world)
-{
-    if (world->rings || world->calls)
-        unlock_and_wake(world);
-    else
-        pthread_mutex_unlock(&world->lock);
 }
 
 /* Before a thread sleeps it wakes others, and then looks again. */

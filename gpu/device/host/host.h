@@ -227,7 +227,14 @@ struct entry {
 void world_fail_all(struct host_world *world, const char *why);
 
 /* Give the lock back, and wake those that are called and rung for: woken while it is held they would wait again. */
-void world_unlock(struct host_world *world);
+void world_unlock_and_wake(struct host_world *world);
+static inline void world_unlock(struct host_world *world)
+{
+    if (world->rings || world->calls)
+        world_unlock_and_wake(world);
+    else
+        pthread_mutex_unlock(&world->lock);
+}
 /* Wake all that wait on its condition, when the lock is given back. */
 void world_ring(struct host_world *world, struct host_ring *ring);
 /* Until no thread uses a condition outside the lock: before one is destroyed that is rung for. With or without the lock. */

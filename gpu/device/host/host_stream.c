@@ -366,7 +366,7 @@ static void finish_instants(struct host_stream *stream)
 /* A list, not calls of calls: a head that is taken out may let the next one meet, and so on. */
 void stream_settle(struct host_world *world)
 {
-    if (world->settles)
+    if (world->settles || !world->met)
         return;
     world->settles = true;
     while (world->met) {
