@@ -31,7 +31,7 @@ struct chain_builder {
          edge < end_; edge++)
 
 /* Kahn 1962. */
-static void sort_tasks(struct chain_builder *builder)
+static void order_tasks(struct chain_builder *builder)
 {
     int *missing = builder->scratch, count = 0;
     for (int t = 0; t < builder->tasks; t++)
@@ -131,7 +131,7 @@ bool gap_chains_build(struct gap_chains *chains, struct arena *arena, int tasks,
             straight[t].first[c] = INT_MAX;
             straight[t].last[c] = NONE;
         }
-    sort_tasks(&builder);
+    order_tasks(&builder);
     find_heights(&builder);
     for (int chain = 0; chain < GAP_CHAINS; chain++)
         choose_chain(&builder, chain);
@@ -147,7 +147,7 @@ bool gap_chains_build(struct gap_chains *chains, struct arena *arena, int tasks,
     return true;
 }
 
-static bool meet(const struct gap_reach *from, const struct gap_reach *to)
+static bool chains_meet(const struct gap_reach *from, const struct gap_reach *to)
 {
     bool meets = false;
     for (int c = 0; c < GAP_CHAINS; c++)
@@ -159,6 +159,6 @@ bool gap_chains_lead(const struct gap_chains *chains, int from, int to, int most
 {
     const struct gap_reach *straight = chains->of[0], *longer = chains->of[1];
     if (most < 1)
-        return most == 0 && meet(&straight[from], &straight[to]);
-    return meet(&longer[from], &straight[to]) || meet(&straight[from], &longer[to]);
+        return most == 0 && chains_meet(&straight[from], &straight[to]);
+    return chains_meet(&longer[from], &straight[to]) || chains_meet(&straight[from], &longer[to]);
 }
