@@ -169,31 +169,30 @@ static int ask_driver(driver_query *query, void *handle)
     return answer == DONE || answer == NOT_READY ? answer : -1;
 }
 
-/* A thread of the program's, which takes the steps of workers, may be on another GPU or on none: it asks again on the world's. */
-static int ask_on_gpu(const struct cuda_world *world, driver_query *query, void *handle,
-                      cudaError_t *entered)
+/* The runtime is asked where the driver has no answer. A thread of the program's, which takes the steps of workers, may be on
+   another GPU or on none: it asks again on the world's. */
+static cudaError_t ask(const struct cuda_world *world, driver_query *query, void *handle,
+                       bool is_event)
 {
     int answer = ask_driver(query, handle);
-    *entered = answer < 0 ? cuda_enter(world) : cudaSuccess;
-    return answer < 0 && *entered == cudaSuccess ? ask_driver(query, handle) : answer;
+    const cudaError_t entered = answer < 0 ? cuda_enter(world) : cudaSuccess;
+    if (answer < 0 && entered != cudaSuccess)
+        return entered;
+    if (answer < 0)
+        answer = ask_driver(query, handle);
+    if (answer >= 0)
+        return (cudaError_t)answer;
+    return forget_not_ready(is_event ? cudaEventQuery(handle) : cudaStreamQuery(handle));
 }
 
 cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event)
 {
-    cudaError_t entered;
-    int answer = ask_on_gpu(world, world->driver.event_query, event, &entered);
-    if (answer >= 0)
-        return (cudaError_t)answer;
-    return entered == cudaSuccess ? forget_not_ready(cudaEventQuery(event)) : entered;
+    return ask(world, world->driver.event_query, event, true);
 }
 
 cudaError_t cuda_ask_stream(const struct cuda_world *world, cudaStream_t stream)
 {
-    cudaError_t entered;
-    int answer = ask_on_gpu(world, world->driver.stream_query, stream, &entered);
-    if (answer >= 0)
-        return (cudaError_t)answer;
-    return entered == cudaSuccess ? forget_not_ready(cudaStreamQuery(stream)) : entered;
+    return ask(world, world->driver.stream_query, stream, false);
 }
 
 /* After these the context is lost: every further call gives the same error. */
