@@ -8,9 +8,10 @@
 #define SWSIM_ASSERT_INDEX_H
 
 #include <assert.h>
+#include <stddef.h>
 
 #ifdef SWSIM_CHECKS
-#define ASSERT_INDEX(index, count) assert((index) >= 0 && (index) < (count))
+#define ASSERT_INDEX(index, count) assert((size_t)(index) < (size_t)(count)) /* not a negative one */
 #else
 #define ASSERT_INDEX(index, count) ((void)(index), (void)(count))
 #endif
