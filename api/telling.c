@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/hash.h"
 #include "base/repeats.h"
 
@@ -31,6 +32,7 @@ static bool waits_before_first(const struct story_step *step)
 /* That there are data for an iteration is told with what the driver does next. */
 static bool leads_to_driver(const struct story *story, size_t at)
 {
+    ASSERT_INDEX(at, story->step_count);
     const struct story_step *step = &story->steps[at];
     return step->agent_kind == AGENT_DATA && step->choice == 0 && at + 2 < story->step_count &&
            step[1].agent_kind == AGENT_THREAD && step[1].op < 0;
@@ -40,6 +42,7 @@ static bool leads_to_driver(const struct story *story, size_t at)
    work to its end; from the data of an iteration to the driver's step. */
 static size_t end_of_one(const struct story *story, size_t first)
 {
+    ASSERT_INDEX(first, story->step_count);
     const struct story_step *step = &story->steps[first];
     size_t last = first;
     if (step->kind == EFFECT_START && first + 1 < story->step_count &&

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/columns.h"
 #include "base/units.h"
 #include "telling.h"
@@ -300,6 +301,7 @@ static size_t print_alike(const struct story *story, size_t at,
 {
     enum { LISTED = 12 };
     size_t count = 0;
+    ASSERT_INDEX(at, story->blocked_count);
     while (at + count + 1 < story->blocked_count &&
            are_alike(&story->blocked[at], &story->blocked[at + count + 1]))
         count++;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/text_stream.h"
 
 enum { MOST_TASKS = 1024 };
@@ -62,6 +63,7 @@ static bool certify_structure_share_queue(const struct pipeline_writer *w, int a
 
 static void relax_all(const struct pipeline_writer *w, struct row *row, int from)
 {
+    ASSERT_INDEX(from, w->p->tasks);
     const struct edge_list *fires = &w->p->fires[from];
     for (int k = 0; k < fires->count; k++)
         certify_structure_relax(row, from, fires->items[k].task, fires->items[k].distance, HOP_ON);
@@ -153,6 +155,7 @@ void pipeline_write_path(struct pipeline_writer *w, const struct row *row, int t
 
 bool pipeline_write_firings(struct pipeline_writer *w, int from, int to, int length, int deep)
 {
+    ASSERT_INDEX(from, w->p->tasks);
     const struct edge_list *firsts = &w->p->depends[from];
     if (program_ends_turn(w->p, 0, from)) {
         fprintf(w->out, "path 1 queue %d\n", to);
@@ -238,6 +241,7 @@ static void certify_structure_drop(struct pipeline_writer *w, enum property prop
 static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, int lag, int a,
                        int b)
 {
+    ASSERT_INDEX(buffer, w->p->plan->buffer_count);
     const int period = buffer_period(&w->p->plan->buffers[buffer]);
     const int *serial = w->p->serial_place;
     int there, back, writer = uses[b] & WRITES ? b : a, other = a + b - writer;
@@ -263,6 +267,7 @@ static bool certify_structure_write_buffer(struct pipeline_writer *w, int buffer
     memset(w->fed, 0, (size_t)tasks * sizeof *w->fed);
     for (int t = 0; t < tasks; t++)
         writers += (uses[t] & WRITES) != 0;
+    ASSERT_INDEX(buffer, w->p->plan->buffer_count);
     int lag = writers == 1 ? w->p->plan->buffers[buffer].staleness : 0;
     for (int a = 0; a < tasks; a++)
         for (int b = a + 1; uses[a] && b < tasks; b++)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/text_stream.h"
 #include "base/array.h"
 
@@ -77,6 +78,7 @@ static bool certify_traffic_write_comm(struct certify_traffic_traffic *traffic, 
 {
     struct pipeline_writer *w = traffic->writer;
     int *tasks = ARENA_ARRAY(&w->arena, (size_t)traffic->p->tasks, int), count = 0;
+    ASSERT_INDEX(comm, traffic->p->comm_count);
     int member = traffic->p->comms[comm].members[0];
     for (int k = 0; tasks && k < traffic->p->tasks; k++) {
         const struct task *task = plan_task(traffic->p->plan, member, w->topological[k]);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/table.h"
 #include "one_run.h"
 
@@ -89,6 +90,7 @@ static void dead_write_comes(struct dead_finder *finder, int buffer, int op, int
 static void dead_step(struct dead_finder *finder, int op, int64_t iteration)
 {
     const struct program *p = finder->program;
+    ASSERT_INDEX(op, p->op_count);
     const struct access *accesses = &p->accesses[p->ops[op].access_first];
     for (int k = 0; k < p->ops[op].access_count; k++)
         if (!accesses[k].write)

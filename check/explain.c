@@ -2,6 +2,7 @@
 /* explain.c - see explain.h: replays the path through the machine and lets it describe each step.
  */
 #include "explain.h"
+#include "base/assert_index.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@ static int finisher(const struct program *p, int agent, const struct effect *eff
 /* True if the agent is a worker between two instances. */
 static bool is_waiting_worker(const struct program *p, const struct state *state, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     int64_t iteration;
     return desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_WORKER &&
@@ -53,6 +55,7 @@ static bool is_waiting_worker(const struct program *p, const struct state *state
 
 static struct mark mark_of_op(const struct program *p, int op)
 {
+    ASSERT_INDEX(op, p->op_count);
     const int task = p->ops[op].task;
     return task >= 0 ? p->plan->pipeline.tasks[task].mark : p->ops[op].mark;
 }
@@ -200,6 +203,7 @@ static struct story_place place_of(const struct program *p, const struct story *
     char text[TEXT];
     const int push = find_push(p, story, op, iteration);
     const char *pusher = push >= 0 ? story->steps[push].agent : NULL;
+    ASSERT_INDEX(op, p->op_count);
     if (op_pushes(p->ops[op].kind) && p->ops[op].stream >= 0)
         agent = agent_name_of(p, program_stream_agent(p, p->ops[op].stream), arena);
     if (op_operand(p->ops[op].kind) == OPERAND_BUFFER)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explore.c - see explore.h. */
 #include "explore.h"
+#include "base/assert_index.h"
 
 enum { LOOK_EVERY = 16, FAULTS = 1u << PROPERTY_FAULTS };
 
@@ -85,6 +86,7 @@ static bool explore_take(struct explorer *explorer, struct batch *batch, size_t 
 {
     struct effect effect;
     machine_step(explorer->program, &explorer->cursor.work, step, &effect);
+    ASSERT_INDEX(node, batch->count);
     batch->nodes[node].transitions++;
     if (!effect.violated)
         return true;
@@ -199,6 +201,7 @@ static bool judge_fault(struct explorer *explorer, struct batch *batch, size_t n
 /* A node without successors: the end, a hang, or a run given up. */
 static void judge_leaf(struct explorer *explorer, struct batch *batch, size_t node)
 {
+    ASSERT_INDEX(node, batch->count);
     struct expansion *expansion = &batch->nodes[node];
     unsigned violated = judge_end(explorer, expansion);
     explore_add_violation(batch, violated, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
@@ -210,6 +213,7 @@ static void judge_leaf(struct explorer *explorer, struct batch *batch, size_t no
 
 static void explore_expand(struct explorer *explorer, struct batch *batch, size_t node)
 {
+    ASSERT_INDEX(node, batch->count);
     batch->nodes[node] = (struct expansion){0};
     cursor_load(&explorer->cursor, batch->roots[node]);
     int count = explore_list_choices(explorer);

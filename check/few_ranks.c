@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* few_ranks.c - see few_ranks.h. */
 #include "few_ranks.h"
+#include "base/assert_index.h"
 
 #include <stdlib.h>
 
@@ -43,6 +44,7 @@ static bool echo_list_agents(struct echo *echo, struct arena *arena)
 /* The agent of `many` that does for `rank` what this one of `few` does; for communicators and data there is one. */
 static int echo_agent(const struct echo *echo, int agent, int rank)
 {
+    ASSERT_INDEX(agent, echo->few->agent_count);
     const struct agent *desc = &echo->few->agents[agent];
     if (desc->kind == AGENT_COMM)
         return program_comm_agent(echo->many, desc->index);

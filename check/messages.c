@@ -6,6 +6,7 @@
 
 #include "plan/schedules/comms.h"
 #include "plan/schedules/listed.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 /* A part, and its operation. */
@@ -146,6 +147,7 @@ static const char *messages_position(const struct program *p, const struct op *o
 /* An earlier part with the same end and tag: the message is there twice. NULL: none. */
 static const struct part *find_first(const struct program *p, int lone)
 {
+    ASSERT_INDEX(lone, p->part_count);
     const struct part *part = &p->parts[lone];
     for (int i = 0; i < lone; i++)
         if (p->parts[i].channel == part->channel && p->parts[i].tag == part->tag &&
@@ -157,6 +159,7 @@ static const struct part *find_first(const struct program *p, int lone)
 /* Actions as the lists have them, with row and column. */
 static const char *tell_listed(const struct program *p, int lone, struct arena *arena)
 {
+    ASSERT_INDEX(lone, p->part_count);
     const struct listed_action *all = p->plan->listed, *listed = &all[p->parts[lone].listed - 1];
     const struct part *first = find_first(p, lone);
     char own[ACTION_NAME], other[ACTION_NAME], at[LISTED_PLACE], before[LISTED_PLACE];
@@ -171,6 +174,7 @@ static const char *tell_listed(const struct program *p, int lone, struct arena *
 
 const char *messages_tell(const struct program *p, int lone, struct arena *arena)
 {
+    ASSERT_INDEX(lone, p->part_count);
     const struct part *part = &p->parts[lone];
     const struct channel *channel = &p->channels[part->channel];
     if (part->listed)

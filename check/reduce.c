@@ -6,6 +6,7 @@
  * programs the device first, and threads in turns of TURN_STEPS.
  */
 #include "reduce.h"
+#include "base/assert_index.h"
 
 #include <stdlib.h>
 
@@ -80,6 +81,7 @@ static int component_of(const struct reducer *reducer, int agent)
     if (!reducer->has_components)
         return 0;
     const struct program *p = reducer->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     int rank = desc->kind == AGENT_COMM ? p->comms[desc->index].members[0] : desc->rank;
     return reducer->component[rank];
@@ -250,6 +252,7 @@ static int64_t reduce_iterations_of(const struct reducer *reducer, const struct 
     const struct program *p = reducer->program;
     if (p->tasks == 0)
         return 0;
+    ASSERT_INDEX(agent, p->agent_count);
     return p->agents[agent].rank < 0 ? INT64_MAX : machine_oldest(p, state, p->agents[agent].rank);
 }
 

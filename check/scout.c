@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert_index.h"
 #include "base/hash.h"
 
 enum { RUNS = 10, STEPS = 20000, ITERATIONS_MORE = 4, LOOK = 16 };
@@ -25,6 +26,7 @@ struct scout_run {
 
 static bool scout_is_host(const struct scout_run *run, int agent)
 {
+    ASSERT_INDEX(agent, run->program->agent_count);
     enum agent_kind kind = run->program->agents[agent].kind;
     return kind == AGENT_THREAD || kind == AGENT_DATA;
 }

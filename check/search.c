@@ -30,6 +30,7 @@
 #include "base/array.h"
 
 #include <assert.h>
+#include "base/assert_index.h"
 #include "base/hash.h"
 
 /* ---- a few long walks, for violations that lie deep ------------------------------------------ */
@@ -243,6 +244,7 @@ static bool search_is_far(const struct exact_search *search, uint64_t from, uint
 
 static void commit_node(struct exact_search *search, const struct batch *batch, size_t node)
 {
+    ASSERT_INDEX(node, batch->count);
     const struct expansion *now = &batch->nodes[node];
     size_t violation = node ? batch->nodes[node - 1].violations : 0;
     size_t successor = node ? batch->nodes[node - 1].successors : 0;

@@ -2,6 +2,7 @@
 /* suspects.c - see suspects.h. */
 #include "suspects.h"
 
+#include "base/assert_index.h"
 #include "base/hash.h"
 #include "base/array.h"
 
@@ -88,6 +89,7 @@ static bool is_in_cycle(const struct suspects_finder *finder, int agent)
 static void add_queue(struct suspects_finder *finder, int agent)
 {
     const struct program *p = finder->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     if (desc->kind != AGENT_THREAD || p->threads[desc->index].kind != THREAD_WORKER)
         return;

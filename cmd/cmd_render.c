@@ -8,6 +8,7 @@
 
 #include "api/channels.h"
 #include "api/render.h"
+#include "base/assert_index.h"
 #include "base/output.h"
 #include "base/text_stream.h"
 #include "base/units.h"
@@ -249,6 +250,7 @@ static enum status load_run(struct app *app, struct store *store, const struct r
 /* "10.2 ms at 1.3 s on rank 0 s7 (its launch by the host)" */
 static const char *render_stall_words(struct app *app, const struct trace *trace, int stall)
 {
+    ASSERT_INDEX(stall, trace->span_count);
     const struct trace_span *span = &trace->spans[stall];
     const struct trace_agent *agent = &trace->agents[span->agent];
     char took[UNITS_TEXT], at[UNITS_TEXT];
@@ -539,6 +541,7 @@ static enum status cmd_render_take(struct app *app, const struct render_options 
                                    const struct arguments *arguments, int at,
                                    struct subject *subject)
 {
+    ASSERT_INDEX(at, arguments->count);
     const char *spec = arguments->items[at], *folder = strrchr(spec, '/');
     subject->source = folder ? folder + 1 : spec;
     struct rendering rendering = {.options = options,

@@ -11,6 +11,7 @@
 #include "plan/text/print.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
+#include "base/assert_index.h"
 
 /* A counterexample on its way to a picture or a store. */
 struct witness {
@@ -65,6 +66,7 @@ static int lane(struct trace *trace, int rank, enum agent_kind agent_kind, const
 /* When the work that a stream starts in step `start` ends: behind the step that finishes it. */
 static size_t work_end(const struct story *story, size_t start)
 {
+    ASSERT_INDEX(start, story->step_count);
     for (size_t i = start + 1; i < story->step_count; i++)
         if (story->steps[i].agent_index == story->steps[start].finished_by &&
             story->steps[i].kind == EFFECT_FINISH)
@@ -90,6 +92,7 @@ static bool witness_add_span(const struct witness *witness, size_t i, struct tra
 
 static bool witness_add_step(const struct witness *witness, size_t i, struct trace *trace)
 {
+    ASSERT_INDEX(i, witness->story->step_count);
     const struct story_step *step = &witness->story->steps[i];
     const struct trace_step row = {
         .seq = (int64_t)i,
@@ -107,6 +110,7 @@ static bool witness_add_step(const struct witness *witness, size_t i, struct tra
 static bool is_second_half(const struct story *story, size_t i)
 {
     bool begun = false;
+    ASSERT_INDEX(i, story->step_count);
     for (size_t k = 0; k < i && story->steps[i].kind == EFFECT_FINISH && !begun; k++)
         begun = story->steps[k].agent_index == story->steps[i].agent_index &&
                 story->steps[k].kind == EFFECT_START;

@@ -6,6 +6,7 @@
  * not change any time. Each pass is visited once.
  */
 #include "bubble.h"
+#include "base/assert_index.h"
 
 #include <assert.h>
 #include <string.h>
@@ -149,6 +150,7 @@ static void do_pass(struct bubble_walk *walk, int rank, struct pass_code pass, i
                     int64_t input_ns)
 {
     const struct bubble_problem *problem = walk->problem;
+    ASSERT_INDEX(rank, walk->room->ranks);
     struct rank_state *state = &walk->room->ranks[rank];
     int stage = pass.stage;
     int64_t start_ns = input_ns > state->now_ns ? input_ns : state->now_ns;
@@ -182,6 +184,7 @@ enum progress { WENT_ON, MUST_WAIT, IMPOSSIBLE };
 static enum progress next_step(struct bubble_walk *walk, int rank)
 {
     const struct bubble_problem *problem = walk->problem;
+    ASSERT_INDEX(rank, walk->room->ranks);
     struct rank_state *state = &walk->room->ranks[rank];
     struct pass_code pass = walk->order->passes[rank][state->at];
     int microbatch = walk->room->next[pass.stage][pass.backward];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/printable.h"
 #include "base/text_stream.h"
 
@@ -164,6 +165,7 @@ static void write_hunk(const struct script *script, size_t first, size_t end,
         removed += script->items[i].sign != '+';
         added += script->items[i].sign != '-';
     }
+    ASSERT_INDEX(first, script->count);
     const struct change *at = &script->items[first];
     char under[HEADING];
     heading(before, at->before, under);

@@ -9,6 +9,7 @@
  */
 #include "edits_internal.h"
 #include "base/array.h"
+#include "base/assert_index.h"
 
 #include <inttypes.h>
 
@@ -51,6 +52,7 @@ static bool counts_with(const struct host_op *op, int rank, const struct host_op
 static int edits_calls_count_before(const struct host_thread *of, size_t k)
 {
     int count = 0;
+    ASSERT_INDEX(k, of->op_count);
     for (size_t i = 0; i < k; i++)
         count += counts_with(&of->ops[k], of->rank, &of->ops[i], of->rank);
     return count;
@@ -59,8 +61,11 @@ static int edits_calls_count_before(const struct host_thread *of, size_t k)
 /* Where thread t calls what meets (u, k); its length: nowhere. */
 static size_t find_partner(const struct plan *plan, int t, int u, size_t k)
 {
+    ASSERT_INDEX(t, plan->thread_count);
+    ASSERT_INDEX(u, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t], *of = &plan->threads[u];
     int left = edits_calls_count_before(of, k);
+    ASSERT_INDEX(k, of->op_count);
     for (size_t i = 0; i < thread->op_count; i++)
         if (counts_with(&of->ops[k], of->rank, &thread->ops[i], thread->rank) && left-- == 0)
             return i;
@@ -79,7 +84,9 @@ static bool edits_calls_is_member(const struct plan *plan, int comm, int rank)
 /* True if a thread's rank may make the call that (u, k) waits for. */
 static bool can_make(const struct plan *plan, int t, int u, size_t k)
 {
+    ASSERT_INDEX(u, plan->thread_count);
     const struct host_op *op = &plan->threads[u].ops[k];
+    ASSERT_INDEX(t, plan->thread_count);
     const int rank = plan->threads[t].rank;
     return rank != plan->threads[u].rank && edits_calls_is_call(op) &&
            edits_calls_is_member(plan, op->comm, rank) &&
@@ -116,6 +123,7 @@ static const size_t NOT_ASKED = SIZE_MAX;
 static const struct host_op *edits_calls_call_of(const struct plan *plan,
                                                  const struct edits_calls_meeting *meeting, int t)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
     return meeting->at[t] < thread->op_count ? &thread->ops[meeting->at[t]] : NULL;
 }
@@ -147,6 +155,7 @@ static int count_like(const struct plan *plan, const struct edits_calls_meeting 
 
 static int nearer(const struct proposer *proposer, int t, size_t i, int u, size_t k)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const int mine = i < proposer->plan->threads[t].op_count ? proposer->near[t][i] : FAR_AWAY;
     const int theirs = proposer->near[u][k];
     return mine < theirs ? mine : theirs;
@@ -155,8 +164,11 @@ static int nearer(const struct proposer *proposer, int t, size_t i, int u, size_
 /* The calls of thread t that count with (u, k). */
 static int edits_calls_count_calls(const struct plan *plan, int t, int u, size_t k)
 {
+    ASSERT_INDEX(t, plan->thread_count);
+    ASSERT_INDEX(u, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t], *of = &plan->threads[u];
     int count = 0;
+    ASSERT_INDEX(k, of->op_count);
     for (size_t i = 0; i < thread->op_count; i++)
         count += counts_with(&of->ops[k], of->rank, &thread->ops[i], thread->rank);
     return count;
@@ -165,6 +177,8 @@ static int edits_calls_count_calls(const struct plan *plan, int t, int u, size_t
 static void propose_same(struct proposer *proposer, int t, size_t i, int u, size_t k, int extra)
 {
     const struct plan *plan = proposer->plan;
+    ASSERT_INDEX(t, plan->thread_count);
+    ASSERT_INDEX(u, plan->thread_count);
     if (i < plan->threads[t].op_count && edits_calls_is_call(&plan->threads[t].ops[i]) &&
         edits_calls_is_message(&plan->threads[t].ops[i]) ==
             edits_calls_is_message(&plan->threads[u].ops[k]))
@@ -176,6 +190,7 @@ static void propose_same(struct proposer *proposer, int t, size_t i, int u, size
 /* In front of the call that meets the others now, and in the place that it has on the other rank. */
 static void propose_added(struct proposer *proposer, int t, size_t i, int u, size_t k, int extra)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const size_t length = proposer->plan->threads[t].op_count;
     const size_t places[] = {i, k < length ? k : length};
     for (int n = 0; n < (places[0] == places[1] ? 1 : 2); n++)

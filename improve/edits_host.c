@@ -7,6 +7,7 @@
  * too, at a higher price, as edits that weaken the plan.
  */
 #include "edits_internal.h"
+#include "base/assert_index.h"
 
 #include <assert.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static bool is_like(const struct host_thread *a, const struct host_thread *b)
 
 int edits_like_on_rank(const struct plan *plan, int t, int rank)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     for (size_t u = 0; u < plan->thread_count; u++)
         if (plan->threads[u].rank == rank && is_like(&plan->threads[t], &plan->threads[u]))
             return (int)u;
@@ -171,6 +173,7 @@ static bool crossing_loses(const struct host_op *first, const struct host_op *se
 
 static bool move_loses(const struct host_thread *thread, size_t from, size_t to)
 {
+    ASSERT_INDEX(from, thread->op_count);
     for (size_t i = to; i < from; i++)
         if (crossing_loses(&thread->ops[i], &thread->ops[from]))
             return true;
@@ -206,6 +209,7 @@ static bool crosses_branches(const struct host_thread *thread, size_t from, size
    others are made like. */
 static void propose_moves(struct proposer *proposer, int t)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
         for (int by = -MOVE_REACH; by <= MOVE_REACH; by++) {
@@ -244,6 +248,8 @@ static int edits_host_way(const struct host_thread *thread, size_t i, size_t k)
    that is there if i is a record, or one that is put behind other work or an allocation; the CPU waits for a record. */
 static enum edit_kind edits_host_order_kind(const struct host_thread *thread, size_t i, size_t k)
 {
+    ASSERT_INDEX(i, thread->op_count);
+    ASSERT_INDEX(k, thread->op_count);
     const struct host_op *first = &thread->ops[i], *second = &thread->ops[k];
     const bool source = edits_host_is_work(first) || first->kind == OP_ALLOC;
     if (first->kind == OP_RECORD && (op_is_cpu_work(second->kind) || gives_turn(second)))
@@ -256,6 +262,7 @@ static enum edit_kind edits_host_order_kind(const struct host_thread *thread, si
 /* The nearer of the two in the program text is the likelier. */
 static void propose_events(struct proposer *proposer, int t)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
         for (size_t k = 0; k < thread->op_count; k++) {
@@ -284,6 +291,8 @@ static int signal_extra(const struct host_op *first, const struct host_op *secon
 
 static void propose_signals(struct proposer *proposer, int t, int u)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
+    ASSERT_INDEX(u, proposer->plan->thread_count);
     const struct host_thread *from = &proposer->plan->threads[t], *to = &proposer->plan->threads[u];
     if (t == u || from->rank != to->rank)
         return;
@@ -331,6 +340,7 @@ static bool edits_host_can_lock(const struct host_thread *thread, int stream)
 static void propose_locks(struct proposer *proposer, int t, int u)
 {
     const struct plan *plan = proposer->plan;
+    ASSERT_INDEX(u, plan->thread_count);
     if (t >= u || plan->threads[t].rank != plan->threads[u].rank)
         return;
     for (int stream = 0; stream < (int)plan->streams.count; stream++)
@@ -345,6 +355,7 @@ static void propose_locks(struct proposer *proposer, int t, int u)
 static size_t records_behind(const struct host_thread *thread, size_t i)
 {
     size_t end = i;
+    ASSERT_INDEX(i, thread->op_count);
     while (edits_host_is_work(&thread->ops[i]) && end + 1 < thread->op_count &&
            thread->ops[end + 1].kind == OP_RECORD &&
            thread->ops[end + 1].stream == thread->ops[i].stream)
@@ -356,6 +367,7 @@ static size_t records_behind(const struct host_thread *thread, size_t i)
    stream. */
 static bool leaving_loses(const struct host_thread *thread, size_t first, size_t last)
 {
+    ASSERT_INDEX(first, thread->op_count);
     int stream = thread->ops[first].stream;
     for (size_t i = 0; i < thread->op_count; i++) {
         const struct host_op *op = &thread->ops[i];
@@ -370,9 +382,11 @@ static bool leaving_loses(const struct host_thread *thread, size_t first, size_t
 static void propose_marker_streams(struct proposer *proposer, int t, size_t i)
 {
     const struct plan *plan = proposer->plan;
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
     struct edit edit = {.kind = EDIT_OP_STREAM, .a = t, .b = (int)i, .c = (int)i};
     edit.weakens = proposer->hang;
+    ASSERT_INDEX(i, thread->op_count);
     for (; edit.to < (int)plan->streams.count; edit.to++)
         if (edit.to != thread->ops[i].stream && edits_host_pushes_to(thread, edit.to))
             propose_both(proposer, edit, i, proposer->hang ? 0 : -25, 2);
@@ -383,12 +397,14 @@ static void propose_marker_streams(struct proposer *proposer, int t, size_t i)
 static void propose_work_streams(struct proposer *proposer, int t, size_t i)
 {
     const struct plan *plan = proposer->plan;
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
     size_t last = records_behind(thread, i);
     bool loses = leaving_loses(thread, i, last);
     struct edit edit = {.kind = EDIT_OP_STREAM, .a = t, .b = (int)i, .c = (int)last};
     edit.weakens = loses;
     edit.alone = true;
+    ASSERT_INDEX(i, thread->op_count);
     for (; edit.to < (int)plan->streams.count; edit.to++)
         if (edit.to != thread->ops[i].stream && edits_host_pushes_to(thread, edit.to))
             propose_both(proposer, edit, i, 30, 2);
@@ -399,6 +415,7 @@ static void propose_work_streams(struct proposer *proposer, int t, size_t i)
 
 static void propose_streams(struct proposer *proposer, int t)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count && !edits_are_over(proposer); i++)
         if (edits_host_is_far(proposer, t, i))
@@ -411,6 +428,7 @@ static void propose_streams(struct proposer *proposer, int t)
 
 static void propose_comms(struct proposer *proposer, int t)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
         if (thread->ops[i].kind == OP_COLLECTIVE && !host_op_process_group(&thread->ops[i]))
@@ -420,6 +438,7 @@ static void propose_comms(struct proposer *proposer, int t)
 
 static void propose_joins(struct proposer *proposer, int t)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i + 1 < thread->op_count; i++) {
         const struct host_op *first = &thread->ops[i], *second = first + 1;
@@ -446,7 +465,9 @@ static bool uses(const struct host_op *op, int buffer)
 /* The streams that use the buffer freed at (t, i). */
 static void propose_before_free(struct proposer *proposer, int t, size_t i)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const struct host_thread *thread = &proposer->plan->threads[t];
+    ASSERT_INDEX(i, thread->op_count);
     int buffer = thread->ops[i].object;
     for (size_t k = 0; k < thread->op_count; k++) {
         const struct host_op *user = &thread->ops[k];
@@ -473,7 +494,9 @@ static bool edits_host_shares_buffer(const struct host_op *user, const struct in
    do behind (t, i), which lets them go on, is to come after the suspects of its own. */
 static void propose_before_access(struct proposer *proposer, int t, size_t i)
 {
+    ASSERT_INDEX(t, proposer->plan->thread_count);
     const struct host_thread *thread = &proposer->plan->threads[t];
+    ASSERT_INDEX(i, thread->op_count);
     const struct host_op *own = &thread->ops[i];
     const bool gives = gives_turn(own);
     int last = -1;
@@ -497,6 +520,7 @@ static void propose_before_access(struct proposer *proposer, int t, size_t i)
 static void propose_others(struct proposer *proposer, int t)
 {
     const struct plan *plan = proposer->plan;
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++) {
         const struct host_op *op = &thread->ops[i];
@@ -653,6 +677,7 @@ static void edits_host_narrow(struct host_thread *thread, size_t at)
 /* Where edits before this one have moved others, what has branches may stand there: it stays. */
 static void remove_op(struct host_thread *thread, size_t at)
 {
+    ASSERT_INDEX(at, thread->op_count);
     if (is_of_branches(&thread->ops[at]))
         return;
     edits_host_narrow(thread, at);
@@ -675,6 +700,7 @@ static const char *stem_of(const struct plan *plan, const struct host_op *op)
 
 static bool insert_event(struct plan *plan, int t, size_t first, size_t second, int event)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     int from = plan->threads[t].ops[first].stream, to = plan->threads[t].ops[second].stream;
     if (!insert_on(plan, t, second, OP_WAIT, event, to))
         return false;
@@ -699,6 +725,7 @@ static bool edits_host_has_event(const struct plan *plan, int rank, int event)
 
 static bool apply_event(struct plan *plan, int t, const struct edit *edit)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
     const char *stem = stem_of(plan, &plan->threads[edit->a].ops[edit->b]);
     const char *wanted = arena_printf(&plan->arena, "%s_done", stem), *name = wanted;
@@ -711,6 +738,7 @@ static bool apply_event(struct plan *plan, int t, const struct edit *edit)
 
 static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edit)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
     const int flag = intern_fresh(plan, &plan->flags,
                                   arena_printf(&plan->arena, "r%d_%s_issued", thread->rank,
@@ -728,6 +756,7 @@ static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edi
 static bool edits_host_wrap(struct plan *plan, int t, int stream, int lock)
 {
     size_t first, last = 0;
+    ASSERT_INDEX(t, plan->thread_count);
     if (!edits_host_pushes(&plan->threads[t], stream, &first, &last))
         return true;
     struct host_op *unlock = edits_insert_behind(plan, t, last, OP_UNLOCK);
@@ -747,6 +776,7 @@ static bool apply_lock(struct plan *plan, const struct edit *edit)
 
 static bool apply_join(struct plan *plan, int t, const struct edit *edit)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     struct host_thread *thread = &plan->threads[t];
     struct host_op *into = &thread->ops[edit->b];
     const struct host_op *from = &thread->ops[edit->c];
@@ -794,6 +824,7 @@ static bool apply_comm(struct plan *plan, const struct edit *edit)
 static bool apply_move(struct plan *plan, int t, const struct edit *edit)
 {
     struct host_op kept;
+    ASSERT_INDEX(t, plan->thread_count);
     if (is_of_branches(&plan->threads[t].ops[edit->b]))
         return true;
     shift_item(plan->threads[t].ops, sizeof kept, (size_t)edit->b, (size_t)edit->to, &kept);
@@ -802,6 +833,7 @@ static bool apply_move(struct plan *plan, int t, const struct edit *edit)
 
 static bool apply_op_stream(struct plan *plan, int t, const struct edit *edit, int stream)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     for (int i = edit->b; i <= edit->c; i++)
         plan->threads[t].ops[i].stream = stream;
     return true;
@@ -825,6 +857,7 @@ static bool apply_before_free(struct plan *plan, int t, const struct edit *edit)
 /* Of the event that record b has. */
 static bool apply_event_wait(struct plan *plan, int t, const struct edit *edit)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
     const int event = thread->ops[edit->b].object, stream = thread->ops[edit->c].stream;
     const bool sync = edit->kind == EDIT_SYNC_EVENT;
@@ -865,6 +898,7 @@ static bool insert_waits(struct plan *plan, int t, size_t *at, int event, int re
 /* The event of a place in the stream, which others wait for. */
 static bool insert_reached(struct plan *plan, int t, size_t *at, int stream)
 {
+    ASSERT_INDEX(stream, plan->streams.count);
     const int event = intern_fresh(
         plan, &plan->events, arena_printf(&plan->arena, "%s_reached", plan->streams.items[stream]));
     if (event < 0 || !insert_on(plan, t, *at, OP_RECORD, event, stream))
@@ -877,6 +911,7 @@ static bool insert_reached(struct plan *plan, int t, size_t *at, int stream)
 static bool apply_unsync(struct plan *plan, int t, const struct edit *edit)
 {
     size_t at = (size_t)edit->b;
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_op sync = plan->threads[t].ops[at];
     const int streams = (int)plan->streams.count;
     bool good = sync.kind != OP_SYNC || sync.sync != SYNC_EVENT ||
@@ -967,6 +1002,7 @@ static const char *copy_label(const struct plan *plan, const struct host_op *op,
 
 static const char *plain_label(const struct plan *plan, int t, int i, struct arena *arena)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_op *op = &plan->threads[t].ops[i];
     if (op->kind == OP_SYNC)
         return arena_printf(arena, "sync %s",
@@ -992,7 +1028,9 @@ static const char *plain_label(const struct plan *plan, int t, int i, struct are
 /* Of operations with one label: their communicators if these tell them apart, else their place. */
 const char *edits_label(const struct plan *plan, int t, int i, struct arena *arena)
 {
+    ASSERT_INDEX(t, plan->thread_count);
     const struct host_thread *thread = &plan->threads[t];
+    ASSERT_INDEX(i, thread->op_count);
     const struct host_op *op = &thread->ops[i];
     const char *text = plain_label(plan, t, i, arena);
     int alike = 0, of_comm = 0;

@@ -8,6 +8,7 @@
 #include "plan/crossing.h"
 #include "plan/order.h"
 #include "plan/keywords.h"
+#include "base/assert_index.h"
 
 enum { MAX_RELATED = 64, MISSED_ORDER = 14 };
 
@@ -244,6 +245,8 @@ static void propose_dep(struct proposer *proposer, const struct relations *relat
     const struct plan *plan = proposer->plan;
     const struct pipeline *pipeline = &plan->pipeline;
     int missed = distance == 0 && relations ? best - count_gain(relations, task, on) : 0;
+    ASSERT_INDEX(on, pipeline->task_count);
+    ASSERT_INDEX(task, pipeline->task_count);
     propose(proposer,
             (struct edit){.kind = EDIT_ADD_DEP, .a = (int)task, .b = (int)on, .to = distance},
             near_both(proposer, task, on),
@@ -411,6 +414,7 @@ static bool set_rule(struct plan *plan, int rule)
 static bool drop_override_order(struct plan *plan, int which)
 {
     struct pipeline *pipeline = &plan->pipeline;
+    ASSERT_INDEX(which, pipeline->override_count);
     struct rank_override *override = &pipeline->overrides[which];
     override->has_order = false;
     if (!override->tasks) {
@@ -595,6 +599,8 @@ static const char *edits_pipeline_order_text(const struct order_spec *order)
 static const char *describe_dep(const struct pipeline *pipeline, int task, int on, int distance,
                                 const char *verb, struct arena *arena)
 {
+    ASSERT_INDEX(on, pipeline->task_count);
+    ASSERT_INDEX(task, pipeline->task_count);
     const char *a = pipeline->tasks[task].name, *b = pipeline->tasks[on].name;
     if (distance == 0)
         return arena_printf(arena, "%s the dependence [%s, %s]: %s waits for %s of its iteration",

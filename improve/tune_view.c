@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert_index.h"
 #include "base/hash.h"
 #include "sim/engine/simulate.h"
 
@@ -11,6 +12,7 @@
 
 static bool tune_view_is_shared(const struct plan *plan, int buffer)
 {
+    ASSERT_INDEX(buffer, plan->buffer_count);
     return plan->buffers[buffer].scope == SCOPE_SHARED;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coverage.c - see coverage.h. */
 #include "coverage.h"
+#include "base/assert_index.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,6 +56,7 @@ static bool has_device_part(const struct task *task)
 static bool task_declares(const struct plan *plan, size_t task)
 {
     const struct pipeline *pipeline = &plan->pipeline;
+    ASSERT_INDEX(task, pipeline->task_count);
     bool any = has_accesses(&pipeline->tasks[task].reads, &pipeline->tasks[task].writes);
     for (size_t i = 0; i < pipeline->override_count && !any; i++) {
         const struct task *tasks = pipeline->overrides[i].tasks;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crossing.c - see crossing.h. */
 #include "crossing.h"
+#include "base/assert_index.h"
 
 struct crossing_finder {
     const struct pipeline *pipeline;
@@ -13,11 +14,13 @@ struct crossing_finder {
 
 static bool crossing_reads(const struct crossing_finder *finder, int task, int buffer)
 {
+    ASSERT_INDEX(task, finder->pipeline->task_count);
     return index_list_has(&finder->pipeline->tasks[task].reads, buffer);
 }
 
 static bool crossing_writes(const struct crossing_finder *finder, int task, int buffer)
 {
+    ASSERT_INDEX(task, finder->pipeline->task_count);
     return index_list_has(&finder->pipeline->tasks[task].writes, buffer);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/json.h"
 #include "base/sort.h"
 #include "base/text_stream.h"
@@ -130,6 +131,7 @@ static int find_cause(const struct trace *trace, const struct inward *inward, co
                       int span)
 {
     int need = find_need(trace, inward, before, span);
+    ASSERT_INDEX(span, trace->span_count);
     bool gap = need < 0 || trace->spans[need].end_ns < trace->spans[span].start_ns;
     int ending = gap ? find_ending(trace, inward, span) : -1;
     return ending >= 0 ? ending : need;
@@ -192,12 +194,14 @@ struct leaf {
 static bool page_is_wanted(const struct leaf *leaf, size_t agent)
 {
     const struct timeline_options *options = leaf->options;
+    ASSERT_INDEX(agent, leaf->trace->agent_count);
     return !options->shows || options->shows(options->context, &leaf->trace->agents[agent]);
 }
 
 /* One rank is embedded for all that are alike. */
 static bool page_is_shown(const struct leaf *leaf, size_t agent)
 {
+    ASSERT_INDEX(agent, leaf->trace->agent_count);
     int rank = leaf->trace->agents[agent].rank;
     return page_is_wanted(leaf, agent) && leaf->like[rank] == rank;
 }

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/units.h"
 #include "plan/ops.h"
 #include "plan/plan.h"
@@ -83,6 +84,7 @@ static bool joins(const struct host_thread *thread, const struct plan_boxes *box
 static bool bridges(const struct host_thread *thread, const struct plan_boxes *boxes,
                     const struct plan_box *box, size_t at, size_t end)
 {
+    ASSERT_INDEX(at, thread->op_count);
     if (box->stream < 0 || !op_is_cpu_work(thread->ops[at].kind))
         return false;
     while (at < end && op_is_cpu_work(thread->ops[at].kind))
@@ -276,6 +278,7 @@ static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *
                                                         : plan->streams.items[task->stream],
         plangraph_group_name(plan, task), time, host_time,
         task->globally_ordered ? ", globally ordered" : "");
+    ASSERT_INDEX(index, sketch->count);
     if (label && tooltip)
         sketch->nodes[index] = draw_node(sketch->drawing, cluster, label, tooltip,
                                          draw_fill(task->stage), draw_border(task->stage));
@@ -330,6 +333,7 @@ static const char *plangraph_object_name(const struct plan *plan, const struct h
 static const struct host_op *box_ops(const struct sketch *sketch, size_t thread,
                                      const struct plan_box *box)
 {
+    ASSERT_INDEX(thread, sketch->plan->thread_count);
     return &sketch->plan->threads[thread].ops[box->first];
 }
 
@@ -424,7 +428,9 @@ static void draw_release(struct sketch *sketch, size_t thread, size_t index,
 {
     const struct plan *plan = sketch->plan;
     const struct plan_boxes *boxes = &sketch->boxes;
+    ASSERT_INDEX(index, boxes->count);
     const struct host_op *from = box_ops(sketch, thread, &boxes->items[index]);
+    ASSERT_INDEX(thread, plan->thread_count);
     const bool in_order =
         op_operand(gives->kind) == OPERAND_EVENT &&
         !(plan->threads[thread].repeat_count > 0 && plan_boxes_folds(plan, sketch->all));
@@ -448,6 +454,7 @@ static void draw_release(struct sketch *sketch, size_t thread, size_t index,
 /* An arrow from or to the launch of a graph names the event, which is not in the box. */
 static void draw_releases(struct sketch *sketch, size_t thread, size_t index)
 {
+    ASSERT_INDEX(index, sketch->boxes.count);
     const struct host_op *from = box_ops(sketch, thread, &sketch->boxes.items[index]), *part;
     for (size_t i = 0; (part = plangraph_part_of(sketch, from, i)); i++)
         if (draws_releases(part))
@@ -456,6 +463,7 @@ static void draw_releases(struct sketch *sketch, size_t thread, size_t index)
 
 static void draw_thread(struct sketch *sketch, size_t thread)
 {
+    ASSERT_INDEX(thread, sketch->plan->thread_count);
     const struct host_thread *described = &sketch->plan->threads[thread];
     const struct plan_boxes *boxes = &sketch->boxes;
     const char *name = arena_printf(&sketch->arena, "r%d.%s", described->rank, described->name);

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/keyed_hash.h"
@@ -259,6 +260,7 @@ struct profiler_writer {
 static inline const struct trace_agent *profiler_agent_of(const struct profiler_writer *writer,
                                                           int span)
 {
+    ASSERT_INDEX(span, writer->trace->span_count);
     return &writer->trace->agents[writer->trace->spans[span].agent];
 }
 
@@ -480,6 +482,7 @@ static void name_work(const struct named_work *work, const char *task, char out[
 static void put_work_args(struct profiler_writer *writer, const struct named_work *work, int span)
 {
     struct json *json = &writer->json;
+    ASSERT_INDEX(span, writer->trace->span_count);
     const struct trace_span *row = &writer->trace->spans[span];
     json_begin_object_at(json, "args");
     json_put_int(json, "device", profiler_agent_of(writer, span)->rank);
@@ -503,6 +506,7 @@ static void write_flow(struct profiler_writer *writer, const char *category, int
 {
     profiler_begin_event(writer, phase, category, category);
     json_put_int(&writer->json, "id", id);
+    ASSERT_INDEX(span, writer->trace->span_count);
     put_span_row(writer, &writer->trace->spans[span]);
     json_put_thousandths(&writer->json, "ts", at_ns);
     if (*phase == 'f')
@@ -540,6 +544,7 @@ static void write_call(struct profiler_writer *writer, const struct named_work *
 static void write_work(struct profiler_writer *writer, int span)
 {
     char name[NAME_TEXT];
+    ASSERT_INDEX(span, writer->trace->span_count);
     const struct trace_span *row = &writer->trace->spans[span];
     const char *task = row->task ? row->task : "work";
     /* The work of this name, without its iteration "(3)". */
@@ -722,6 +727,7 @@ static void write_counts(struct profiler_writer *writer, const struct trace_iter
 static size_t neighbours(const struct trace *trace, size_t at)
 {
     size_t count = 1;
+    ASSERT_INDEX(at, trace->iteration_count);
     while (at + count < trace->iteration_count &&
            trace->iterations[at + count].rank == trace->iterations[at].rank &&
            trace->iterations[at + count].number == trace->iterations[at].number + (int64_t)count)

@@ -7,6 +7,7 @@
 
 #include "schedule_picture.h"
 #include "schedule_sheet.h"
+#include "base/assert_index.h"
 
 /* ---- colours --------------------------------------------------------------------------------- */
 
@@ -325,6 +326,7 @@ static void schedule_boxes_take_block(const struct sheet *sheet, const struct ch
 
 void sheet_passes(const struct sheet *sheet, int r)
 {
+    ASSERT_INDEX(r, sheet->chart->rank_count);
     const struct chart_rank *rank = &sheet->chart->ranks[r];
     struct schedule_boxes_block last;
     bool open = false;
@@ -427,6 +429,7 @@ static size_t trace_curve(const struct sheet *sheet, const struct chart_rank *ra
 
 static void draw_curve(const struct sheet *sheet, int r, double top, bool peak)
 {
+    ASSERT_INDEX(r, sheet->chart->rank_count);
     const struct chart_rank *rank = &sheet->chart->ranks[r];
     struct draw_point *points =
         ARENA_ARRAY(sheet->arena, 2 * rank->level_count + 4, struct draw_point);
@@ -504,6 +507,7 @@ static void schedule_boxes_draw_limit(const struct sheet *sheet, double top)
 
 static void draw_peak(const struct sheet *sheet, int peak, double top)
 {
+    ASSERT_INDEX(peak, sheet->chart->rank_count);
     const struct chart_rank *rank = &sheet->chart->ranks[peak];
     int64_t most = most_of(rank);
     char bytes[UNITS_TEXT], text[64];

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/repeats.h"
 #include "base/sort.h"
 #include "base/table.h"
@@ -188,6 +189,7 @@ static bool fold_repeats(struct folding *folding, struct arena *arena)
 /* Column `at` and the next one are steps of one thread. */
 static bool storyboard_goes_on(const struct folding *folding, int64_t at)
 {
+    ASSERT_INDEX(at, folding->out->count);
     const struct storyboard_column *column = &folding->out->items[at];
     if (at + 1 >= folding->out->count || column[0].kind != COLUMN_STEP ||
         column[1].kind != COLUMN_STEP || column[1].last >= folding->steps - WHOLE_END)
@@ -459,6 +461,7 @@ static bool stands_out(const struct storyboard_board *board, size_t span)
         if (trace->edges[i].kind == EDGE_RACE &&
             (trace->edges[i].from == (int)span || trace->edges[i].to == (int)span))
             return true;
+    ASSERT_INDEX(span, trace->span_count);
     return storyboard_is_blocked(board, &trace->spans[span]) ||
            trace->spans[span].start_ns == board->steps - 1;
 }
@@ -467,6 +470,7 @@ static bool stands_out(const struct storyboard_board *board, size_t span)
 static void storyboard_note_span(const struct storyboard_board *board, size_t index,
                                  struct band_agent *all)
 {
+    ASSERT_INDEX(index, board->trace->span_count);
     const struct trace_span *span = &board->trace->spans[index];
     const int64_t start = storyboard_start_of(board, span), end = storyboard_end_of(board, span);
     const bool blocked = storyboard_is_blocked(board, span);
@@ -866,6 +870,7 @@ static void storyboard_draw_run(struct storyboard_board *board,
 /* A number above a column, and a line where it begins. */
 static void draw_column(struct storyboard_board *board, int64_t number)
 {
+    ASSERT_INDEX(number, board->columns.count);
     const struct storyboard_column *column = &board->columns.items[number];
     int64_t band = number / board->band_columns;
     double x = storyboard_x_of(board, band, number), y = board->rows[band].top_pt;
@@ -902,6 +907,7 @@ static void draw_folds(struct storyboard_board *board)
 
 static void draw_blocked(struct storyboard_board *board, size_t index)
 {
+    ASSERT_INDEX(index, board->trace->span_count);
     const struct trace_span *span = &board->trace->spans[index];
     bool cycle = in_cycle(board, index);
     const char *cause = span->cause && board->alike[index] > 0
@@ -933,6 +939,7 @@ static bool is_culprit(const struct storyboard_board *board, const struct trace_
 /* The part of a span that is in a band; the label is in the first. */
 static void draw_piece(struct storyboard_board *board, size_t index, int64_t band, bool first)
 {
+    ASSERT_INDEX(index, board->trace->span_count);
     const struct trace_span *span = &board->trace->spans[index];
     double left = storyboard_x_of(board, band, storyboard_start_of(board, span)),
            right = storyboard_x_of(board, band, storyboard_end_of(board, span));
@@ -960,6 +967,7 @@ static void draw_piece(struct storyboard_board *board, size_t index, int64_t ban
 
 static void draw_span(struct storyboard_board *board, size_t index)
 {
+    ASSERT_INDEX(index, board->trace->span_count);
     const struct trace_span *span = &board->trace->spans[index];
     int64_t start = storyboard_start_of(board, span), end = storyboard_end_of(board, span);
     int64_t first = start / board->band_columns;

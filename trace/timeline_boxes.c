@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "base/units.h"
 
@@ -89,6 +90,7 @@ static const char *exact_time(const struct view *view, int64_t ns)
 static const char *place_and_time(const struct view *view, int agent, int64_t start_ns,
                                   int64_t end_ns)
 {
+    ASSERT_INDEX(agent, view->trace->agent_count);
     const struct trace_agent *it = &view->trace->agents[agent];
     return arena_printf(view->arena, "rank %d %s %s; %s to %s, %s", it->rank,
                         trace_agent_kind_text(it->kind), it->name, exact_time(view, start_ns),
@@ -127,6 +129,7 @@ static struct draw_box box_of(const struct view *view, const struct trace_span *
 
 static void draw_work(struct view *view, size_t index)
 {
+    ASSERT_INDEX(index, view->trace->span_count);
     const struct trace_span *span = &view->trace->spans[index];
     struct draw_box box = box_of(view, span);
     int task = view_task(view, span);
@@ -141,6 +144,7 @@ static void draw_work(struct view *view, size_t index)
 /* The label is where no work stands in front of the wait: from `clear_ns` to `taken_ns`. */
 static void draw_wait(struct view *view, size_t index, int64_t clear_ns, int64_t taken_ns)
 {
+    ASSERT_INDEX(index, view->trace->span_count);
     const struct trace_span *span = &view->trace->spans[index];
     struct draw_box box = box_of(view, span), part = box;
     box.fill = timeline_waits[timeline_look(view->trace, span)].fill;
@@ -493,6 +497,8 @@ static bool timeline_boxes_are_alike(const struct view *view, const struct trace
 
 static bool do_the_same(const struct view *view, size_t a, size_t b)
 {
+    ASSERT_INDEX(a, view->trace->agent_count);
+    ASSERT_INDEX(b, view->trace->agent_count);
     const struct trace_agent *left = &view->trace->agents[a], *right = &view->trace->agents[b];
     size_t at = view->first[a], bt = view->first[b];
     if (left->kind != right->kind || strcmp(left->name, right->name) != 0)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proof_paths.c - paths from a task to another, over iterations; the hops are in proof_structure.c. */
 #include "structure.h"
+#include "base/assert_index.h"
 
 static bool depends_on(const struct structure *s, int task, int on, int64_t distance)
 {
+    ASSERT_INDEX(task, s->p->tasks);
     for (int k = 0; k < s->p->depends[task].count; k++)
         if (s->p->depends[task].items[k].task == on &&
             s->p->depends[task].items[k].distance == distance)
@@ -73,6 +75,7 @@ static bool queue_hop(struct structure *s, struct path *path, int64_t *hop)
    submission is both, and fires in the order of the plan's dependences. */
 static bool read_firing(struct structure *s, const struct edge *first, int to, int64_t hop)
 {
+    ASSERT_INDEX(to, s->p->tasks);
     const struct edge_list *seconds = &s->p->depends[to];
     int which = 0;
     if (!certificate_index(s->c, NULL, seconds->count, &which))

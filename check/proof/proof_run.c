@@ -13,6 +13,7 @@
  */
 #include "proof.h"
 #include "run_graph.h"
+#include "base/assert_index.h"
 
 #include <inttypes.h>
 
@@ -83,6 +84,7 @@ static bool read_path(struct run_proof *proof, int first, int second)
 static void find_accesses(const struct program *p, int op, int buffer, bool *reads, bool *writes)
 {
     *reads = *writes = false;
+    ASSERT_INDEX(op, p->op_count);
     for (int k = 0; k < p->ops[op].access_count; k++) {
         const struct access *access = &p->accesses[p->ops[op].access_first + k];
         *(access->write ? writes : reads) |= access->buffer == buffer;

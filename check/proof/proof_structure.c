@@ -19,6 +19,7 @@
  * looked at here.
  */
 #include "structure.h"
+#include "base/assert_index.h"
 
 #include <string.h>
 
@@ -155,6 +156,8 @@ static int lag_of(const struct structure *s, const struct touched *by)
 static bool is_serial(const struct structure *s, int period, int lag, int a, int b, int64_t there,
                       int64_t back)
 {
+    ASSERT_INDEX(a, s->p->tasks);
+    ASSERT_INDEX(b, s->p->tasks);
     int later = s->p->serial_place[b] < s->p->serial_place[a];
     if (period == 0)
         return later ? back <= 0 : there <= 0;

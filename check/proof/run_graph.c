@@ -2,6 +2,7 @@
 /* run_graph.c - see run_graph.h: one walk over the operations, and one over the users of each object. */
 #include "run_graph.h"
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 enum graph_use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, CALL, PUT, GET, USES };
@@ -133,6 +134,7 @@ static void run_graph_use_object(struct run_graph_builder *b, enum graph_use use
 static void run_graph_add_sync(struct run_graph_builder *b, int index, int64_t execution)
 {
     const struct program *p = b->p;
+    ASSERT_INDEX(index, p->op_count);
     const struct op *op = &p->ops[index];
     int rank = program_sync_rank(p, p->bodies[b->g->body[index]].thread, op);
     bool chosen = index > p->bodies[b->g->body[index]].first && op_may_sync(&p->ops[index - 1]);
@@ -156,6 +158,7 @@ static void run_graph_add_sync(struct run_graph_builder *b, int index, int64_t e
 /* Add the waits of a thread, but for room in streams and queues. */
 static void add_host_wait(struct run_graph_builder *b, int index, int64_t execution)
 {
+    ASSERT_INDEX(index, b->p->op_count);
     const struct op *op = &b->p->ops[index];
     if (op_has_branches(op)) {
         run_graph_refuse(b->g, "which branch a thread takes depends on the run");
@@ -178,6 +181,7 @@ static void add_host_wait(struct run_graph_builder *b, int index, int64_t execut
 
 static void add_device_waits(struct run_graph_builder *b, int index)
 {
+    ASSERT_INDEX(index, b->p->op_count);
     const struct op *op = &b->p->ops[index];
     int64_t start = run_event(b->g, index, RUN_START), end = run_event(b->g, index, RUN_DONE);
     after(b->g, start, index, RUN_EXECUTE, true);
@@ -391,6 +395,7 @@ bool run_graph_open(struct run_graph *g, const struct program *p, struct arena *
 
 int64_t run_event(const struct run_graph *g, int op, enum run_part part)
 {
+    ASSERT_INDEX(op, g->program->op_count);
     bool mark = op_is_mark(g->program->ops[op].kind);
     return (int64_t)op * RUN_PARTS + (mark && part == RUN_DONE ? RUN_START : part);
 }
@@ -407,6 +412,7 @@ int64_t run_event_count(const struct run_graph *g)
 
 int64_t run_access_event(const struct run_graph *g, int op)
 {
+    ASSERT_INDEX(op, g->program->op_count);
     return run_event(g, op, op_pushes(g->program->ops[op].kind) ? RUN_START : RUN_EXECUTE);
 }
 

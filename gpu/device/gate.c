@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "machine/machine.h"
+#include "base/assert_index.h"
 
 struct turn {
     int agent, choice;
@@ -29,6 +30,7 @@ struct gate {
 
 static int parties_of(const struct program *p, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     return desc->kind == AGENT_COMM ? p->comms[desc->index].count : 1;
 }

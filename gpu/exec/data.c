@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 enum {
@@ -271,6 +272,7 @@ static enum status fill_operands(struct run *run, int stream, size_t bytes, stru
 static enum status open_stream_memory(struct run *run, int stream, struct diag *diag)
 {
     const struct program *p = run->program;
+    ASSERT_INDEX(stream, p->stream_count);
     struct device *device = run->ranks[p->streams[stream].rank].device;
     int64_t operands = 0, results = DIGEST_BYTES;
     for (size_t i = 0; i < p->op_count; i++) {
@@ -365,6 +367,7 @@ enum status data_fetch(struct run *run, int rank, struct device_ref from, size_t
     if (bytes == 0 || stream < 0)
         return STATUS_OK;
     struct device_stream *handle = run->streams[stream].handle;
+    ASSERT_INDEX(rank, run->ranks);
     enum status status = device_alloc(run->ranks[rank].device, MEMORY_PINNED, bytes, &host, diag);
     if (status)
         return status;
@@ -381,6 +384,7 @@ enum status data_fetch(struct run *run, int rank, struct device_ref from, size_t
 
 static enum status fetch_buffer(struct run *run, int buffer, float *to, struct diag *diag)
 {
+    ASSERT_INDEX(buffer, run->program->buffer_count);
     int rank = run->program->buffers[buffer].rank;
     int64_t last = run->program->tasks ? run->ranks[rank].end - 1 : 0;
     if (!run_has(run, rank) || run->buffers[buffer].count == 0 || last < 0)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/hash.h"
 
 enum { NO_SLOT = -1 };
@@ -267,6 +268,7 @@ static enum status layers_passes_note_op(struct note *note, const struct program
 {
     struct layer_run *layers = note->layers;
     const struct plan *lowered = p->plan;
+    ASSERT_INDEX(op, p->op_count);
     size_t first = p->ops[op].listed - 1;
     layers->of_op[op].first = (uint32_t)layers->pass_count;
     for (size_t i = first;
@@ -290,6 +292,7 @@ static enum status note_collective(struct note *note, const struct program *p, s
                                    struct diag *diag)
 {
     struct layer_run *layers = note->layers;
+    ASSERT_INDEX(op, p->op_count);
     const struct listed_action *listed = &p->plan->listed[p->ops[op].listed - 1];
     if (listed->kind != ACTION_REDUCE_GRAD || layers->plan->replicas == 1)
         return STATUS_OK;
@@ -646,6 +649,7 @@ static enum status open_stages(struct layer_run *layers, struct diag *diag)
 /* The next `count` things of `size` numbers each in the memory of a rank. */
 static size_t layers_place(struct layer_run *layers, int rank, size_t count, size_t size)
 {
+    ASSERT_INDEX(rank, layers->ranks);
     size_t at = layers->ranks[rank].numbers;
     layers->ranks[rank].numbers += count * size;
     return at;
@@ -658,6 +662,8 @@ static void place_slots(struct layer_run *layers, int rank, struct slots *slots,
 
 static bool same_rank(const struct layer_run *layers, int stage, int other)
 {
+    ASSERT_INDEX(other, layers->stage_count);
+    ASSERT_INDEX(stage, layers->stage_count);
     return layers->stages[stage].rank == layers->stages[other].rank;
 }
 
@@ -753,6 +759,7 @@ static enum status layers_check_memory(const struct layer_run *layers, const str
 /* The weights of the rank's stages, the data of the first and the last one. Gradients begin at 0. */
 static void write_model(const struct layer_run *layers, int rank, float *to)
 {
+    ASSERT_INDEX(rank, layers->ranks);
     memset(to, 0, layers->ranks[rank].written * sizeof *to);
     for (int s = 0; s < layers->stage_count; s++) {
         const struct stage_memory *stage = &layers->stages[s];
@@ -784,6 +791,7 @@ enum { OPEN_PUSHES = 2 };
 static enum status fill_memory(const struct run *run, int rank, struct device_buffer *host,
                                struct diag *diag)
 {
+    ASSERT_INDEX(rank, run->layers->ranks);
     const struct layers_rank_memory *memory = &run->layers->ranks[rank];
     struct device_stream *stream = layers_stream_of(run, rank);
     uint32_t bits = 0x7fc00000; /* not a number */
@@ -805,6 +813,7 @@ static enum status fill_memory(const struct run *run, int rank, struct device_bu
 
 static enum status layers_open_rank(struct run *run, int rank, struct diag *diag)
 {
+    ASSERT_INDEX(rank, run->layers->ranks);
     struct layers_rank_memory *memory = &run->layers->ranks[rank];
     struct device *device = run->ranks[rank].device;
     struct device_buffer *host = NULL;
@@ -1152,6 +1161,7 @@ static void compare_layer(struct judge *judge, int s, int layer, const float *fo
 static void compare_losses(struct judge *judge, int s, const float *found)
 {
     const struct layer_run *layers = judge->run->layers;
+    ASSERT_INDEX(s, layers->stage_count);
     const struct stage_memory *stage = &layers->stages[s];
     const float *expected = judge->serial[stage->copy].losses;
     for (int m = 0; m < layers->plan->microbatches; m++) {
@@ -1175,6 +1185,7 @@ static void compare_losses(struct judge *judge, int s, const float *found)
 static void compare_stage(struct judge *judge, int s, const float *numbers)
 {
     const struct layer_run *layers = judge->run->layers;
+    ASSERT_INDEX(s, layers->stage_count);
     const struct stage_memory *stage = &layers->stages[s];
     size_t read = layers->ranks[stage->rank].read;
     size_t gradients = layers->reduced ? stage->reduced : stage->gradients;
@@ -1192,6 +1203,7 @@ static void compare_stage(struct judge *judge, int s, const float *numbers)
 static enum status compare_rank(struct judge *judge, int rank, struct diag *diag)
 {
     const struct layer_run *layers = judge->run->layers;
+    ASSERT_INDEX(rank, layers->ranks);
     const struct layers_rank_memory *memory = &layers->ranks[rank];
     size_t bytes = (memory->unread - memory->read) * sizeof(float);
     if (!memory->memory)

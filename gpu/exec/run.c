@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "gpu/device/nvtx.h"
+#include "base/assert_index.h"
 #include "base/quiet_thread.h"
 #include "base/system_words.h"
 
@@ -570,6 +571,7 @@ static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t
 /* The stream that a task's event is recorded in. */
 static int stream_of_event(const struct program *p, int family)
 {
+    ASSERT_INDEX(family, p->body_count);
     const struct body *body = &p->bodies[family];
     for (int i = 0; i < body->count; i++)
         if (program_records_task(&p->ops[body->first + i]))

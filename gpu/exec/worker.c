@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <time.h>
 
+#include "base/assert_index.h"
 #include "base/hash.h"
 #include "base/units.h"
 #include "gpu/device/nvtx.h"
@@ -699,6 +700,7 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
 
 static bool execute_body(struct run_thread *self, int body, int64_t iteration)
 {
+    ASSERT_INDEX(body, self->run->program->body_count);
     const struct body *what = &self->run->program->bodies[body];
     struct run_place place = {.next = 0};
     bool done = true;

@@ -9,6 +9,7 @@
 
 #include "gpu/exec/graph.h"
 #include "swpipe_impl.h"
+#include "base/assert_index.h"
 
 /* ---- the policy of the program -------------------------------------------------------------- */
 
@@ -84,6 +85,7 @@ static bool is_device_only(void *arg, int task)
    a function. */
 static void enter_on_caller(const struct engine *engine, int rank)
 {
+    ASSERT_INDEX(rank, engine->run.ranks);
     if (engine->pipe->on_caller)
         device_enter(engine->run.ranks[rank].device);
 }

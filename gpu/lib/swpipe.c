@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "api/swsim.h"
+#include "base/assert_index.h"
 #include "base/nearest.h"
 #include "base/printable.h"
 
@@ -120,6 +121,7 @@ const char *swpipe_error(const struct swpipe *pipe)
 /* Work that does not end keeps its memory. */
 static void tell_kept(const struct swpipe *pipe, int rank)
 {
+    ASSERT_INDEX(rank, pipe->device_count);
     const int64_t bytes = device_kept_bytes(pipe->devices[rank]);
     const int comms = device_kept_comms(pipe->devices[rank]);
     char text[240];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/columns.h"
 #include "base/sort.h"
 
@@ -161,6 +162,7 @@ static struct runtime_stat *op_stats_row_of(struct op_stats *op_stats, int op)
 static struct runtime_stat *whole_of(struct op_stats *op_stats, int op)
 {
     const struct program *p = op_stats->program;
+    ASSERT_INDEX(op, p->op_count);
     return is_metadata(p, &p->ops[op]) ? op_stats_row_of(op_stats, op + 1) : NULL;
 }
 
@@ -170,6 +172,7 @@ void op_stats_host(struct op_stats *op_stats, int op, int64_t ns)
     if (!stat)
         return;
     stat->host_ns += ns;
+    ASSERT_INDEX(op, op_stats->program->op_count);
     stat->calls += counts_on_host(op_stats->program, &op_stats->program->ops[op]);
     if (whole)
         whole->host_ns += ns;

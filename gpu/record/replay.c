@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/units.h"
 
 enum { SENTENCE = 320, NAME = 160 };
@@ -279,6 +280,7 @@ static bool replay_is_held(const struct replay *replay, int agent)
 /* True if no choice behind this one would lead back to before its wait was over. */
 static bool is_final(const struct replay *replay, int index)
 {
+    ASSERT_INDEX(index, replay->choice_count);
     const struct replay_choice *choice = &replay->choices[index];
     for (int i = index + 1; i < replay->choice_count; i++)
         if (!replay->choices[i].turned && replay->choices[i].taken < choice->settled)

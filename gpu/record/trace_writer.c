@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 enum { NAME = 160, SHORT_WAIT_NS = 1000 };
@@ -41,6 +42,7 @@ static enum status trace_writer_begin_run(struct trace_writer *trace,
 static enum status trace_writer_add_agent(struct trace_writer *trace, int agent, struct diag *diag)
 {
     const struct program *p = trace->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     struct trace_agent row = {.rank = desc->rank, .position = desc->index};
     if (desc->kind == AGENT_STREAM) {
@@ -299,6 +301,7 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
 {
     const struct program *p = trace->program;
     const struct op *op = &p->ops[entry->op];
+    ASSERT_INDEX(thread, p->thread_count);
     int rank = p->threads[thread].rank, agent = program_thread_agent(p, thread);
     char name[NAME], cause[NAME];
     struct trace_span span = {.kind = SPAN_HOST,
@@ -404,6 +407,7 @@ static void store_iterations(struct trace_writer *trace, bool retired)
 static void trace_writer_retire(struct trace_writer *trace, int thread,
                                 const struct log_entry *entry)
 {
+    ASSERT_INDEX(thread, trace->program->thread_count);
     int rank = trace->program->threads[thread].rank;
     char cause[NAME];
     const struct trace_span span = {.kind = SPAN_WAIT,

@@ -6,6 +6,7 @@
 
 #include "comms.h"
 #include "tensors.h"
+#include "base/assert_index.h"
 
 static struct action action_of(const struct listed_action *listed)
 {
@@ -59,6 +60,7 @@ static bool reads(const struct listed_action *listed, const struct tensor *tenso
 const struct listed_action *listed_reader(const struct plan *lowered, size_t first,
                                           const struct tensor *tensor)
 {
+    ASSERT_INDEX(first, lowered->listed_count);
     const struct listed_action *listed = &lowered->listed[first];
     for (size_t i = first; i < lowered->listed_count && lowered->listed[i].row == listed->row &&
                            lowered->listed[i].column == listed->column;

@@ -7,6 +7,7 @@
  */
 #include "pytorch.h"
 #include "base/array.h"
+#include "base/assert_index.h"
 
 #include "costs.h"
 
@@ -262,6 +263,7 @@ struct late {
 
 static void place_late(struct pytorch_maker *maker, struct late *late, size_t at)
 {
+    ASSERT_INDEX(at, late->count);
     pytorch_push(maker, late->items[at]);
     late->count--;
     memmove(&late->items[at], &late->items[at + 1], (late->count - at) * sizeof *late->items);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 
 /* Numbers of fields, and their kinds on the wire (protobuf's encoding). */
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2 };
@@ -162,6 +163,7 @@ static void end_node(struct chakra_writer *w, struct chakra_rank *rank)
 
 static const char *chakra_buffer_name(struct chakra_writer *w, const struct host_op *op, int buffer)
 {
+    ASSERT_INDEX(buffer, w->plan->buffer_count);
     const struct buffer *of = &w->plan->buffers[buffer];
     const int period = buffer_period(of), iteration = op->iteration - 1;
     const char *name =
@@ -188,6 +190,7 @@ static void put_buffers(struct chakra_writer *w, const struct host_op *op, const
 static void chakra_put_stream(struct chakra_writer *w, int stream)
 {
     put_int_attribute(w, &w->node, "stream", stream);
+    ASSERT_INDEX(stream, w->plan->streams.count);
     put_text_attribute(w, &w->node, "stream_name", w->plan->streams.items[stream]);
 }
 
@@ -225,6 +228,7 @@ static int chakra_collective(enum collective_kind kind)
 
 static void put_group(struct chakra_writer *w, int comm, int64_t bytes)
 {
+    ASSERT_INDEX(comm, w->plan->comm_count);
     put_text_attribute(w, &w->node, "pg_name", w->plan->comms[comm].name);
     put_int_attribute(w, &w->node, "comm_size", bytes);
 }
@@ -340,6 +344,7 @@ static void put_call(struct chakra_writer *w, size_t thread, const struct host_o
 {
     static const char *const syncs[] = {"stream", "event", "device"};
     const struct plan *plan = w->plan;
+    ASSERT_INDEX(thread, plan->thread_count);
     struct chakra_rank *rank = &w->ranks[plan->threads[thread].rank];
     const bool host = op->kind == OP_HOST, pushes = op_is_device_work(op->kind);
     const char *object = object_name(plan, op);
@@ -391,6 +396,7 @@ static void put_metadata(struct chakra_writer *w, int number)
 {
     const struct plan *plan = w->plan;
     struct chakra_bytes head = {0}, list = {0};
+    ASSERT_INDEX(number, w->ranks);
     struct chakra_rank *rank = &w->ranks[number];
     chakra_put_text(w, &head, GLOBAL_VERSION, "0.0.4");
     put_text_attribute(w, &head, "plan", plan->name);
@@ -434,6 +440,7 @@ static void put_metadata(struct chakra_writer *w, int number)
 /* Goes on with a thread until it ends or awaits a flag that nobody has set. True if it did something. */
 static bool chakra_walk(struct chakra_writer *w, size_t thread)
 {
+    ASSERT_INDEX(thread, w->plan->thread_count);
     const struct host_thread *of = &w->plan->threads[thread];
     const size_t begin = w->next[thread];
     for (; w->next[thread] < of->op_count; w->next[thread]++) {

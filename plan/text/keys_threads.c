@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "text_internal.h"
+#include "base/assert_index.h"
 #include "base/list_key.h"
 
 enum { MAX_SM = 65536, MAX_RANK_DIGITS = 4 };
@@ -1365,6 +1366,7 @@ void print_thread(struct printer *printer, const struct host_thread *thread)
 
 static bool is_first_of_all(const struct plan *plan, size_t thread)
 {
+    ASSERT_INDEX(thread, plan->thread_count);
     for (size_t i = 0; i < thread; i++)
         if (plan->threads[i].of_all &&
             strcmp(plan->threads[i].name, plan->threads[thread].name) == 0)

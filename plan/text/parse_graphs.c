@@ -11,6 +11,7 @@
  */
 
 #include "text_internal.h"
+#include "base/assert_index.h"
 
 static bool fits_in_graph(const struct host_op *op)
 {
@@ -43,6 +44,7 @@ static bool parse_graphs_check_kinds(struct parser *parser, const struct graph *
 /* The last record before operation `at` of the event that it waits for, or -1. */
 static int record_before(const struct graph *graph, size_t at)
 {
+    ASSERT_INDEX(at, graph->op_count);
     for (size_t i = at; i-- > 0;)
         if (graph->ops[i].kind == OP_RECORD && !graph->ops[i].external &&
             graph->ops[i].object == graph->ops[at].object)

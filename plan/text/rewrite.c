@@ -10,6 +10,7 @@
 
 #include "spans.h"
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 #include <stdbool.h>
@@ -205,6 +206,7 @@ static size_t place_of_key(const struct span_node *map, const struct span_node *
 static void insert_key(struct rewriting *rewriting, const struct span_node *map,
                        const struct span_node *after, size_t at)
 {
+    ASSERT_INDEX(at, after->count);
     const char *key = scalar_text(rewriting, after->items[at]);
     const char *value = flow_text(rewriting, after->items[at + 1]);
     const char *text = key && value ? arena_printf(rewriting->arena, "%s: %s", key, value) : NULL;

@@ -9,6 +9,7 @@
 
 #include "list_warnings.h"
 #include "plan/crossing.h"
+#include "base/assert_index.h"
 #include "base/hash.h"
 #include "base/nearest.h"
 #include "base/units.h"
@@ -381,6 +382,7 @@ static void warn_of_flags(struct book *book)
 /* A buffer that holds values before and is written is meant to outlive an iteration, as weights do. */
 static bool loses_writes(const struct book *book, size_t buffer)
 {
+    ASSERT_INDEX(buffer, book->plan->buffer_count);
     const struct buffer *b = &book->plan->buffers[buffer];
     return book->plan->form == FORM_PIPELINE && b->input && !b->declared &&
            book->tables[BUFFERS][buffer].gives > 1;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "base/table.h"
 #include "memo.h"
@@ -42,6 +43,7 @@ const char *stall_words(enum stall_cause cause)
 
 const char *agent_on_rank(const struct program *p, int rank, int agent, char *buf, size_t cap)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     if (desc->rank != rank)
         return program_agent_name(p, agent, buf, cap);
@@ -216,6 +218,7 @@ static struct stall account_doing_now(struct simulation *sim, int stream, int *c
 /* Blames up to this one, which has time on another simulation's account. false: memory is exhausted. */
 static bool account_catch_up(struct simulation *sim, int stream, int blame)
 {
+    ASSERT_INDEX(stream, sim->result.stream_count);
     struct stream_account *own = &sim->result.streams[stream];
     while (own->blame_count <= blame) {
         if (!ARRAY_GROW(own->blames, own->blame_count, own->blame_cap))
@@ -252,6 +255,7 @@ static bool find_booked(struct simulation *sim, int stream, const struct stall *
 static inline void account_book(struct simulation *sim, int stream, const struct stall *stall,
                                 int64_t ns)
 {
+    ASSERT_INDEX(stream, sim->result.stream_count);
     const struct stream_account *account = &sim->result.streams[stream];
     int *booked = &sim->stalls.lanes[stream].booked;
     bool known = false;
@@ -343,6 +347,7 @@ static void make_log_room(struct simulation *sim, struct common *common)
 
 static inline void change_common(struct simulation *sim, int number, struct stall value)
 {
+    ASSERT_INDEX(number, sim->stalls.common_count);
     struct common *common = &sim->stalls.commons[number];
     if (common->waiting && common->since_ns < sim->now_ns) {
         if (common->log_count == common->log_cap)
@@ -367,6 +372,7 @@ void account_apply(struct simulation *sim, const struct memo_change *changes, in
 
 static void renew_common(struct simulation *sim, int number, struct stall value)
 {
+    ASSERT_INDEX(number, sim->stalls.common_count);
     if (same_stall(&sim->stalls.commons[number].value, &value))
         return;
     change_common(sim, number, value);
@@ -474,6 +480,7 @@ static void look_at_lane(struct simulation *sim, int stream)
 void account_touch(struct simulation *sim, int stream)
 {
     struct marks *marks = &sim->marks;
+    ASSERT_INDEX(stream, marks->touched_stream_count);
     if (!marks->selective || marks->touched_streams[stream])
         return;
     marks->touched_streams[stream] = true;
@@ -483,6 +490,7 @@ void account_touch(struct simulation *sim, int stream)
 void account_stir(struct simulation *sim, int thread)
 {
     struct marks *marks = &sim->marks;
+    ASSERT_INDEX(thread, marks->stirred_count);
     if (!marks->selective || !sim->program->tasks || marks->stirred[thread])
         return;
     marks->stirred[thread] = true;
@@ -564,6 +572,7 @@ void account_cascade(struct simulation *sim, int stream)
 static void see_queue(struct simulation *sim, int thread)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(thread, p->thread_count);
     int task = -1, rank = p->threads[thread].rank;
     int64_t iteration = -1;
     int count = machine_queue(p, sim->state, thread, INT32_MAX, &task, &iteration);

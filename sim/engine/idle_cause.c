@@ -11,6 +11,7 @@
  * is.
  */
 #include "simulation.h"
+#include "base/assert_index.h"
 
 static struct stall stall(enum stall_cause cause, int on)
 {
@@ -70,6 +71,7 @@ static bool meets_peers(const struct op *op)
 /* The thread is blocked in this sync, or was before it could push. */
 static struct stall sync_cause(struct simulation *sim, int op, const struct wait *wait)
 {
+    ASSERT_INDEX(op, sim->program->op_count);
     const struct op *desc = &sim->program->ops[op];
     if (desc->sync == SYNC_STREAM)
         return stall(STALL_SYNC, ~program_stream_agent(sim->program, desc->stream));
@@ -156,6 +158,7 @@ static bool idle_cause_comes_before(const struct idle_cause_instance *a,
 static struct idle_cause_instance next_for_stream(struct simulation *sim, int stream)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(stream, p->stream_count);
     int rank = p->streams[stream].rank;
     struct idle_cause_instance best = {.task = -1, .place = NOWHERE};
     for (int pass = 0; pass < 2 && best.task < 0; pass++)
@@ -248,6 +251,7 @@ static struct stall in_common(struct simulation *sim, int number, int *common)
 static struct stall lacks_instance(struct simulation *sim, int stream, int *common, bool *chained)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(stream, p->stream_count);
     int rank = p->streams[stream].rank;
     struct idle_cause_instance next = next_for_stream(sim, stream);
     *chained = next.place == NOT_FIRED;

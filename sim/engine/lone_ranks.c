@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memo.h"
+#include "base/assert_index.h"
 
 /* So many iterations a rank may be ahead of others, where no collective holds it. Ranks with the same times share a memo, and
    memos take memory: ranks with times of more kinds are simulated together. */
@@ -107,6 +108,7 @@ void lone_rank_comes(struct simulation *sim, int op, int64_t iteration, int64_t 
 {
     struct lone_rank *rank = sim->lone;
     struct lone_ranks *all = rank->all;
+    ASSERT_INDEX(op, all->one->op_count);
     const int comm = all->one->ops[op].comm;
     struct gathering *gathering = &all->gatherings[comm];
     if (gathering->come == 0)
@@ -243,6 +245,7 @@ static enum status lone_rank_open(struct lone_ranks *all, const struct timing *t
                                   const struct simulate_options *options, int number,
                                   struct diag *diag)
 {
+    ASSERT_INDEX(number, all->ranks);
     struct lone_rank *rank = &all->ranks[number];
     rank->all = all;
     rank->options = *options;
@@ -325,6 +328,7 @@ static bool lone_ranks_simulate(struct lone_ranks *all)
 static int lone_rank_agent(const struct lone_ranks *all, int rank, int agent)
 {
     const struct program *one = all->one;
+    ASSERT_INDEX(agent, one->agent_count);
     if (one->agents[agent].kind == AGENT_COMM)
         return program_comm_agent(all->whole, one->agents[agent].index);
     return one->agents[agent].rank < 0
@@ -348,7 +352,9 @@ static struct stall lone_rank_stall(const struct lone_ranks *all, int rank, stru
 static bool lone_rank_account(const struct lone_ranks *all, int number, int stream,
                               struct stream_account *out)
 {
+    ASSERT_INDEX(number, all->ranks);
     const struct lone_rank *rank = &all->ranks[number];
+    ASSERT_INDEX(stream, rank->sim.result.stream_count);
     const struct stream_account *own = &rank->sim.result.streams[stream];
     const struct stall peer = {STALL_PEER, STALL_ON_NONE};
     out->busy_ns = own->busy_ns - rank->peer_ns[stream];

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/table.h"
 #include "simulation.h"
 
@@ -73,6 +74,7 @@ static int stepping_agent(const struct observation *seen, const struct trace_ste
 static void note_thread(struct simulation *sim, int agent, int op, const struct effect *effect)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     int thread = p->agents[agent].index, rank = p->agents[agent].rank;
     if (p->threads[thread].kind != THREAD_WORKER)
         return;

@@ -6,6 +6,7 @@
 #include "simulation.h"
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "machine/uses.h"
 #include "memo.h"
@@ -446,6 +447,7 @@ static bool prepare_find_pushers(struct simulation *sim, int thread, int *known,
 {
     struct host_notes *host = &sim->host;
     const struct program *p = sim->program;
+    ASSERT_INDEX(thread, p->thread_count);
     const struct body *body = &p->bodies[p->threads[thread].body];
     int next = -1;
     for (int i = body->first + body->count - 1; i >= body->first; i--) {

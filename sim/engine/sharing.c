@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "base/units.h"
 #include "events.h"
@@ -233,6 +234,7 @@ static bool task_has_cpu_part(const struct task *task)
 static bool has_cpu_part(const struct plan *plan, size_t t)
 {
     const struct pipeline *pipeline = &plan->pipeline;
+    ASSERT_INDEX(t, pipeline->task_count);
     bool has = task_has_cpu_part(&pipeline->tasks[t]);
     for (size_t i = 0; i < pipeline->override_count; i++)
         has |= pipeline->overrides[i].tasks && task_has_cpu_part(&pipeline->overrides[i].tasks[t]);
@@ -290,6 +292,7 @@ int sharing_subject_count(const struct program *p)
 static const char *sharing_part_name(const struct program *p, int part)
 {
     int names = (int)p->names.count;
+    ASSERT_INDEX(part, p->plan->pipeline.task_count);
     if (p->tasks)
         return p->plan->pipeline.tasks[part].name;
     return part < names ? p->names.items[part] : op_key((enum op_kind)(part - names));
@@ -343,6 +346,7 @@ static int rank_of_seat(const struct program *p, int seat)
 
 static int thread_seat(const struct program *p, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     return p->stream_count + p->agents[agent].index;
 }
 
@@ -426,6 +430,7 @@ static int64_t *pool_of(const struct sharing *sharing, int rank, int slot)
 /* Rates in this place may be others. */
 static void change_place(struct sharing *sharing, int place)
 {
+    ASSERT_INDEX(place, sharing->changed_count);
     if (!sharing->changed[place])
         sharing->changed_places[sharing->changed_count++] = place;
     sharing->changed[place] = true;
@@ -587,6 +592,7 @@ void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *even
 
 void sharing_hold(struct sharing *sharing, int op)
 {
+    ASSERT_INDEX(op, sharing->program->op_count);
     const struct op *held = &sharing->program->ops[op];
     struct leg *leg = &sharing->legs[held->stream];
     find_wants(sharing->program, sharing->program->streams[held->stream].rank, held, leg->wants);
@@ -699,6 +705,7 @@ const int64_t *sharing_of_stream(const struct sharing *sharing, int stream)
 
 const int64_t *sharing_last(const struct sharing *sharing, int agent)
 {
+    ASSERT_INDEX(agent, sharing->program->agent_count);
     const struct agent *desc = &sharing->program->agents[agent];
     bool thread = desc->kind == AGENT_THREAD;
     return sharing->legs[thread ? thread_seat(sharing->program, agent) : desc->index].lost_ns;

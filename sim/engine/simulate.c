@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/units.h"
 #include "machine/uses.h"
 #include "lone_ranks.h"
@@ -37,6 +38,7 @@ void simulation_mark(struct simulation *sim, int agent)
 
 static void touch_rank(struct marks *marks, int rank)
 {
+    ASSERT_INDEX(rank, marks->touched_count);
     if (marks->touched[rank])
         return;
     marks->touched[rank] = true;
@@ -84,6 +86,7 @@ void simulation_wake(struct simulation *sim, int object)
 /* Streams and threads that may go on because of what happened on this stream. */
 static void mark_beyond(struct simulation *sim, int stream)
 {
+    ASSERT_INDEX(stream, sim->program->stream_count);
     int rank = sim->program->streams[stream].rank;
     if (!sim->marks.selective) {
         /* Streams of other ranks on the device may wait for residency slots of this one, and any for its events where
@@ -344,6 +347,7 @@ static void machine_does(struct simulation *sim, int agent, struct effect *effec
 static void driver_does(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     int rank = p->agents[agent].rank;
     int64_t next = machine_admitted(p, sim->state, rank);
     struct effect effect;
@@ -371,6 +375,7 @@ static void worker_takes(struct simulation *sim, int agent)
     int op = effect.op;
     while (p->ops[op].task < 0)
         op++;
+    ASSERT_INDEX(agent, p->agent_count);
     int worker = p->agents[agent].index, rank = p->agents[agent].rank, task = p->ops[op].task;
     sim->pipeline.hands[worker] = (struct hand){effect.iteration, task};
     *account_queued(sim, rank, task, effect.iteration) = false;
@@ -407,6 +412,7 @@ static void mark_waiting_streams(struct simulation *sim, int object)
 static void wake_helped(struct simulation *sim, int thread, const struct op *op)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(thread, p->thread_count);
     const int object = op_helped(p, op, thread), rank = p->threads[thread].rank;
     if (object < 0)
         return;
@@ -442,6 +448,7 @@ static void mark_after_host(struct simulation *sim, int thread, const struct op 
 static void note_host_op(struct simulation *sim, int agent, const struct op *op, int64_t iteration)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     int thread = p->agents[agent].index, rank = p->threads[thread].rank;
     if (op_is_cpu_work(op->kind))
         tell_span(sim, SIMULATE_HOST, agent, (int)(op - p->ops), iteration);
@@ -493,6 +500,7 @@ static void note_sync(struct simulation *sim, int thread, const struct op *op)
 static void skip_op(struct simulation *sim, int thread, int index)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(index, p->op_count);
     const struct op *op = &p->ops[index];
     if (op_is_stream_work(op->kind)) {
         note_push(sim, thread, op);
@@ -510,6 +518,7 @@ static void skip_op(struct simulation *sim, int thread, int index)
 static void skip_branches(struct simulation *sim, int agent, int from)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const int thread = p->agents[agent].index;
     const struct body *body = &p->bodies[p->threads[thread].body];
     int64_t iteration;
@@ -522,6 +531,7 @@ static void skip_branches(struct simulation *sim, int agent, int from)
 static void thread_does(struct simulation *sim, int agent, const struct op *op)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct thread_desc *thread = &p->threads[p->agents[agent].index];
     const bool pushes = op_pushes(op->kind);
     struct effect effect;
@@ -589,6 +599,7 @@ static void tell_slots(struct simulation *sim, int device_of)
 static void stream_starts(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     int stream = p->agents[agent].index;
     struct effect effect;
     machine_does(sim, agent, &effect);
@@ -625,6 +636,7 @@ static void stream_starts(struct simulation *sim, int agent)
 static void stream_finishes(struct simulation *sim, int agent)
 {
     struct effect effect;
+    ASSERT_INDEX(agent, sim->program->agent_count);
     const int stream = sim->program->agents[agent].index;
     machine_does(sim, agent, &effect);
     const struct op *op = &sim->program->ops[effect.op];
@@ -644,6 +656,7 @@ static void stream_finishes(struct simulation *sim, int agent)
 static void comm_starts(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct comm_desc *comm = &p->comms[p->agents[agent].index];
     struct timed_op *ops = &sim->clocks.member_ops[comm->first_member];
     for (int m = 0; m < comm->count; m++) {
@@ -661,6 +674,7 @@ static void comm_starts(struct simulation *sim, int agent)
 static void comm_completes(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct comm_desc *comm = &p->comms[p->agents[agent].index];
     struct {
         int op;
@@ -697,6 +711,7 @@ static void look_at_thread(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     int64_t iteration;
+    ASSERT_INDEX(agent, p->agent_count);
     account_stir(sim, p->agents[agent].index);
     if (sim->clocks.timers[agent] != TIMER_NONE || !machine_agent_enabled(p, sim->state, agent))
         return;
@@ -745,6 +760,7 @@ static bool simulate_has_event(const struct simulation *sim, int agent)
 static void look_at_stream(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
+    ASSERT_INDEX(agent, p->agent_count);
     note_launches(sim, p->agents[agent].index);
     if (simulate_has_event(sim, agent) || !machine_agent_enabled(p, sim->state, agent))
         return;
@@ -766,6 +782,7 @@ static void look_at_stream(struct simulation *sim, int agent)
 
 static void simulate_look_at(struct simulation *sim, int agent)
 {
+    ASSERT_INDEX(agent, sim->program->agent_count);
     switch (sim->program->agents[agent].kind) {
     case AGENT_DATA: break; /* the number of iterations is known */
     case AGENT_FAULT:

@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 
 enum { NONE = -1 };
 
@@ -419,6 +420,7 @@ static struct event_ref *stream_slot(struct graph_builder *b, int stream)
 /* True if a push to this stream can find it full. */
 static bool event_graph_is_bounded(const struct program *p, int stream, int items)
 {
+    ASSERT_INDEX(stream, p->stream_count);
     return p->plan->pipeline.retire != RETIRE_DEVICE || p->streams[stream].cap < items * p->depth;
 }
 
@@ -645,6 +647,7 @@ static bool resolve(const struct graph_builder *b, struct event_ref *ref)
 int64_t event_graph_mean_ns(const struct event_graph *graph, const struct timing *timing, int event)
 {
     int64_t longest_ns = 0;
+    ASSERT_INDEX(event, graph->event_count);
     const struct event_graph_event *of = &graph->events[event];
     for (int i = 0; i < of->op_count; i++) {
         int64_t mean_ns = timing_mean(timing, graph->ops[of->op_first + i]);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "enabling_steps.h"
 #include "sim/engine/sharing.h"
 
@@ -60,6 +61,7 @@ static int observed_event_graph_class_of(const struct observed_builder *b,
                                          const struct state *state, int agent)
 {
     const struct program *p = b->p;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     int64_t iteration;
     if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_DRIVER)
@@ -145,6 +147,7 @@ static void observed_event_graph_add_edge(struct observed_builder *b, int from, 
 
 static bool takes_part(const struct program *p, int agent)
 {
+    ASSERT_INDEX(agent, p->agent_count);
     enum agent_kind kind = p->agents[agent].kind;
     return kind == AGENT_THREAD || kind == AGENT_STREAM || kind == AGENT_COMM;
 }

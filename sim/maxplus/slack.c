@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "observed_event_graph.h"
+#include "base/assert_index.h"
 
 /* The usual size of a search. */
 enum { FEW_ROUNDS = 8 };
@@ -23,6 +24,7 @@ struct slack_search {
 
 static bool slack_relax(struct slack_search *s, int edge, __int128 so_far)
 {
+    ASSERT_INDEX(edge, s->graph->edge_count);
     const struct ratio_edge *e = &s->graph->edges[edge];
     const int to = e->to;
     const __int128 there =

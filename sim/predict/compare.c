@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "base/array.h"
 #include "account.h"
@@ -244,6 +245,7 @@ static bool compare_list_streams(const struct program *p, struct arena *arena,
 static double compare_weight(const struct program *p, int stream, int64_t total_ns)
 {
     int same = 0;
+    ASSERT_INDEX(stream, p->stream_count);
     for (int s = 0; s < p->stream_count; s++)
         same += strcmp(p->streams[s].name, p->streams[stream].name) == 0;
     return total_ns > 0 ? 1 / ((double)total_ns * same) : 0;

@@ -8,6 +8,7 @@
 #include "trace/trace.h"
 #include "profile.h"
 #include "measured_program.h"
+#include "base/assert_index.h"
 
 enum { TEXT = 320 };
 
@@ -29,6 +30,7 @@ static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_n
                       const struct stall *stall)
 {
     struct measured_stalls *stalls = context;
+    ASSERT_INDEX(stream, stalls->program->stream_count);
     const struct stream_desc *desc = &stalls->program->streams[stream];
     char cause[TEXT], held[TEXT];
     const struct trace_span span = {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "base/array.h"
 #include "arrivals.h"
@@ -462,6 +463,7 @@ static void pass_chart_note_pass(struct chart_watch *watch, int rank, uint32_t l
         pass.other_chunk = arrivals_chunk(watch->map.rank_of, other->stage);
         pass.other_microbatch = other->microbatch;
     }
+    ASSERT_INDEX(rank, watch->chart->rank_count);
     extend_pass(&watch->chart->ranks[rank], &watch->pass_of[listed], &pass);
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/table.h"
 #include "base/sort.h"
 #include "plan/ops.h"
@@ -451,6 +452,7 @@ static void note_missing(struct profile *profile, enum profile_kind kind, int ta
 
 static int lowest_member(const struct plan *plan, int comm)
 {
+    ASSERT_INDEX(comm, plan->comm_count);
     return plan->comms[comm].members ? plan->comms[comm].members[0] : 0;
 }
 

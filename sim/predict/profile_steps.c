@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "plan/text/parse.h"
 
@@ -130,6 +131,7 @@ static int64_t *launch_times(struct steps_reader *reader)
 
 static bool is_in_step(const struct trace *trace, size_t step, int rank, int64_t time_ns)
 {
+    ASSERT_INDEX(step, trace->iteration_count);
     const struct trace_iteration *it = &trace->iterations[step];
     return it->rank == rank && time_ns >= it->start_ns && time_ns < it->retire_ns;
 }

@@ -10,6 +10,7 @@
 
 #include "plan/text/print.h"
 #include "trace/trace.h"
+#include "base/assert_index.h"
 
 enum { NAME = 160 };
 
@@ -36,6 +37,7 @@ static bool record_add_edge(struct recorder *recorder, const struct record_recor
 static bool record_add_edges(struct recorder *recorder, int rank, int task, int64_t iteration,
                              int64_t span)
 {
+    ASSERT_INDEX(task, recorder->program->tasks);
     const struct edge_list *depends = &recorder->program->depends[task];
     if (!record_add_edge(recorder, record_place(recorder, recorder->host, rank, task, iteration),
                          iteration, span, EDGE_LAUNCH))
@@ -173,6 +175,7 @@ static enum status record_begin_run(struct recorder *recorder)
 static enum status record_add_agent(struct recorder *recorder, int agent)
 {
     const struct program *p = recorder->program;
+    ASSERT_INDEX(agent, p->agent_count);
     const struct agent *desc = &p->agents[agent];
     struct trace_agent row = {.rank = desc->rank, .position = desc->index};
     if (desc->kind == AGENT_STREAM) {
@@ -243,6 +246,7 @@ static enum status record_add_line(struct recorder *recorder, int stream, const 
 {
     const struct program *p = recorder->program;
     char words[2 * NAME], held[2 * NAME];
+    ASSERT_INDEX(stream, p->stream_count);
     const int rank = p->streams[stream].rank;
     const struct trace_idle line = {
         .cause = stall_key(blame->stall.cause),

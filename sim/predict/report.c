@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/columns.h"
 #include "base/sort.h"
 #include "base/text_stream.h"
@@ -37,6 +38,7 @@ double report_steady_ns(const struct steady *steady)
 static const struct op_time *task_time(const struct prediction *prediction, int task)
 {
     const struct program *p = prediction->program;
+    ASSERT_INDEX(task, p->body_count);
     const struct body *body = &p->bodies[task];
     for (int i = body->first; i < body->first + body->count; i++)
         if (p->ops[i].stream >= 0 && prediction->timing.ops[i].timed)

@@ -3,6 +3,7 @@
 
 #include "pipeline_figures.h"
 #include "report_internal.h"
+#include "base/assert_index.h"
 
 enum { MOST_ROWS = 24 };
 
@@ -44,6 +45,7 @@ static void report_pipeline_print_limit(int64_t limit, FILE *out)
 static void report_pipeline_print_rank(const struct prediction *prediction, int number, FILE *out)
 {
     const struct pipeline_figures *figures = prediction->pipeline;
+    ASSERT_INDEX(number, figures->rank_count);
     const struct rank_figures *rank = &figures->ranks[number];
     int64_t limit = machine_memory(&prediction->program->plan->machine, number);
     char span[UNITS_TEXT];

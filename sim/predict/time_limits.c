@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 
 struct limited_call {
     int op;
@@ -32,6 +33,7 @@ static void note_overrun(struct time_watch *watch, int comm, const struct limite
                          int rank, int64_t taken_ns)
 {
     struct time_overrun *out = watch->out;
+    ASSERT_INDEX(comm, watch->program->comm_count);
     const int64_t limit_ns = watch->program->comms[comm].time_limit_ns;
     if (taken_ns >= 0 && taken_ns <= limit_ns)
         return;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 static const struct {
@@ -136,6 +137,7 @@ static int64_t *push_times(const struct job_rank *rank)
 static int count_pushed(const struct evidence_search *search, int stream, int64_t time_ns)
 {
     const struct job_rank *rank = search->rank;
+    ASSERT_INDEX(stream, rank->stream_count);
     const struct job_stream *s = &rank->streams[stream];
     return SORT_FIRST(i, 0, s->count, search->pushed[rank->by_stream[s->first + i]] >= time_ns);
 }
@@ -145,6 +147,7 @@ static int pushed_before(const struct evidence_search *search, int stream, int64
 {
     const struct job_rank *rank = search->rank;
     const int count = count_pushed(search, stream, time_ns);
+    ASSERT_INDEX(stream, rank->stream_count);
     return count > 0 ? rank->by_stream[rank->streams[stream].first + count - 1] : -1;
 }
 
@@ -214,6 +217,7 @@ static bool evidence_infer_wait(struct evidence_search *search, int at)
 static bool find_wait(struct evidence_search *search, int at)
 {
     const struct job_rank *rank = search->rank;
+    ASSERT_INDEX(at, rank->call_count);
     const struct job_call *call = &rank->calls[at];
     const struct job_sync *sync = call->sync >= 0 ? &rank->syncs[call->sync] : NULL;
     const int stream = sync ? evidence_stream_index(rank, sync->stream) : -1;
@@ -282,6 +286,7 @@ static void later(struct reason *reason, int64_t ready_ns, enum idle cause, int 
 /* The work of a stream that began last before `time_ns`; -1. */
 static int begun_before(const struct job_rank *rank, int stream, int64_t time_ns)
 {
+    ASSERT_INDEX(stream, rank->stream_count);
     const struct job_stream *s = &rank->streams[stream];
     int low =
         SORT_FIRST(i, 0, s->count, rank->works[rank->by_stream[s->first + i]].start_ns >= time_ns);
@@ -294,6 +299,7 @@ static int leaving(const struct evidence_search *search, int work, int64_t ready
 {
     enum { TAIL_NS = 100 * 1000, TAIL_SHARE = 20 };
     const struct job_rank *rank = search->rank;
+    ASSERT_INDEX(work, rank->work_count);
     const int64_t start = rank->works[work].start_ns;
     for (int s = 0; s < (int)rank->stream_count; s++) {
         const int other = s == rank->works[work].stream ? -1 : begun_before(rank, s, start);
@@ -370,6 +376,7 @@ static void evidence_enter(struct evidence_search *search, int work)
 {
     struct idle_piece pieces[IDLE_PIECES];
     const int count = evidence_idle(search->rank, search->out, work, pieces);
+    ASSERT_INDEX(work, search->rank->work_count);
     for (int i = 0; i < count; i++)
         search->out->streams[search->rank->works[work].stream].idle_ns[pieces[i].cause] +=
             pieces[i].end_ns - pieces[i].start_ns;
@@ -383,6 +390,7 @@ static enum idle unknown_cause(int work)
 
 static void explain_unlaunched(struct evidence_search *search, int work, int64_t from_ns)
 {
+    ASSERT_INDEX(work, search->rank->work_count);
     const int64_t start_ns = search->rank->works[work].start_ns;
     const enum idle cause = start_ns - from_ns <= EXPLAINED_NS ? IDLE_ORDER : unknown_cause(work);
     search->out->reasons[work] = (struct reason){cause, -1, from_ns, from_ns, from_ns};

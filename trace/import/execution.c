@@ -9,6 +9,7 @@
 #include "json_reader.h"
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "base/table.h"
 
@@ -517,6 +518,7 @@ static bool execution_list(struct joiner *joiner, int node, bool host, bool devi
                            struct job_accesses *out)
 {
     struct job_rank *rank = joiner->rank;
+    ASSERT_INDEX(node, joiner->trace->node_count);
     const struct execution_node *of = &joiner->trace->nodes[node];
     *out = (struct job_accesses){.first = (int)rank->access_count};
     for (int i = of->first; i < of->first + of->count; i++) {
@@ -735,6 +737,7 @@ static const struct execution *execution_of(const struct job *job, size_t rank,
 {
     const struct execution *found = NULL;
     size_t matches = 0;
+    ASSERT_INDEX(rank, job->rank_count);
     for (size_t i = 0; i < count; i++)
         if (has_pid(&job->ranks[rank], items[i].pid)) {
             found = &items[i];

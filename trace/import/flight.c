@@ -9,6 +9,7 @@
 #include "standstill.h"
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 /* A collective of a rank, and the type of its tensors. */
@@ -78,6 +79,7 @@ static const char *flight_comm_name(struct plan *plan, const struct flight_group
 static bool flight_add_comm(struct flight *flight, size_t g)
 {
     struct plan *plan = flight->plan;
+    ASSERT_INDEX(g, flight->job->group_count);
     const struct flight_group *group = &flight->job->groups[g];
     struct comm *comm = &plan->comms[plan->comm_count++];
     *comm = (struct comm){.declared = true, .name = flight_comm_name(plan, group)};
@@ -97,6 +99,7 @@ static int pair_comm(struct flight *flight, int group, int a, int b)
 {
     struct plan *plan = flight->plan;
     const int first = a < b ? a : b, second = a < b ? b : a;
+    ASSERT_INDEX(group, plan->comm_count);
     const char *name =
         arena_printf(&plan->arena, "%s.%dand%d", plan->comms[group].name, first, second);
     for (size_t i = 0; name && i < plan->comm_count; i++)
@@ -331,6 +334,7 @@ static const char *flight_name_ranks(struct arena *arena, const int64_t *ranks, 
    there is no dump of any. */
 static const struct flight_call *common_call(const struct flight_job *job, int g, size_t *standing)
 {
+    ASSERT_INDEX(g, job->group_count);
     const struct flight_group *group = &job->groups[g];
     const struct flight_call *common = NULL;
     *standing = 0;

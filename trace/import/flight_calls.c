@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 static bool flight_is_completed(const struct value *entry);
@@ -477,6 +478,7 @@ static int64_t oldest(const struct flight_rank *rank, int group)
 
 static void find_first_number(const struct flight_job *job, int g)
 {
+    ASSERT_INDEX(g, job->group_count);
     struct flight_group *group = &job->groups[g];
     for (size_t i = 0; i < group->rank_count; i++) {
         const int member = flight_find_rank(job, group->ranks[i]);
@@ -528,7 +530,8 @@ bool flight_same_call(const struct flight_call *a, const struct flight_call *b)
         return false;
     for (size_t i = 0; i < a->part_count; i++) {
         const struct flight_part *x = &a->parts[i], *y = &b->parts[i];
-        if (!equal_text(x->name, y->name) || x->bytes != y->bytes || !equal_text(x->dtype, y->dtype))
+        if (!equal_text(x->name, y->name) || x->bytes != y->bytes ||
+            !equal_text(x->dtype, y->dtype))
             return false;
     }
     return true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "trace/job/repeated.h"
 
@@ -57,6 +58,7 @@ static inline struct fold_place *fold_event_place(const struct folder *folder, i
 
 static inline const struct host_op *fold_ops(const struct folder *folder, int thread)
 {
+    ASSERT_INDEX(thread, folder->thread_count);
     return folder->threads[thread].thread->ops;
 }
 

@@ -15,6 +15,7 @@
 #include "trace/job/call_names.h"
 #include "trace/job/job.h"
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 enum { HANDOFF_NS = 80 * 1000 };
@@ -45,6 +46,8 @@ struct handoffs {
 /* True if call `a` begins before call `b`. In a thread the order of calls is that of their numbers. */
 static bool host_calls_comes_before(const struct job_rank *rank, int a, int b)
 {
+    ASSERT_INDEX(a, rank->call_count);
+    ASSERT_INDEX(b, rank->call_count);
     const int64_t start_a = rank->calls[a].start_ns, start_b = rank->calls[b].start_ns;
     return start_a != start_b ? start_a < start_b : a < b;
 }
@@ -239,6 +242,7 @@ static int host_calls_named(struct calls_writer *writer, struct names *names, co
 static int host_calls_plan_stream(struct calls_writer *writer, int stream)
 {
     char text[STREAM_TEXT];
+    ASSERT_INDEX(stream, writer->rank->stream_count);
     const int index = names_intern(&writer->job->plan.streams, &writer->job->plan.arena,
                                    job_stream_name(&writer->rank->streams[stream], text));
     writer->failed |= index < 0;
@@ -310,6 +314,7 @@ static void add_host(struct calls_writer *writer, int64_t until_ns)
 /* plan->buffers of a memory; those of one name on several ranks are one entry. -1 without memory. */
 static int host_calls_buffer(struct calls_writer *writer, int memory)
 {
+    ASSERT_INDEX(memory, writer->rank->memory_count);
     const struct job_memory *of = &writer->rank->memories[memory];
     const int buffer = job_buffer(writer->job, of->name);
     if (buffer >= 0)
@@ -378,6 +383,7 @@ static void host_calls_add_waits(struct calls_writer *writer, int work, int stre
 /* When the push of a work takes effect; of one without a launch at once. */
 static int64_t push_time(const struct calls_writer *writer, int work)
 {
+    ASSERT_INDEX(work, writer->rank->work_count);
     const struct job_work *w = &writer->rank->works[work];
     const struct reason *reason = &writer->evidence->reasons[work];
     if (w->call < 0)
@@ -428,6 +434,7 @@ static enum op_kind host_calls_push_kind(const struct job_work *work, bool meets
 static void set_message(struct calls_writer *writer, struct host_op *op,
                         const struct job_work *work, int comm)
 {
+    ASSERT_INDEX(comm, writer->job->plan.comm_count);
     const struct comm *channel = &writer->job->plan.comms[comm];
     op->parts = ARENA_ARRAY(&writer->job->plan.arena, 1, struct p2p_part);
     writer->failed |= !op->parts;
@@ -523,6 +530,7 @@ static void add_flag(struct calls_writer *writer, enum op_kind kind, int flag)
 /* When a call is over, and its pushes have taken effect. */
 static int64_t settled_time(const struct calls_writer *writer, int call)
 {
+    ASSERT_INDEX(call, writer->rank->call_count);
     const struct job_call *c = &writer->rank->calls[call];
     int64_t settled = c->end_ns;
     for (int i = 0; i < c->work_count; i++) {
@@ -637,6 +645,7 @@ static bool begin_marks(struct calls_writer *writer)
 /* The thread of the first work of a stream that has a launch; -1: none has. */
 static int first_launcher(const struct job_rank *rank, int stream)
 {
+    ASSERT_INDEX(stream, rank->stream_count);
     const struct job_stream *s = &rank->streams[stream];
     for (int i = 0; i < s->count; i++) {
         const int call = rank->works[rank->by_stream[s->first + i]].call;
@@ -650,6 +659,7 @@ static int first_launcher(const struct job_rank *rank, int stream)
 static void add_leftovers(struct calls_writer *writer, int stream)
 {
     const struct job_rank *rank = writer->rank;
+    ASSERT_INDEX(stream, rank->stream_count);
     const struct job_stream *s = &rank->streams[stream];
     if (s->count == 0 || rank->works[rank->by_stream[s->first]].call >= 0)
         return;

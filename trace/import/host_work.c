@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "trace/job/call_names.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "base/units.h"
 
@@ -78,6 +79,7 @@ static enum collective_kind host_work_kind_of(const char *name)
 
 static const char *host_work_name_of(const struct host_maker *maker, int event)
 {
+    ASSERT_INDEX(event, maker->rank->gloo_event_count);
     return maker->job->names.items[maker->rank->gloo_events[event].name];
 }
 
@@ -131,6 +133,7 @@ static void find_askers(struct host_maker *maker, bool message)
 
 static int64_t thread_number(const struct host_maker *maker, int thread)
 {
+    ASSERT_INDEX(thread, maker->rank->threads.count);
     const char *slash = strrchr(maker->rank->threads.items[thread], '/');
     return slash ? strtoll(slash + 1, NULL, 10) : thread;
 }
@@ -309,6 +312,7 @@ static bool host_add_call(struct host_maker *maker, int thread, int name, enum c
 /* The record follows its push at once, so that it means no other one. */
 static bool host_work_add_push(struct host_maker *maker, const struct job_work *work, int event)
 {
+    ASSERT_INDEX(event, maker->rank->gloo_event_count);
     const struct job_gloo_event *done = &maker->rank->gloo_events[event];
     const struct job_gloo_event *asked =
         maker->asked[event] >= 0 ? &maker->rank->gloo_events[maker->asked[event]] : done;
@@ -325,6 +329,7 @@ static bool host_work_add_push(struct host_maker *maker, const struct job_work *
 static enum status host_work_add_work(struct host_maker *maker, int event)
 {
     struct job_rank *rank = maker->rank;
+    ASSERT_INDEX(event, rank->gloo_event_count);
     const struct job_gloo_event *done = &rank->gloo_events[event];
     const struct job_gloo_event *asked =
         maker->asked[event] >= 0 ? &rank->gloo_events[maker->asked[event]] : done;
@@ -458,6 +463,7 @@ static bool host_work_add_wait(struct host_maker *maker, int event, int thread, 
 /* True if this is an operation that no thread has waited for yet. */
 static bool host_work_is_open(const struct host_maker *maker, size_t event)
 {
+    ASSERT_INDEX(event, maker->rank->gloo_event_count);
     return maker->rank->gloo_events[event].kind == GLOO_DONE && maker->asked[event] >= 0 &&
            !maker->waited[event];
 }
@@ -548,6 +554,7 @@ static void edges_around(const struct host_maker *maker, int thread, int64_t tim
 static bool host_work_infer_wait(struct host_maker *maker, int event)
 {
     const struct job_rank *rank = maker->rank;
+    ASSERT_INDEX(event, rank->gloo_event_count);
     const struct job_gloo_event *done = &rank->gloo_events[event],
                                 *asked = &rank->gloo_events[maker->asked[event]];
     int64_t before, after;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 /* A collective of a rank. `key` tells its communicator: the name of its group, or the place of its stream. */
@@ -101,6 +102,8 @@ static struct slice slice_of(const struct meetings_list *list, int key)
 static enum status meetings_refuse(const struct job *job, size_t a, size_t b, const char *why,
                                    struct diag *diag)
 {
+    ASSERT_INDEX(a, job->rank_count);
+    ASSERT_INDEX(b, job->rank_count);
     return diag_error(diag, STATUS_INPUT, "%s and %s do not belong together: %s",
                       job->ranks[a].file, job->ranks[b].file, why);
 }
@@ -112,6 +115,7 @@ enum { MOST_DISPLACED = 3, FEWEST_TO_DISPLACE = 8 };
 
 static int64_t meetings_end_of(const struct job *job, int rank, const struct meetings_entry *entry)
 {
+    ASSERT_INDEX(rank, job->rank_count);
     return job->ranks[rank].works[entry->work].end_ns;
 }
 
@@ -228,6 +232,7 @@ static enum status check_alone(const struct job *job, const struct meetings_memb
 static const struct meetings_entry *member_entry(const struct meetings_members *members, size_t m,
                                                  size_t i)
 {
+    ASSERT_INDEX(m, members->ranks);
     const struct slice *slice = &members->slices[members->ranks[m]];
     const size_t k = i + (size_t)members->by[m];
     return k < slice->count ? &slice->entries[k] : NULL;

@@ -2,6 +2,7 @@
 /* piece_cuts.c - where a run of work is cut: see pieces.h. */
 #include "pieces_internal.h"
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 static bool is_event(enum idle cause)
@@ -12,6 +13,7 @@ static bool is_event(enum idle cause)
 
 int64_t pieces_push_time(const struct piece_search *search, int work)
 {
+    ASSERT_INDEX(work, search->rank->work_count);
     const struct job_work *w = &search->rank->works[work];
     if (w->call < 0)
         return INT64_MIN;
@@ -34,6 +36,7 @@ static int64_t idle_since(const struct piece_search *search, int work)
 
 static int64_t idle_before(const struct piece_search *search, int work)
 {
+    ASSERT_INDEX(work, search->rank->work_count);
     return search->rank->works[work].start_ns - idle_since(search, work);
 }
 

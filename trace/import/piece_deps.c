@@ -3,6 +3,7 @@
 #include "pieces_internal.h"
 
 #include "base/array.h"
+#include "base/assert_index.h"
 
 /* Works and waits by their place in the steps. */
 
@@ -32,6 +33,7 @@ static bool begins_turn(const struct piece_search *search, int work, int before)
 static void place_stream(const struct piece_search *search, int stream, int *place)
 {
     const struct job_rank *rank = search->rank;
+    ASSERT_INDEX(stream, rank->stream_count);
     const struct job_stream *s = &rank->streams[stream];
     int last = -1;
     for (int i = 0; i < s->count; i++) {
@@ -121,6 +123,7 @@ bool pieces_fill_slots(struct piece_search *search)
 /* How long a call waits for the device. */
 int64_t pieces_blocked_ns(const struct piece_search *search, int at)
 {
+    ASSERT_INDEX(at, search->rank->call_count);
     const struct job_call *call = &search->rank->calls[at];
     const int work = search->evidence->waits[at].work;
     const int64_t until = work >= 0 ? search->rank->works[work].end_ns : 0;
@@ -208,6 +211,7 @@ static void count_dep(const struct piece_search *search, struct seen *counts, in
     const struct section_step *steps = search->sections->steps;
     const int on = search->piece_of[search->slot_of[source]];
     const int distance = steps[task_step].place - steps[piece_deps_step_of(search, source)].place;
+    ASSERT_INDEX(task, search->out->count);
     if (distance < 0 || distance >= FARTHEST || (distance == 0 && on >= task) ||
         search->out->items[on].stream == search->out->items[task].stream)
         return;
@@ -239,6 +243,8 @@ static void count_deps(const struct piece_search *search, struct seen *counts)
 static bool piece_deps_agrees(const struct piece_search *search, int task, int on, int distance)
 {
     enum { TAIL_NS = 100 * 1000 };
+    ASSERT_INDEX(on, search->out->count);
+    ASSERT_INDEX(task, search->out->count);
     const struct piece *a = &search->out->items[task], *b = &search->out->items[on];
     for (int step = 0; step < search->steps; step++) {
         const int before = pieces_step_before(search, step, distance);
@@ -325,6 +331,7 @@ void pieces_settle_waits(struct piece_search *search)
 /* A wait that no dependence, push or stream explains becomes time of the piece itself. */
 static void add_own_gap(struct piece_search *search, int at, int step)
 {
+    ASSERT_INDEX(at, search->out->count);
     struct piece *piece = &search->out->items[at];
     const int first = pieces_first_work(search, piece, step);
     if (piece->kind != PIECE_WORK || first < 0 || !pieces_own_gap(search, first))

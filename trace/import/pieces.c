@@ -6,6 +6,7 @@
 #include "pieces_internal.h"
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 /* ---- pieces in order ----------------------------------------------------------------------------- */
@@ -30,6 +31,7 @@ static struct piece *pieces_add_piece(struct piece_search *search, enum piece_ki
 /* When a piece begins on the CPU, since its step began; INT64_MAX: it does not in this step. */
 static int64_t host_begin(const struct piece_search *search, const struct piece *piece, int step)
 {
+    ASSERT_INDEX(step, search->sections->step_count);
     const struct section_step *s = &search->sections->steps[step];
     int call = -1;
     if (piece->kind == PIECE_HOST)
@@ -157,6 +159,7 @@ static bool waits_for_front(const struct piece_search *search, size_t at)
 /* True if a piece becomes part of the one in front of it: the rest of its section, or a wait for that one. */
 static bool joins_front(const struct piece_search *search, size_t at)
 {
+    ASSERT_INDEX(at, search->out->count);
     const struct piece *piece = &search->out->items[at];
     if (at == 0 || piece->kind == PIECE_WORK || piece[-1].kind != PIECE_WORK ||
         piece[-1].section != piece->section)
@@ -308,6 +311,7 @@ static void pieces_walk_work(struct piece_search *search, struct piece *piece, i
 /* A thread that waits goes on when the work has ended. CPU time before it belongs to the piece in front. */
 static void pieces_walk_wait(struct piece_search *search, size_t at, int step, int64_t *clock)
 {
+    ASSERT_INDEX(at, search->out->count);
     struct piece *piece = &search->out->items[at], *front = at > 0 ? piece - 1 : NULL;
     const int wait = search->waits[piece->wait].calls[step];
     piece->host_ns[step] = 0;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 #include "evidence.h"
@@ -75,6 +76,7 @@ static void known_raise(int *to, const int *from, size_t count)
 static void known_add_work(const struct known_order *order, int *to, int work)
 {
     const size_t streams = order->rank->stream_count;
+    ASSERT_INDEX(work, order->rank->work_count);
     const int stream = order->rank->works[work].stream, behind = order->place[work] + 1;
     known_raise(to, &order->over[(size_t)work * streams], streams);
     to[stream] = behind > to[stream] ? behind : to[stream];
@@ -263,6 +265,7 @@ static bool find_task_accesses(struct access_search *search)
 static size_t access_end(const struct access_search *search, size_t at, bool of_iteration)
 {
     size_t end = at;
+    ASSERT_INDEX(at, search->found_count);
     while (end < search->found_count && search->found[end].memory == search->found[at].memory &&
            (!of_iteration || search->found[end].iteration == search->found[at].iteration))
         end++;
@@ -464,6 +467,8 @@ static bool pieces_follow(const struct access_search *search, int a, int b, int 
 {
     const struct pipeline_form_writer *writer = search->writer;
     const struct sections *sections = writer->sections;
+    ASSERT_INDEX(a, writer->pieces->count);
+    ASSERT_INDEX(b, writer->pieces->count);
     const struct piece *from = &writer->pieces->items[a], *to = &writer->pieces->items[b];
     const int apart = distance + writer->stage[to->section] - writer->stage[from->section];
     for (size_t s = 0; s < sections->step_count; s++) {
@@ -498,6 +503,7 @@ static bool order_uses(struct access_search *search, int pattern, int a, int b, 
    it is of an earlier period: then only a stream in common can order the two. */
 static bool order_pair(struct access_search *search, int at, int a, int b)
 {
+    ASSERT_INDEX(at, search->pattern_count);
     const struct pattern *pattern = &search->patterns[at];
     const struct task *tasks = search->writer->plan->pipeline.tasks;
     if (!order_uses(search, at, a, b, 0))
@@ -520,6 +526,7 @@ static bool is_first_of(const struct access_search *search, int a, int b)
 /* False, and two tasks, where one order of a pattern's uses has no form. */
 static bool order_pattern(struct access_search *search, int at, int *a, int *b)
 {
+    ASSERT_INDEX(at, search->pattern_count);
     const struct pattern *pattern = &search->patterns[at];
     for (size_t i = 0; i < pattern->count; i++)
         for (size_t k = 0; k < pattern->count && !search->no_memory; k++) {
@@ -575,6 +582,7 @@ static bool is_from_outside(const struct access_search *search, const struct pat
 
 static bool add_pattern(struct access_search *search, int at)
 {
+    ASSERT_INDEX(at, search->pattern_count);
     const struct pattern *pattern = &search->patterns[at];
     struct plan *plan = search->writer->plan;
     const struct task *tasks = plan->pipeline.tasks;
@@ -702,12 +710,14 @@ static int *stage_votes(int *votes, size_t sections, size_t from, size_t to)
 
 static int section_of(const struct access_search *search, size_t at)
 {
+    ASSERT_INDEX(at, search->found_count);
     return search->writer->pieces->items[search->found[at].task].section;
 }
 
 /* True if a section writes there what it has not read in this step: its old value is of no use. */
 static bool overwrites(const struct access_search *search, size_t at)
 {
+    ASSERT_INDEX(at, search->found_count);
     const struct found_access *found = &search->found[at];
     for (size_t i = at; found->write && i-- > 0 && search->found[i].memory == found->memory &&
                         search->found[i].iteration == found->iteration;)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 #include "pieces_internal.h"
@@ -55,6 +56,7 @@ static size_t pipeline_tasks_head_of(const struct pipeline_form_writer *writer, 
 
 static const char *pipeline_tasks_task_name(const struct pipeline_form_writer *writer, size_t at)
 {
+    ASSERT_INDEX(at, writer->pieces->count);
     const struct piece *piece = &writer->pieces->items[at];
     const char *section = writer->sections->items[piece->section].name;
     const char *word = piece_word(piece);
@@ -188,6 +190,7 @@ static struct work pipeline_tasks_work_of(const struct piece *piece,
 static bool pipeline_tasks_add_task(struct pipeline_form_writer *writer, size_t at)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
+    ASSERT_INDEX(at, writer->pieces->count);
     const struct piece *piece = &writer->pieces->items[at];
     struct task task = {.name = pipeline_tasks_task_name(writer, at),
                         .stage = writer->stage[piece->section]};
@@ -250,6 +253,7 @@ static bool same_times(const struct task *a, const struct task *b)
 static bool differ_task(struct pipeline_form_writer *writer, size_t at,
                         struct rank_override *overrides, size_t count)
 {
+    ASSERT_INDEX(at, writer->plan->pipeline.task_count);
     struct task *task = &writer->plan->pipeline.tasks[at];
     const struct piece *piece = &writer->pieces->items[at];
     bool same = true;
@@ -474,6 +478,7 @@ static bool pipeline_deps_add_dep(struct pipeline_form_writer *writer, int task,
 
 static int stage_of(const struct pipeline_form_writer *writer, size_t at)
 {
+    ASSERT_INDEX(at, writer->pieces->count);
     return writer->stage[writer->pieces->items[at].section];
 }
 
@@ -481,6 +486,8 @@ static int stage_of(const struct pipeline_form_writer *writer, size_t at)
 static bool pipeline_deps_follows(const struct pipeline_form_writer *writer, size_t task, size_t on)
 {
     const struct section_step *steps = writer->sections->steps;
+    ASSERT_INDEX(on, writer->pieces->count);
+    ASSERT_INDEX(task, writer->pieces->count);
     const struct piece *a = &writer->pieces->items[task], *b = &writer->pieces->items[on];
     for (size_t s = 1; s < writer->sections->step_count; s++)
         if (steps[s].place == steps[s - 1].place + 1 && a->start_ns[s] > 0 &&
@@ -493,6 +500,7 @@ static bool pipeline_deps_follows(const struct pipeline_form_writer *writer, siz
 static bool ends_stage(const struct pipeline_form_writer *writer, size_t at)
 {
     const struct pieces *pieces = writer->pieces;
+    ASSERT_INDEX(at, pieces->count);
     if (pieces->items[at].kind != PIECE_WORK)
         return false;
     for (size_t i = at + 1; i < pieces->count; i++)
@@ -637,6 +645,7 @@ enum { USE_COUNT = sizeof section_uses / sizeof *section_uses };
 
 static bool pipeline_buffers_is_work(const struct pipeline_form_writer *writer, int task)
 {
+    ASSERT_INDEX(task, writer->pieces->count);
     return writer->pieces->items[task].kind == PIECE_WORK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_work.h"
+#include "base/assert_index.h"
 
 /* In which parts of a hundred a process must have the work of a row to have it all. */
 enum { NEARLY_ALL = 90 };
@@ -205,6 +206,7 @@ static bool copy_device(struct splitter *splitter, int pid, struct job_rank *ran
 /* NULL: no memory. */
 static struct job_rank *new_rank(struct splitter *splitter, int pid)
 {
+    ASSERT_INDEX(pid, splitter->pids.count);
     const char *file = arena_printf(&splitter->job->arena, "%s, process %s",
                                     processes_source_of(splitter)->file, splitter->pids.items[pid]);
     struct job_rank *rank = file ? job_add_rank(splitter->job, file) : NULL;

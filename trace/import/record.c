@@ -11,6 +11,7 @@
 #include "steps.h"
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 #include "plan/schedules/actions.h"
 #include "plan/text/print.h"
@@ -373,6 +374,7 @@ static int64_t record_step_of(const struct record_recorder *recorder, int64_t ti
 /* The span of a call, on the agent of its thread; true also for one without a span. */
 static bool record_add_call(struct record_recorder *recorder, int agent, int at)
 {
+    ASSERT_INDEX(at, recorder->rank->call_count);
     const struct job_call *call = &recorder->rank->calls[at];
     const bool waits = call->kind == CALL_SYNC_STREAM || call->kind == CALL_SYNC_EVENT ||
                        call->kind == CALL_SYNC_DEVICE;
@@ -467,6 +469,7 @@ static const char *record_waited_for(const struct record_recorder *recorder, int
     const struct job_rank *rank = recorder->rank;
     const struct job *job = &recorder->imported->job;
     const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
+    ASSERT_INDEX(at, rank->work_count);
     const int call = rank->works[at].call;
     if (piece->cause == IDLE_LAUNCH && call >= 0) {
         struct innermost_stretch place;
@@ -517,6 +520,7 @@ static bool record_add_idle(struct record_recorder *recorder, int agent, int at)
 static int64_t peer_wait(const struct record_recorder *recorder, int at)
 {
     const struct meetings_meeting *meeting = meetings_of(recorder->meetings, recorder->number, at);
+    ASSERT_INDEX(at, recorder->rank->work_count);
     const struct job_work *work = &recorder->rank->works[at];
     const int64_t took_ns = work->end_ns - work->start_ns;
     return meeting && meeting->time_ns < took_ns ? took_ns - meeting->time_ns : 0;
@@ -525,6 +529,7 @@ static int64_t peer_wait(const struct record_recorder *recorder, int at)
 static bool record_add_peer_wait(struct record_recorder *recorder, int agent, int at,
                                  int64_t wait_ns)
 {
+    ASSERT_INDEX(at, recorder->rank->work_count);
     const struct job_work *work = &recorder->rank->works[at];
     const char *name = recorder->imported->job.names.items[work->name];
     char text[WORDS];
@@ -550,6 +555,7 @@ static const char *record_task_name(const struct record_recorder *recorder, int 
 {
     const struct imported *imported = recorder->imported;
     const int task = imported->tasks ? imported->tasks[recorder->number][at] : -1;
+    ASSERT_INDEX(at, recorder->rank->work_count);
     return task >= 0 ? imported->plan.pipeline.tasks[task].name
                      : imported->job.names.items[recorder->rank->works[at].name];
 }
@@ -557,6 +563,7 @@ static const char *record_task_name(const struct record_recorder *recorder, int 
 static bool record_add_work(struct record_recorder *recorder, int agent, int at)
 {
     const int64_t wait_ns = peer_wait(recorder, at);
+    ASSERT_INDEX(at, recorder->rank->work_count);
     const struct job_work *work = &recorder->rank->works[at];
     const int64_t launched_ns =
         work->call >= 0 ? recorder->rank->calls[work->call].start_ns : work->start_ns;
@@ -645,6 +652,7 @@ static bool add_stats(const struct imported *imported, struct trace *trace)
 static bool record_add_rank(const struct imported *imported, const struct meetings *meetings,
                             size_t r, struct trace *trace)
 {
+    ASSERT_INDEX(r, imported->job.rank_count);
     struct record_recorder recorder = {.imported = imported,
                                        .meetings = meetings,
                                        .rank = &imported->job.ranks[r],

@@ -7,6 +7,7 @@
 #include "import.h"
 #include "innermost.h"
 
+#include "base/assert_index.h"
 #include "base/columns.h"
 #include "base/json.h"
 #include "base/units.h"
@@ -203,6 +204,7 @@ static size_t report_count_told(const struct job_rank *rank)
 
 static void report_print_rank(const struct imported *imported, size_t r, FILE *out)
 {
+    ASSERT_INDEX(r, imported->job.rank_count);
     const struct job_rank *rank = &imported->job.ranks[r];
     const struct evidence *evidence = &imported->evidence[r];
     char name[STREAM_TEXT], measured[UNITS_TEXT];

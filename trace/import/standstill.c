@@ -11,6 +11,7 @@
 #include "value.h"
 
 #include "base/array.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -698,6 +699,7 @@ static bool add_stand_calls(struct job *job, const struct standstill *standstill
 {
     enum { AHEAD_MOST = 1000 };
     struct plan *plan = &job->plan;
+    ASSERT_INDEX(c, plan->comm_count);
     const char *stream_name = arena_printf(&plan->arena, "nccl.%s", plan->comms[c].name);
     const int stream = stream_name ? names_intern(&plan->streams, &plan->arena, stream_name) : -1;
     bool silent = false;

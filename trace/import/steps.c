@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "trace/job/call_names.h"
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -170,6 +171,7 @@ static int thread_of_steps(const struct step_search *search)
 /* The time that annotations within the i-th one take. */
 static int64_t held_by(const struct mark_list *list, size_t outer)
 {
+    ASSERT_INDEX(outer, list->count);
     int64_t sum = 0, cursor = list->items[outer]->start_ns;
     for (size_t i = outer + 1;
          i < list->count && list->items[i]->start_ns < list->items[outer]->end_ns; i++) {

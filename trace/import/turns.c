@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert_index.h"
 #include "base/sort.h"
 
 enum { PAUSE_NS = 1000 * 1000 * 1000 }; /* between two ranks */
@@ -63,6 +64,7 @@ static int turns_find_stream(const struct job_rank *all, int64_t number)
 
 static bool map_rank(struct merger *merger, size_t r, bool by_place, const int *first_order)
 {
+    ASSERT_INDEX(r, merger->job->rank_count);
     const struct job_rank *rank = &merger->job->ranks[r];
     struct job_rank *all = &merger->out->rank;
     int *map = merger->bases[r].stream = ARENA_ARRAY(merger->arena, rank->stream_count + 1, int);
@@ -109,6 +111,7 @@ static bool map_streams(struct merger *merger)
 
 static void copy_calls(struct merger *merger, size_t r)
 {
+    ASSERT_INDEX(r, merger->job->rank_count);
     const struct job_rank *from = &merger->job->ranks[r];
     const struct base *base = &merger->bases[r];
     struct job_call *calls = merger->out->rank.calls + base->call;
@@ -137,6 +140,7 @@ static void copy_works(struct merger *merger, size_t r)
 
 static void copy_ranges(struct merger *merger, size_t r)
 {
+    ASSERT_INDEX(r, merger->job->rank_count);
     const struct job_rank *from = &merger->job->ranks[r];
     const struct base *base = &merger->bases[r];
     struct job_range *ranges = merger->out->rank.ranges + base->range;
