@@ -150,7 +150,6 @@ static void do_pass(struct bubble_walk *walk, int rank, struct pass_code pass, i
                     int64_t input_ns)
 {
     const struct bubble_problem *problem = walk->problem;
-    ASSERT_INDEX(rank, walk->room->ranks);
     struct rank_state *state = &walk->room->ranks[rank];
     int stage = pass.stage;
     int64_t start_ns = input_ns > state->now_ns ? input_ns : state->now_ns;
@@ -184,7 +183,6 @@ enum progress { WENT_ON, MUST_WAIT, IMPOSSIBLE };
 static enum progress next_step(struct bubble_walk *walk, int rank)
 {
     const struct bubble_problem *problem = walk->problem;
-    ASSERT_INDEX(rank, walk->room->ranks);
     struct rank_state *state = &walk->room->ranks[rank];
     struct pass_code pass = walk->order->passes[rank][state->at];
     int microbatch = walk->room->next[pass.stage][pass.backward];

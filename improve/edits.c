@@ -124,7 +124,6 @@ size_t edits_piece(const struct host_thread *thread, size_t at)
 
 static size_t edits_line_length(const struct plan *plan, size_t line)
 {
-    ASSERT_INDEX(line, plan->programs.ranks);
     return plan->form == FORM_PIPELINE   ? plan->pipeline.task_count
            : plan->form == FORM_PROGRAMS ? plan->programs.ranks[line].count
                                          : plan->threads[line].op_count;

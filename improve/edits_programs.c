@@ -68,7 +68,6 @@ static size_t find_pass(const struct rank_program *list, const struct action *me
 static void propose_other_end(struct proposer *proposer, int rank, size_t index)
 {
     const struct programs *programs = &proposer->plan->programs;
-    ASSERT_INDEX(rank, programs->ranks);
     struct action end = comms_other_end(&programs->ranks[rank].actions[index]);
     int holder = holder_of(proposer->plan, end.stage);
     const struct rank_program *list = holder < 0 ? NULL : &programs->ranks[holder];
@@ -93,7 +92,6 @@ static void propose_other_end(struct proposer *proposer, int rank, size_t index)
 static int propose_of_message(struct proposer *proposer, int rank, size_t index)
 {
     const struct programs *programs = &proposer->plan->programs;
-    ASSERT_INDEX(rank, programs->ranks);
     const struct rank_program *list = &programs->ranks[rank];
     const struct action *message = &list->actions[index];
     struct action end = comms_other_end(message);
@@ -226,7 +224,7 @@ static void propose_lists(struct proposer *proposer, bool unpaired)
 
 static bool insert_action(struct plan *plan, int rank, size_t at, const struct action *action)
 {
-    ASSERT_INDEX(rank, plan->programs.ranks);
+    ASSERT_INDEX(rank, plan->ranks);
     struct rank_program *list = &plan->programs.ranks[rank];
     struct action *actions = ARENA_ARRAY(&plan->arena, list->count + 1, struct action);
     if (!actions)
@@ -285,7 +283,7 @@ static const char *describe_inserted(const struct plan *plan, int rank, size_t a
                                      const struct action *action, struct arena *arena)
 {
     char what[LIST_TEXT], other[LIST_TEXT];
-    ASSERT_INDEX(rank, plan->programs.ranks);
+    ASSERT_INDEX(rank, plan->ranks);
     const struct rank_program *list = &plan->programs.ranks[rank];
     bool last = at == list->count;
     action_format(action, what, sizeof what);
@@ -432,7 +430,7 @@ static bool edits_programs_is_message(const struct action *action, bool send)
 /* A send comes sooner, or a receive; other moves are less likely to help. */
 static void propose_action_moves(struct proposer *proposer, int rank)
 {
-    ASSERT_INDEX(rank, proposer->plan->programs.ranks);
+    ASSERT_INDEX(rank, proposer->plan->ranks);
     const struct rank_program *program = &proposer->plan->programs.ranks[rank];
     for (size_t i = 0; i < program->count; i++)
         for (int by = -ACTION_REACH; by <= ACTION_REACH; by++) {

@@ -367,7 +367,6 @@ enum status data_fetch(struct run *run, int rank, struct device_ref from, size_t
     if (bytes == 0 || stream < 0)
         return STATUS_OK;
     struct device_stream *handle = run->streams[stream].handle;
-    ASSERT_INDEX(rank, run->ranks);
     enum status status = device_alloc(run->ranks[rank].device, MEMORY_PINNED, bytes, &host, diag);
     if (status)
         return status;

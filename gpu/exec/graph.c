@@ -255,7 +255,6 @@ static enum status graph_open_rank(struct run *run, int rank, char *why, size_t 
     struct rank_graphs *graphs = calloc(1, sizeof *graphs);
     if (!graphs)
         return diag_no_memory(diag);
-    ASSERT_INDEX(rank, run->ranks);
     run->ranks[rank].graphs = graphs;
     enum status status = graph_prepare(run, rank, graphs);
     if (status == STATUS_SYSTEM)
@@ -359,7 +358,6 @@ void graph_report(const struct run *run, struct runtime_result *result, struct d
 bool graph_takes(struct run *run, int rank, int64_t admitted)
 {
     const struct program *p = run->program;
-    ASSERT_INDEX(rank, run->ranks);
     const struct rank_graphs *graphs = run->ranks[rank].graphs;
     int64_t before = p->max_distance > 0 ? p->max_distance : 1;
     return graphs && !graphs->given_up && admitted < run->ranks[rank].end &&
@@ -376,7 +374,6 @@ bool graph_is_quiet(struct run_thread *driver)
 
 void graph_expect(struct run *run, int rank, bool as_graph)
 {
-    ASSERT_INDEX(rank, run->ranks);
     struct rank_graphs *graphs = run->ranks[rank].graphs;
     if (!graphs)
         return;
@@ -396,19 +393,16 @@ bool graph_keeps(struct run *run, int rank, int thread, const struct instance *i
 
 bool graph_replays(const struct run *run, int rank)
 {
-    ASSERT_INDEX(rank, run->ranks);
     return run->ranks[rank].graphs && run->ranks[rank].graphs->activity == REPLAYING;
 }
 
 bool graph_captures(const struct run *run, int rank)
 {
-    ASSERT_INDEX(rank, run->ranks);
     return run->ranks[rank].graphs && run->ranks[rank].graphs->activity == CAPTURING;
 }
 
 struct device_ref graph_numbers(const struct run *run, int rank, int task, int64_t iteration)
 {
-    ASSERT_INDEX(rank, run->ranks);
     const struct rank_graphs *graphs = run->ranks[rank].graphs;
     size_t place = (size_t)task * (size_t)graphs->phases + (size_t)(iteration % graphs->phases);
     return (struct device_ref){graphs->numbers, place * (size_t)DIGEST_BYTES};
@@ -528,7 +522,6 @@ static bool launch(struct run *run, int rank, struct phase *phase, struct diag *
 /* No graph after all: the workers get what was kept. */
 static bool graph_hand_on(struct run *run, int rank, const struct diag *diag)
 {
-    ASSERT_INDEX(rank, run->ranks);
     struct rank_graphs *graphs = run->ranks[rank].graphs;
     graphs->given_up = true;
     snprintf(graphs->why, sizeof graphs->why, "%s",

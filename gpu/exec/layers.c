@@ -649,7 +649,6 @@ static enum status open_stages(struct layer_run *layers, struct diag *diag)
 /* The next `count` things of `size` numbers each in the memory of a rank. */
 static size_t layers_place(struct layer_run *layers, int rank, size_t count, size_t size)
 {
-    ASSERT_INDEX(rank, layers->ranks);
     size_t at = layers->ranks[rank].numbers;
     layers->ranks[rank].numbers += count * size;
     return at;
@@ -759,7 +758,6 @@ static enum status layers_check_memory(const struct layer_run *layers, const str
 /* The weights of the rank's stages, the data of the first and the last one. Gradients begin at 0. */
 static void write_model(const struct layer_run *layers, int rank, float *to)
 {
-    ASSERT_INDEX(rank, layers->ranks);
     memset(to, 0, layers->ranks[rank].written * sizeof *to);
     for (int s = 0; s < layers->stage_count; s++) {
         const struct stage_memory *stage = &layers->stages[s];
@@ -791,7 +789,6 @@ enum { OPEN_PUSHES = 2 };
 static enum status fill_memory(const struct run *run, int rank, struct device_buffer *host,
                                struct diag *diag)
 {
-    ASSERT_INDEX(rank, run->layers->ranks);
     const struct layers_rank_memory *memory = &run->layers->ranks[rank];
     struct device_stream *stream = layers_stream_of(run, rank);
     uint32_t bits = 0x7fc00000; /* not a number */
@@ -813,7 +810,6 @@ static enum status fill_memory(const struct run *run, int rank, struct device_bu
 
 static enum status layers_open_rank(struct run *run, int rank, struct diag *diag)
 {
-    ASSERT_INDEX(rank, run->layers->ranks);
     struct layers_rank_memory *memory = &run->layers->ranks[rank];
     struct device *device = run->ranks[rank].device;
     struct device_buffer *host = NULL;
@@ -1203,7 +1199,6 @@ static void compare_stage(struct judge *judge, int s, const float *numbers)
 static enum status compare_rank(struct judge *judge, int rank, struct diag *diag)
 {
     const struct layer_run *layers = judge->run->layers;
-    ASSERT_INDEX(rank, layers->ranks);
     const struct layers_rank_memory *memory = &layers->ranks[rank];
     size_t bytes = (memory->unread - memory->read) * sizeof(float);
     if (!memory->memory)

@@ -144,7 +144,6 @@ static bool pump_take_turns(struct run *run, int rank)
     for (int t = first_worker(run->program, rank); is_worker_of(run->program, t, rank); t++)
         if (has_work(&run->threads[t]) && worker_go_on(&run->threads[t]))
             moved = true;
-    ASSERT_INDEX(rank, run->ranks);
     return moved || run->ranks[rank].choice.chosen;
 }
 

@@ -85,7 +85,6 @@ static bool is_device_only(void *arg, int task)
    a function. */
 static void enter_on_caller(const struct engine *engine, int rank)
 {
-    ASSERT_INDEX(rank, engine->run.ranks);
     if (engine->pipe->on_caller)
         device_enter(engine->run.ranks[rank].device);
 }

@@ -121,7 +121,6 @@ const char *swpipe_error(const struct swpipe *pipe)
 /* Work that does not end keeps its memory. */
 static void tell_kept(const struct swpipe *pipe, int rank)
 {
-    ASSERT_INDEX(rank, pipe->device_count);
     const int64_t bytes = device_kept_bytes(pipe->devices[rank]);
     const int comms = device_kept_comms(pipe->devices[rank]);
     char text[240];

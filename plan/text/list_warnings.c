@@ -72,7 +72,7 @@ typedef void take_action(struct list_warnings_lists *lists, const struct action 
 
 static void list_warnings_walk_list(struct list_warnings_lists *lists, int rank, take_action *take)
 {
-    ASSERT_INDEX(rank, lists->plan->programs.ranks);
+    ASSERT_INDEX(rank, lists->plan->ranks);
     const struct rank_program *list = &lists->plan->programs.ranks[rank];
     lists->row = rank + 1;
     for (size_t i = 0; i < list->count; i++) {

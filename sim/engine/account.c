@@ -480,7 +480,6 @@ static void look_at_lane(struct simulation *sim, int stream)
 void account_touch(struct simulation *sim, int stream)
 {
     struct marks *marks = &sim->marks;
-    ASSERT_INDEX(stream, marks->touched_stream_count);
     if (!marks->selective || marks->touched_streams[stream])
         return;
     marks->touched_streams[stream] = true;
@@ -490,7 +489,6 @@ void account_touch(struct simulation *sim, int stream)
 void account_stir(struct simulation *sim, int thread)
 {
     struct marks *marks = &sim->marks;
-    ASSERT_INDEX(thread, marks->stirred_count);
     if (!marks->selective || !sim->program->tasks || marks->stirred[thread])
         return;
     marks->stirred[thread] = true;

@@ -245,7 +245,6 @@ static enum status lone_rank_open(struct lone_ranks *all, const struct timing *t
                                   const struct simulate_options *options, int number,
                                   struct diag *diag)
 {
-    ASSERT_INDEX(number, all->ranks);
     struct lone_rank *rank = &all->ranks[number];
     rank->all = all;
     rank->options = *options;
@@ -352,7 +351,6 @@ static struct stall lone_rank_stall(const struct lone_ranks *all, int rank, stru
 static bool lone_rank_account(const struct lone_ranks *all, int number, int stream,
                               struct stream_account *out)
 {
-    ASSERT_INDEX(number, all->ranks);
     const struct lone_rank *rank = &all->ranks[number];
     ASSERT_INDEX(stream, rank->sim.result.stream_count);
     const struct stream_account *own = &rank->sim.result.streams[stream];

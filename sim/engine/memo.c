@@ -96,7 +96,6 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
         const struct op_time *time = &sim->timing->ops[ops[i].op];
         ADD(sim->recording, draw, time->draw, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
-    ASSERT_INDEX(agent, sim->clocks.events.place_count);
     ADD(sim->recording, start, {.place = sim->clocks.events.places[agent]}, events_order(priority),
         count, sim->lone && sim->program->agents[agent].kind == AGENT_COMM);
 }
@@ -170,7 +169,6 @@ static struct memo_edge *copy_recording(struct simulation *sim, int agent, size_
     *edge = (struct memo_edge){0};
     move_lists(edge, sim->recording);
     /* Recorded events have agents; they have seats once each agent has a place. */
-    ASSERT_INDEX(agent, sim->clocks.events.place_count);
     edge->seat = events_seat(&sim->clocks.events, sim->clocks.events.places[agent]);
     for (int i = 0; i < edge->start_count; i++)
         edge->starts[i].seat = events_seat(&sim->clocks.events, edge->starts[i].seat.place);

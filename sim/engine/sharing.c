@@ -430,7 +430,6 @@ static int64_t *pool_of(const struct sharing *sharing, int rank, int slot)
 /* Rates in this place may be others. */
 static void change_place(struct sharing *sharing, int place)
 {
-    ASSERT_INDEX(place, sharing->changed_count);
     if (!sharing->changed[place])
         sharing->changed_places[sharing->changed_count++] = place;
     sharing->changed[place] = true;

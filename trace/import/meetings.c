@@ -232,7 +232,6 @@ static enum status check_alone(const struct job *job, const struct meetings_memb
 static const struct meetings_entry *member_entry(const struct meetings_members *members, size_t m,
                                                  size_t i)
 {
-    ASSERT_INDEX(m, members->ranks);
     const struct slice *slice = &members->slices[members->ranks[m]];
     const size_t k = i + (size_t)members->by[m];
     return k < slice->count ? &slice->entries[k] : NULL;

@@ -731,6 +731,7 @@ static void check_object(const struct plan *plan, const struct host_op *op)
     case OPERAND_EVENT: check_index(op->object, plan->events.count); break;
     case OPERAND_FLAG: check_index(op->object, plan->flags.count); break;
     case OPERAND_BUFFER: check_index(op->object, plan->buffer_count); break;
+    case OPERAND_LOCK: check_index(op->object, plan->locks.count); break;
     default: assert(op->object == -1); break; /* no file tells of the others */
     }
 }
