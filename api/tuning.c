@@ -186,7 +186,8 @@ void tuning_print(const struct tuning *o, bool quiet, FILE *out)
     fprintf(out, "  %-18s%" PRIu64 " candidate%s: %" PRIu64 " proved, %" PRIu64 " predicted",
             "tried", counts->tried, units_plural(counts->tried), counts->proved, counts->predicted);
     if (counts->stale)
-        fprintf(out, ", faster ones with other results: %" PRIu64, counts->stale);
+        fprintf(out, ", %" PRIu64 " faster %s other results", counts->stale,
+                counts->stale == 1 ? "one has" : "ones have");
     fputc('\n', out);
     if (!o->better) {
         fprintf(out, "\n%s\n",
