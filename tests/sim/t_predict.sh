@@ -171,7 +171,7 @@ check "a sweep without an end" says 2 "expected KEY=FROM..TO" \
 check "a driver for a host program" says 2 "only plans of the pipeline form" \
     $predict --driver clock "$dir/threads.yaml"
 check "no profile" says 2 "cannot open" $predict --profile "$dir/none.db" "$dir/plan.yaml"
-check "too many iterations" says 2 "--iterations" $predict -n 1000000000 "$dir/plan.yaml"
+check "too many iterations" says 2 "--iterations" $predict -n 1073741825 "$dir/plan.yaml"
 check "times of actions" sh -c "'$SWSIM' generate gpipe --ranks=2 --microbatches=2 |
     $predict --times=F=1ms,B=2ms - | grep 'total *9.00 ms'"
 # Costs whose sums 64 bits do not hold.
