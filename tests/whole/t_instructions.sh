@@ -363,7 +363,7 @@ exponents_of()
     for step in 0 1 2 3 4 5 6 7 8 9 10; do
         size=$((n << step))
         now=$(used "$@" "$(plan "$name" $size)") || break
-        rm "$dir/$name$size"
+        rm -r "$dir/$name$size"
         echo "$size $now"
         awk -v now="${now% *}" -v step=$step 'BEGIN { exit !(now >= (step < 2 ? 4 : .4)) }' && break
     done | awk -v name="$name" -v command="$*" -v start="$start_mib" '
@@ -383,6 +383,9 @@ print_exponents()
     start_mib=$(used --version | cut -d ' ' -f 2)
     printf '%-16s %-56s %8s %7s %8s %7s %7s\n' shape command N seconds MiB 'N^ s' 'N^ MiB'
     echo "$growth" | grep -e "$1" | while read -r name n command; do
+        case " $recordings " in
+        *" $name "*) test -x "tests/record/$name" || { echo "$name: tests/record/$name is not built"; continue; } ;;
+        esac
         # shellcheck disable=SC2086
         exponents_of "$name" "$n" $command
     done
