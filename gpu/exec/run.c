@@ -598,7 +598,7 @@ static void describe_ops(struct run *run)
 }
 
 /* A stream of a pipeline's program is shared unless all tasks that push there are of one worker. */
-static void find_shared(struct run *run)
+static void find_shared_streams(struct run *run)
 {
     const struct program *p = run->program;
     for (int s = 0; s < p->stream_count; s++)
@@ -640,7 +640,7 @@ static enum status run_open_all(struct run *run, struct diag *diag)
         status = data_open(run, diag);
     if (!status) {
         describe_ops(run);
-        find_shared(run);
+        find_shared_streams(run);
         called_open(run);
     }
     if (!status)
