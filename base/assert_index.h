@@ -11,7 +11,8 @@
 #include <stddef.h>
 
 #ifdef SWSIM_CHECKS
-#define ASSERT_INDEX(index, count) assert((size_t)(index) < (size_t)(count)) /* not a negative one */
+#define ASSERT_INDEX(index, count)                                                                 \
+    assert((size_t)(index) < (size_t)(count)) /* not a negative one */
 #else
 #define ASSERT_INDEX(index, count) ((void)(index), (void)(count))
 #endif

@@ -100,8 +100,8 @@ struct op {
     bool free : 1; /* commutes with every step of every other agent; see program_find_conflicts */
     bool starts_free : 1;         /* pushes: so does its start by its stream */
     enum flag_rule flag_rule : 4; /* OPERAND_FLAG: how it uses its flag, with `value` */
-    int16_t distance;             /* events and flags: the instance of iteration i - distance */
-    int16_t task;                 /* pipeline form: index into plan->pipeline.tasks; else -1 */
+    int8_t distance;              /* events and flags: the instance of iteration i - distance */
+    int task;                     /* pipeline form: index into plan->pipeline.tasks; else -1 */
     union {
         int member; /* op_uses_comm, ABORT: this rank's position in the communicator */
         int device; /* others, SYNC and QUERY: the rank whose device is asked; -1: that of the thread */
@@ -131,8 +131,7 @@ struct op {
     struct mark mark;
 };
 
-_Static_assert(PLAN_MAX_TASKS <= INT16_MAX && PLAN_MAX_DISTANCE <= INT16_MAX,
-               "tasks and distances of operations have 16 bits");
+_Static_assert(PLAN_MAX_DISTANCE <= INT8_MAX, "distances of operations have 8 bits");
 
 /* True if it starts with the residency slots that are free, and takes more as they become free. */
 static inline bool op_is_greedy(const struct op *op)

@@ -29,8 +29,12 @@ static const struct given nothing = {.jitter = &constant, .work = &no_work};
 enum status lower_failed(const struct lowering *lowering)
 {
     assert(lowering->failed);
-    if (lowering->program->op_count < PLAN_MAX_LOWERED)
-        return diag_no_memory(lowering->diag);
+    return lowering->program->op_count < PLAN_MAX_LOWERED ? diag_no_memory(lowering->diag)
+                                                          : lower_too_large(lowering);
+}
+
+enum status lower_too_large(const struct lowering *lowering)
+{
     return diag_error(lowering->diag, STATUS_INPUT,
                       "%s: the plan needs more than %d machine operations, expected a smaller plan",
                       lowering->plan->file, PLAN_MAX_LOWERED);

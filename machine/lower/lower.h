@@ -62,6 +62,8 @@ void lower_alone(struct lowering *lowering, int home, const struct host_op *call
 void lower_reserve(struct lowering *lowering, size_t ops, size_t parts);
 /* Why it failed: memory, or more operations than a program has. */
 enum status lower_failed(const struct lowering *lowering);
+/* The plan needs more operations than there may be. */
+enum status lower_too_large(const struct lowering *lowering);
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark);
 int lower_body_begin(struct lowering *lowering);
 void lower_body_end(struct lowering *lowering, int body);

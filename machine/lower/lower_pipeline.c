@@ -34,9 +34,9 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
     for (int i = 0; i < depends->count; i++) {
         const struct dep *dep = &pipeline->deps[depends->items[i].dep];
         struct op *op = lower_emit(lowering, OP_AWAIT, dep->mark);
-        op->task = (int16_t)task_index;
+        op->task = task_index;
         op->object = family(lowering->program, rank, dep->on);
-        op->distance = (int16_t)dep->distance;
+        op->distance = (int8_t)dep->distance;
     }
     for (int i = 0; i < depends->count; i++) {
         const struct dep *dep = &pipeline->deps[depends->items[i].dep];
@@ -46,10 +46,10 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
         const size_t first = lowering->program->op_count;
         lower_legacy_begin(lowering, rank, task->stream, false, dep->mark);
         struct op *op = lower_emit(lowering, OP_WAIT, dep->mark);
-        op->task = (int16_t)task_index;
+        op->task = task_index;
         op->stream = lower_pipeline_stream_of(lowering, rank, task);
         op->object = family(lowering->program, rank, dep->on);
-        op->distance = (int16_t)dep->distance;
+        op->distance = (int8_t)dep->distance;
         lower_legacy_end(lowering, rank, task->stream, false, dep->mark);
         for (size_t k = first; k < lowering->program->op_count; k++)
             lowering->program->ops[k].within = dep->distance;
@@ -61,7 +61,7 @@ static struct op *emit_task_op(struct lowering *lowering, enum op_kind kind, int
 {
     const struct task *task = plan_task(lowering->plan, rank, task_index);
     struct op *op = lower_emit(lowering, kind, task->mark);
-    op->task = (int16_t)task_index;
+    op->task = task_index;
     op->name = lower_name(lowering, task->name);
     return op;
 }
@@ -228,7 +228,7 @@ static void emit_locks(struct lowering *lowering, int rank, int task_index, enum
     for (size_t k = 0; k < count; k++) {
         size_t which = kind == OP_LOCK ? k : count - 1 - k;
         struct op *op = lower_emit(lowering, kind, task->mark);
-        op->task = (int16_t)task_index;
+        op->task = task_index;
         op->object = rank * ((int)lowering->plan->locks.count + 1) + task->holds.items[which];
     }
 }
@@ -616,6 +616,8 @@ enum status lower_pipeline(struct lowering *lowering)
     struct program *program = lowering->program;
     const struct plan *plan = lowering->plan;
     const struct pipeline *pipeline = &plan->pipeline;
+    if ((int64_t)program->ranks * (int64_t)pipeline->task_count > PLAN_MAX_LOWERED)
+        return lower_too_large(lowering);
     program->tasks = (int)pipeline->task_count;
     program->periods = pipeline->depth;
     program->depth = program->driver == DRIVER_CLOCK ? pipeline->depth : program->options.max_depth;

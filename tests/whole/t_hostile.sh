@@ -26,13 +26,13 @@ check "a job of 65537 tasks" complains 2 'found 65537 processes' srun 65537
 # ---- more than is allowed --------------------------------------------------------------------------
 
 awk 'BEGIN { print "swplan: 1\nname: many\nschedule:"
-    for (i = 0; i < 16385; i++)
+    for (i = 0; i < 262145; i++)
         printf "  T%d: {stage: 0}\n", i
-    print "intra_iter_deps: [[T16384, T0]]" }' >"$dir/tasks.yaml"
+    print "intra_iter_deps: [[T262144, T0]]" }' >"$dir/tasks.yaml"
 too_many_is_one_error()
 {
     "$SWSIM" verify "$dir/tasks.yaml" >"$dir/out" 2>&1
-    [ $? -eq 3 ] && grep -q 'found 16385 tasks, expected from 1 to 16384' "$dir/out" && [ "$(grep -c error: "$dir/out")" -eq 1 ]
+    [ $? -eq 3 ] && grep -q 'found 262145 tasks, expected from 1 to 262144' "$dir/out" && [ "$(grep -c error: "$dir/out")" -eq 1 ]
 }
 check "too many tasks are one error" too_many_is_one_error
 

@@ -96,6 +96,14 @@ shape()
             for (i = 1; i < n; i++)
                 printf "  - [T%d, T%d]\n", i, i - 1
             printf "inter_iter_deps:\n  - [T0, T%d]\n", n - 1 }' ;;
+    passed) # a pipeline of N tasks that pass on a buffer each, of which `buffers:` names none
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nbuffers: {w: {}}\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: 0, stream: s%d, time: 1us%s, writes: [b%d]}\n", i, i % 4, i ? ", reads: [b" i "]" : "", i + 1
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T%d, T%d]\n", i, i - 1 }' ;;
     readers) # a pipeline of N tasks: the first writes, and waits for the others, which read
         awk -v n="$2" 'BEGIN {
             print "swplan: 1\nname: shape\nbuffers:\n  b: {scope: shared, bytes: 4MiB}\nschedule:"
@@ -248,6 +256,8 @@ wide 300 verify -q --driver=clock
 stages 125 verify -q --driver=clock
 readers 250 verify -q --driver=dataflow
 between 500 verify -q --driver=dataflow
+passed 1000 verify -q --driver=clock
+passed 500 predict -q --driver=dataflow -n 10
 deep 300 lower -q
 deep 300 schedule -q
 deep 300 stages -q
