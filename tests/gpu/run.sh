@@ -362,7 +362,7 @@ children()
 # One of the ranks is killed: the others end by themselves within 20 s, and name it.
 killed_rank()
 {
-    "$swrun" --device cuda --ranks "$1" -n 100000000 --timeout 10s plans/torchrec/sparse_dist.yaml &
+    "$swrun" --device cuda --ranks "$1" -n 50000000 --timeout 10s plans/torchrec/sparse_dist.yaml &
     local pid=$! ranks=() status=0 victim
     for _ in $(seq 100); do
         sleep 0.2

@@ -29,7 +29,7 @@ PLAN
 # rank1 and rank2 when all are at work.
 start()
 {
-    "$SWRUN" --processes -n 100000000 "$@" "$dir/quick.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
+    "$SWRUN" --processes -n 50000000 "$@" "$dir/quick.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
     pid=$!
     wait_until 200 are_at_work $pid && sleep 0.5
     set -- $(children $pid | sort -n)

@@ -142,7 +142,7 @@ check "... within one that holds them all" takes 1000000 20000 "$dir/inner.json"
     call cudaLaunchKernel 1 1000 5 1
     work kernel a 7 1010 50 1
 } | trace >"$dir/bare.json"
-check "no annotation at all" complains 3 "no annotation" "$SWSIM" import --form=pipeline "$dir/bare.json"
+check "no annotation at all" complains 3 "no thread that launches work has annotations" "$SWSIM" import --form=pipeline "$dir/bare.json"
 
 # Two ranks, whose forwards take $2 us on rank $1, and which then meet in an all-reduce of 100 us.
 rank_of_two()

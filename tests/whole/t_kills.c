@@ -130,7 +130,7 @@ struct how {
 static void exec_swrun(const struct how *how)
 {
     char db[PATH_CAP + 8];
-    const char *argv[ARGUMENTS] = {getenv("SWRUN"), "--progress", "-n", "100000000", db};
+    const char *argv[ARGUMENTS] = {getenv("SWRUN"), "--progress", "-n", "50000000", db};
     int count = 5, out = open(told, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     snprintf(db, sizeof db, "--db=%s", store);
     for (int i = 0; how->options[i]; i++)
