@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/array.h"
@@ -40,16 +39,15 @@ struct run_list_list {
     size_t count;
 };
 
-/* What there is to say of a run beside its columns: "(host, interrupted)". A witness has steps instead of time, and never
-   ran. */
+/* What there is to say of a run beside its columns: "(host, interrupted)", "(cuda: NVIDIA H100 80GB HBM3, ...)". A witness has
+   steps instead of time, and never ran. */
 static void run_list_print_aside(const struct run_info *info, FILE *out)
 {
     const char *device = info->device && *info->device ? info->device : "";
     const bool ended = info->kind == RUN_WITNESS || info->finished == RUN_FINISHED;
     const char *state = ended ? "" : run_finished_text(info->finished);
     if (*device || *state)
-        fprintf(out, " (%.*s%s%s)", (int)strcspn(device, ":"), device,
-                *device && *state ? ", " : "", state);
+        fprintf(out, " (%s%s%s)", device, *device && *state ? ", " : "", state);
 }
 
 /* The table's head is printed with its first row. */
