@@ -3,7 +3,9 @@
 #include "run_list.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/array.h"
@@ -39,6 +41,12 @@ struct run_list_list {
     size_t count;
 };
 
+/* What such a device is made of, which stands behind its name, is no other than on the next machine. */
+static bool run_list_is_host(const char *device)
+{
+    return strncmp(device, "host:", strlen("host:")) == 0;
+}
+
 /* What there is to say of a run beside its columns: "(host, interrupted)", "(cuda: NVIDIA H100 80GB HBM3, ...)". A witness has
    steps instead of time, and never ran. */
 static void run_list_print_aside(const struct run_info *info, FILE *out)
@@ -47,7 +55,8 @@ static void run_list_print_aside(const struct run_info *info, FILE *out)
     const bool ended = info->kind == RUN_WITNESS || info->finished == RUN_FINISHED;
     const char *state = ended ? "" : run_finished_text(info->finished);
     if (*device || *state)
-        fprintf(out, " (%s%s%s)", device, *device && *state ? ", " : "", state);
+        fprintf(out, " (%.*s%s%s)", run_list_is_host(device) ? (int)strcspn(device, ":") : INT_MAX,
+                device, *device && *state ? ", " : "", state);
 }
 
 /* The table's head is printed with its first row. */
