@@ -41,14 +41,14 @@ struct run_list_list {
     size_t count;
 };
 
-/* What such a device is made of, which stands behind its name, is no other than on the next machine. */
+/* The description of the host device is the same on every machine; that of a GPU names it. */
 static bool run_list_is_host(const char *device)
 {
     return strncmp(device, "host:", strlen("host:")) == 0;
 }
 
-/* What there is to say of a run beside its columns: "(host, interrupted)", "(cuda: NVIDIA H100 80GB HBM3, ...)". A witness has
-   steps instead of time, and never ran. */
+/* The device and the end of a run behind its columns: "(host, interrupted)", "(cuda: NVIDIA H100 80GB HBM3, ...)". A witness
+   never ran, so it has no end. */
 static void run_list_print_aside(const struct run_info *info, FILE *out)
 {
     const char *device = info->device && *info->device ? info->device : "";

@@ -13,7 +13,6 @@
 #include "printable.h"
 #include "system_words.h"
 #include "units.h"
-#include "base/units.h"
 
 enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400, AROUND = 80 };
 

@@ -68,7 +68,7 @@ bool ordered_put(struct ordered *map, struct arena *arena, uint64_t key, size_t 
     size_t *link = ordered_link(map, key, number), at = *link;
     *link = number;
     map->nodes[number] = (struct ordered_node){.key = key, .value = value};
-    /* What hung there is parted by the key. */
+    /* The nodes that hung there go below the new one, to the side of their keys. */
     size_t *ends[2] = {&map->nodes[number].below[0], &map->nodes[number].below[1]};
     while (at > 0) {
         const bool above = map->nodes[at].key > key;

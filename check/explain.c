@@ -2,11 +2,12 @@
 /* explain.c - see explain.h: replays the path through the machine and lets it describe each step.
  */
 #include "explain.h"
-#include "base/assert_index.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/assert_index.h"
 
 enum { TEXT = 640 };
 

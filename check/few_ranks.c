@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* few_ranks.c - see few_ranks.h. */
 #include "few_ranks.h"
-#include "base/assert_index.h"
 
 #include <stdlib.h>
+
+#include "base/assert_index.h"
 
 /* A search with few ranks is over soon, or given up. */
 enum { FEW = 2, STEPS = 1 << 17 };

@@ -37,15 +37,15 @@ static void order_tasks(struct chain_builder *builder)
     for (int t = 0; t < builder->tasks; t++)
         missing[t] = 0;
     for (int t = 0; t < builder->tasks; t++)
-        EACH_EDGE(builder, t, edge)
-    missing[edge->to] += edge->length == 0;
+        EACH_EDGE (builder, t, edge)
+            missing[edge->to] += edge->length == 0;
     for (int t = 0; t < builder->tasks; t++)
         if (missing[t] == 0)
             builder->order[count++] = t;
     for (int at = 0; at < count; at++)
-        EACH_EDGE(builder, builder->order[at], edge)
-    if (edge->length == 0 && --missing[edge->to] == 0)
-        builder->order[count++] = edge->to;
+        EACH_EDGE (builder, builder->order[at], edge)
+            if (edge->length == 0 && --missing[edge->to] == 0)
+                builder->order[count++] = edge->to;
     builder->sorted = count;
 }
 
@@ -54,10 +54,10 @@ static void find_heights(struct chain_builder *builder)
     for (int t = 0; t < builder->tasks; t++)
         builder->height[t] = 0;
     for (int i = builder->sorted - 1; i >= 0; i--)
-        EACH_EDGE(builder, builder->order[i], edge)
-    if (edge->length == 0)
-        builder->height[builder->order[i]] =
-            max_int(builder->height[builder->order[i]], builder->height[edge->to] + 1);
+        EACH_EDGE (builder, builder->order[i], edge)
+            if (edge->length == 0)
+                builder->height[builder->order[i]] =
+                    max_int(builder->height[builder->order[i]], builder->height[edge->to] + 1);
 }
 
 static void put_on_chain(struct chain_builder *builder, int task, int chain, int place)
@@ -76,10 +76,10 @@ static void choose_chain(struct chain_builder *builder, int chain)
     for (int place = 0; task != NONE && builder->height[task] != NONE; place++) {
         int next = NONE;
         put_on_chain(builder, task, chain, place);
-        EACH_EDGE(builder, task, edge)
-        if (edge->length == 0 &&
-            (next == NONE || builder->height[edge->to] > builder->height[next]))
-            next = edge->to;
+        EACH_EDGE (builder, task, edge)
+            if (edge->length == 0 &&
+                (next == NONE || builder->height[edge->to] > builder->height[next]))
+                next = edge->to;
         task = next;
     }
 }
@@ -100,13 +100,13 @@ static void reach_last(struct gap_reach *to, const struct gap_reach *from)
 static void follow(struct chain_builder *builder, struct gap_reach *of)
 {
     for (int i = builder->sorted - 1; i >= 0; i--)
-        EACH_EDGE(builder, builder->order[i], edge)
-    if (edge->length == 0)
-        reach_first(&of[builder->order[i]], &of[edge->to]);
+        EACH_EDGE (builder, builder->order[i], edge)
+            if (edge->length == 0)
+                reach_first(&of[builder->order[i]], &of[edge->to]);
     for (int i = 0; i < builder->sorted; i++)
-        EACH_EDGE(builder, builder->order[i], edge)
-    if (edge->length == 0)
-        reach_last(&of[edge->to], &of[builder->order[i]]);
+        EACH_EDGE (builder, builder->order[i], edge)
+            if (edge->length == 0)
+                reach_last(&of[edge->to], &of[builder->order[i]]);
 }
 
 bool gap_chains_build(struct gap_chains *chains, struct arena *arena, int tasks, const int *first,
@@ -138,11 +138,11 @@ bool gap_chains_build(struct gap_chains *chains, struct arena *arena, int tasks,
     follow(&builder, straight);
     memcpy(longer, straight, (size_t)tasks * sizeof *longer);
     for (int t = 0; t < tasks; t++)
-        EACH_EDGE(&builder, t, edge)
-    if (edge->length == 1) {
-        reach_first(&longer[t], &straight[edge->to]);
-        reach_last(&longer[edge->to], &straight[t]);
-    }
+        EACH_EDGE (&builder, t, edge)
+            if (edge->length == 1) {
+                reach_first(&longer[t], &straight[edge->to]);
+                reach_last(&longer[edge->to], &straight[t]);
+            }
     follow(&builder, longer);
     return true;
 }

@@ -6,9 +6,10 @@
  * programs the device first, and threads in turns of TURN_STEPS.
  */
 #include "reduce.h"
-#include "base/assert_index.h"
 
 #include <stdlib.h>
+
+#include "base/assert_index.h"
 
 enum { TURN_STEPS = 64 };
 

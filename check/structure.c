@@ -194,7 +194,7 @@ static bool pair_is_serial(const struct gaps *gaps, const struct touches *touche
     return there <= later * period && back <= (1 - later + lag) * period;
 }
 
-/* By how many iterations accesses by `to` must come later to be behind those by `from`, or so many as are `enough`. On one
+/* The gap in iterations after which accesses by `to` are behind those by `from`, or a bound of it that is at most `enough`. On one
    thread and one stream the order of the queue is that of the accesses. */
 static enum status access_gap(struct gaps *gaps, int from, int to, int enough, int *out,
                               struct diag *diag)

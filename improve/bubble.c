@@ -6,7 +6,6 @@
  * not change any time. Each pass is visited once.
  */
 #include "bubble.h"
-#include "base/assert_index.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* edits.c - see edits.h: the cost of edits, and the list in order of cost. */
 #include "edits_internal.h"
 #include "base/array.h"
-#include "base/assert_index.h"
 #include "base/sort.h"
 
 #include <assert.h>

@@ -7,10 +7,11 @@
  * too, at a higher price, as edits that weaken the plan.
  */
 #include "edits_internal.h"
-#include "base/assert_index.h"
 
 #include <assert.h>
 #include <string.h>
+
+#include "base/assert_index.h"
 
 enum { MOVE_REACH = 6, MOVE_EXTRA = 15 };
 

@@ -177,8 +177,8 @@ static void driver_retire(struct work_state *w, int rank)
     hb_join(w, p->at.row_threads + driver,
             p->at.row_done + rank * p->window + (int)(oldest % p->window));
     w->e->iteration = oldest;
-    thread_cells(p, w->c, driver)[THREAD_PC] =
-        PHASE_ADMIT; /* and no instance can be fired that could not before */
+    /* A retirement lets no instance fire that could not before. */
+    thread_cells(p, w->c, driver)[THREAD_PC] = PHASE_ADMIT;
 }
 
 void driver_step(struct work_state *w, int rank)

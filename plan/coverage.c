@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coverage.c - see coverage.h. */
 #include "coverage.h"
-#include "base/assert_index.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/assert_index.h"
 
 static void mark_made(const struct plan *plan, const struct index_list *writes, bool *outside)
 {

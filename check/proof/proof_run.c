@@ -13,9 +13,10 @@
  */
 #include "proof.h"
 #include "run_graph.h"
-#include "base/assert_index.h"
 
 #include <inttypes.h>
+
+#include "base/assert_index.h"
 
 struct run_proof {
     const struct run_graph *graph;

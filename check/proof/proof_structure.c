@@ -19,9 +19,10 @@
  * looked at here.
  */
 #include "structure.h"
-#include "base/assert_index.h"
 
 #include <string.h>
+
+#include "base/assert_index.h"
 
 /* ---- the conditions that need no certificate ----------------------------------------------------- */
 

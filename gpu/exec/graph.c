@@ -8,13 +8,14 @@
  * or for itself: then one launch cannot hold the period.
  */
 #include "graph.h"
-#include "base/assert_index.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/assert_index.h"
 
 /* The graph of the periods that are `phase` mod phases. */
 struct phase {

@@ -19,7 +19,6 @@
  * Nothing of this needs the run's lock but what else is under it: there is no other thread.
  */
 #include "run.h"
-#include "base/assert_index.h"
 
 #include <assert.h>
 #include <stdlib.h>

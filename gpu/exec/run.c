@@ -579,7 +579,8 @@ static int stream_of_event(const struct program *p, int family)
     return -1;
 }
 
-/* What does not change about an operation. A stream does its work in order: it does not wait for itself. */
+/* Find the facts about operations that hold for the whole run. A stream does its work in order, so its wait for an event of its own
+   is vain. */
 static void describe_ops(struct run *run)
 {
     const struct program *p = run->program;

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/assert_index.h"
 #include "base/integers.h"
 #include "base/units.h"
 

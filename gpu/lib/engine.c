@@ -9,7 +9,6 @@
 
 #include "gpu/exec/graph.h"
 #include "swpipe_impl.h"
-#include "base/assert_index.h"
 
 /* ---- the policy of the program -------------------------------------------------------------- */
 

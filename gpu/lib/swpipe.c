@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "api/swsim.h"
-#include "base/assert_index.h"
 #include "base/nearest.h"
 #include "base/printable.h"
 

@@ -523,12 +523,6 @@ static enum status size_channels(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* How far ahead of the device the host may run, and the iterations that must be remembered for it:
- *
- *        device lags by <= run      contexts <= depth     history: only as "done"
- *     ------[-----------------------|----------------]------> iterations
- *           window = run + depth + 1, indexed by iteration mod window
- */
 /* The machine counts in 32 bits what a stream receives, and the turns of an order. `pushes`: of an iteration, for each
    stream. */
 static enum status check_ends(const struct lowering *lowering, const int *pushes)
@@ -539,8 +533,8 @@ static enum status check_ends(const struct lowering *lowering, const int *pushes
         each = max_i64(each, program->ordered_tasks[rank] + 1);
     for (int s = 0; s < program->stream_count; s++)
         each = max_i64(each, pushes[s]);
-    const int64_t most =
-        min_i64(PLAN_MAX_ITERATIONS, INT32_MAX / each - program->window - program->history);
+    const int64_t most = max_i64(
+        0, min_i64(PLAN_MAX_ITERATIONS, INT32_MAX / each - program->window - program->history));
     for (int rank = 0; rank < program->ranks && !program->options.ended_by_caller; rank++)
         if (program->ends[rank] > most)
             return diag_error(lowering->diag,
@@ -551,6 +545,12 @@ static enum status check_ends(const struct lowering *lowering, const int *pushes
     return STATUS_OK;
 }
 
+/* How far ahead of the device the host may run, and the iterations that must be remembered for it:
+ *
+ *        device lags by <= run      contexts <= depth     history: only as "done"
+ *     ------[-----------------------|----------------]------> iterations
+ *           window = run + depth + 1, indexed by iteration mod window
+ */
 static enum status size_windows(struct lowering *lowering)
 {
     struct program *program = lowering->program;

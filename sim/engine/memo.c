@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/assert_index.h"
 #include "base/hash.h"
 #include "lone_ranks.h"
 

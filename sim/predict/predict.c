@@ -929,7 +929,7 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     return status;
 }
 
-/* What took the memory, and how to need less. */
+/* The message names what took the memory, and what a user changes to need less. */
 static void note_size(const struct plan *plan, const struct predict_options *options,
                       struct diag *diag)
 {

@@ -377,7 +377,7 @@ static bool find_marks(struct step_folding *folding)
     return true;
 }
 
-/* What says that an operation may be another round's. */
+/* Operations with different keys are never the same step of two rounds. */
 static uint64_t round_key(const struct host_op *op)
 {
     const uint64_t words[4] = {(uint64_t)op->kind << 32 | (uint32_t)op->device,
