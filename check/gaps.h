@@ -4,8 +4,8 @@
  *
  * The gap from X to Y is the least g of which the theorem of order (structure.c) says that X(i) happens
  * before Y(i + g): the length of a shortest path. Gaps are found when they are asked for, because plans are long and few
- * tasks share a buffer: by a search that ends when it comes to the task; where that is far by way of chains, or from a task to all others. Of submission the same holds of the host
- * parts: X(i) is submitted before Y(i + g) is taken, since a task is fired when its dependences have been
+ * tasks share a buffer. A search ends when it comes to the task. Where the task is far, chains are asked (gap_chains.h), and
+ * then the search goes on to all tasks, and its row is kept. Of submission the same holds of the host parts: X(i) is submitted before Y(i + g) is taken, since a task is fired when its dependences have been
  * submitted, and a driver retires no iteration that is not.
  */
 #ifndef SWSIM_GAPS_H

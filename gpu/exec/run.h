@@ -22,9 +22,9 @@
  * steps have one order, and their logged times, taken under the lock, tell it. A waiting thread
  * names its object (`awaits`) and waits on a condition of its own; a change of the object wakes exactly
  * its waiters, when the lock is given back (`called`): woken before, they would wait for the lock.
- * Before it sleeps a thread gives way to the one that wakes it, if that has the same core, and spins where there are more
- * cores than threads: waking up takes longer than most waits (gpu/device/cores.h). Lock order: a stream's gate before the lock, never the other
- * way round; the device has its own locks below both.
+ * Before a thread sleeps it yields to the one that wakes it, if both have the same core, and spins where there are more
+ * cores than threads: waking up takes longer than most waits (gpu/device/cores.h). Lock order: a stream's gate before the
+ * lock, never the other way round; the device has its own locks below both. A stream of one worker has no need of its gate.
  *
  * Every step of the machine that a thread makes is between run_begin_step and run_end_step, which wait for
  * and pass on the turn of a witness (gate.h); the device does the same for its own steps.

@@ -2,12 +2,12 @@
 /*
  * recorded_fold.c - the steps of a recording as one step that is repeated.
  *
- * The marks of a rank's optimizer (PLAN_STEP) divide the thread that sets them. Without marks on all ranks, a thread is divided
- * that does most of its operations in rounds: the names, lines and streams of its operations come again and again. Where a
- * round begins is tried: where the least memory is in use in front of it and behind it, and behind a wait for another thread. Another thread of the rank is in a step from its
- * first wait for something that a thread did in that step. Steps do the same where all threads of all ranks do the same
- * operations with the same memory in one order, in the same step set what they await, and look at what
- * they recorded as many operations ago. An allocator may hand out memory in turns, so several steps can be one iteration.
+ * The marks of a rank's optimizer (PLAN_STEP) divide the thread that sets them. Where a rank has no marks, the thread is
+ * divided that does most of its operations in rounds: the names, lines and streams of its operations come again and again. A
+ * round begins where the least memory is in use across the cut, or behind a wait for another thread; both are tried. Another
+ * thread of the rank is in a step from its first wait for something that a thread did in that step. Steps do the same where
+ * all threads of all ranks do the same operations with the same memory in one order, in the same step set what they await, and
+ * look at what they recorded as many operations ago. An allocator may hand out memory in turns, so several steps can be one iteration.
  *
  *     step       0  1  2  3  4  5  6  7  8  9      two in turns: 4 iterations from step 1 on
  *     memory     a  b  c  b  c  b  c  b  c  a

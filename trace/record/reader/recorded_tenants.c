@@ -2,9 +2,9 @@
 /*
  * recorded_tenants.c - memory that PyTorch's allocator gives to one tensor after another.
  *
- * A tensor is a *tenant* of its addresses. Where in every run all work on the tenants that were there before comes before all work on
- * it, it makes no difference that they had the same addresses: the plan gives the tensor a buffer of its own. An access comes behind one to
- * an earlier tenant where
+ * A tensor is a *tenant* of its addresses. Where in every run all work on earlier tenants comes before all work on it, it makes
+ * no difference that they had the same addresses, and the plan gives the tensor a buffer of its own. An access comes behind
+ * one to an earlier tenant where
  *
  *     - both are of one stream, since the allocator gave the memory away between the two pushes;
  *     - the stream waits for the earlier one, or the thread that pushes has seen its end;
