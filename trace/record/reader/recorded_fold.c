@@ -7,7 +7,8 @@
  * round begins where the least memory is in use across the cut, or behind a wait for another thread; both are tried. Another
  * thread of the rank is in a step from its first wait for something that a thread did in that step. Steps do the same where
  * all threads of all ranks do the same operations with the same memory in one order, in the same step set what they await, and
- * look at what they recorded as many operations ago. An allocator may hand out memory in turns, so several steps can be one iteration.
+ * look at what they recorded as many operations ago. An allocator may hand out memory in turns, so several steps can be one
+ * iteration.
  *
  *     step       0  1  2  3  4  5  6  7  8  9      two in turns: 4 iterations from step 1 on
  *     memory     a  b  c  b  c  b  c  b  c  a
@@ -403,20 +404,33 @@ static void use_in_round(struct round_use *uses, size_t l, size_t at,
     }
 }
 
-/* Counts the buffers that an operation is the first to access at all places up to their last access. What is in use for a round
-   or longer is in use at all. */
+/* Counts the buffers that an operation is the first to access at all places up to their last access: as a difference to the
+   place before, which sum_crossed adds up. What is in use for a round or longer is in use at all. */
 static void cross_round(const struct fold_list *list, const struct round_use *uses, size_t at,
                         const struct index_list *accesses)
 {
     const struct stretch *rounds = &list->rounds;
-    const size_t end = rounds->first + rounds->length * rounds->times;
+    const size_t length = rounds->length, end = rounds->first + length * rounds->times;
     for (size_t i = 0; i < accesses->count; i++) {
         const struct round_use *use = &uses[accesses->items[i]];
-        if (use->first != at || at < rounds->first || use->last - at >= rounds->length)
+        if (use->first != at || at < rounds->first || use->last - at >= length)
             continue;
-        for (size_t k = at + 1; k <= use->last && k < end; k++)
-            list->begins[(k - rounds->first) % rounds->length].crossed++;
+        const size_t behind = min_size(use->last + 1, end);
+        if (behind <= at + 1)
+            continue;
+        const size_t from = (at + 1 - rounds->first) % length, to = from + (behind - at - 1);
+        list->begins[from].crossed++;
+        if (to > length)
+            list->begins[0].crossed++;
+        if (to != length)
+            list->begins[to % length].crossed--;
     }
+}
+
+static void sum_crossed(const struct fold_list *list)
+{
+    for (size_t i = 1; i < list->rounds.length; i++)
+        list->begins[i].crossed += list->begins[i - 1].crossed;
 }
 
 static int compare_begins(const void *left, const void *right)
@@ -446,6 +460,7 @@ static bool find_begins(struct step_folding *folding, size_t l, struct round_use
         cross_round(list, uses, i, host_op_reads(&ops[i]));
         cross_round(list, uses, i, host_op_writes(&ops[i]));
     }
+    sum_crossed(list);
     SORT(list->begins, list->rounds.length, compare_begins);
     return true;
 }
