@@ -38,6 +38,8 @@ bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const v
     do
         sent = sendmsg(r->socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
+    if (sent < 0 && (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN))
+        atomic_store(&r->cut_off, true);
     return sent >= 0;
 }
 
@@ -394,10 +396,16 @@ const atomic_int *rendezvous_wish(const struct rendezvous *r)
     return &r->wish;
 }
 
+/* A sender may know before the reader that the broker is gone. With the lock. */
+static int first_gone(struct rendezvous *r)
+{
+    return r->gone < 0 && atomic_load(&r->cut_off) ? r->size : r->gone;
+}
+
 int rendezvous_gone(struct rendezvous *r)
 {
     pthread_mutex_lock(&r->lock);
-    int gone = r->gone;
+    int gone = first_gone(r);
     pthread_mutex_unlock(&r->lock);
     return gone;
 }
@@ -413,15 +421,28 @@ int rendezvous_left(struct rendezvous *r)
 int rendezvous_lost(struct rendezvous *r, const char **how)
 {
     pthread_mutex_lock(&r->lock);
-    int lost = r->gone >= 0 ? r->gone : r->failed;
-    *how = r->gone >= 0 ? "is gone" : "has failed";
+    int gone = first_gone(r), failed = r->failed;
     pthread_mutex_unlock(&r->lock);
-    return lost;
+    *how = gone >= 0 ? "is gone" : "has failed";
+    return gone >= 0 ? gone : failed;
 }
 
 int rendezvous_count(struct rendezvous *r)
 {
     return atomic_fetch_add(&r->counted, 1) + 1;
+}
+
+static enum status broker_has_ended(const struct rendezvous *r, struct diag *diag)
+{
+    return diag_error(diag, STATUS_VIOLATED,
+                      "rank %d: the process that connects the ranks has ended", r->rank);
+}
+
+/* Why mail could not be sent. */
+static enum status rendezvous_unsent(struct rendezvous *r, const char *what, struct diag *diag)
+{
+    return atomic_load(&r->cut_off) ? broker_has_ended(r, diag)
+                                    : rendezvous_refused(diag, r->rank, what);
 }
 
 /* Wait for a change; with the lock held. */
@@ -430,12 +451,12 @@ static enum status await_change(struct rendezvous *r, const char *what, int64_t 
 {
     struct timespec until = {.tv_sec = deadline_ns / 1000000000,
                              .tv_nsec = deadline_ns % 1000000000};
-    if (r->gone == r->size)
-        return diag_error(diag, STATUS_VIOLATED,
-                          "rank %d: the process that connects the ranks has ended", r->rank);
-    if (r->gone >= 0 || r->left >= 0)
+    int gone = first_gone(r);
+    if (gone == r->size)
+        return broker_has_ended(r, diag);
+    if (gone >= 0 || r->left >= 0)
         return diag_error(diag, STATUS_VIOLATED, "rank %d: %s: rank %d %s", r->rank, what,
-                          r->gone >= 0 ? r->gone : r->left, r->gone >= 0 ? "is gone" : "has ended");
+                          gone >= 0 ? gone : r->left, gone >= 0 ? "is gone" : "has ended");
     if (deadline_ns == RENDEZVOUS_FOREVER)
         pthread_cond_wait(&r->changed, &r->lock);
     else if (pthread_cond_timedwait(&r->changed, &r->lock, &until) == ETIMEDOUT)
@@ -457,7 +478,7 @@ enum status rendezvous_put(struct rendezvous *r, const char *key, const void *da
     memcpy(packet + key_bytes, data, bytes);
     bool sent = rendezvous_send_mail(r, &mail, packet, key_bytes + bytes);
     free(packet);
-    return sent ? STATUS_OK : rendezvous_refused(diag, r->rank, key);
+    return sent ? STATUS_OK : rendezvous_unsent(r, key, diag);
 }
 
 static const struct common_value *rendezvous_find_value(const struct rendezvous *r, const char *key)
@@ -497,7 +518,7 @@ enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct
     pthread_mutex_lock(&r->lock);
     uint64_t before = r->barriers;
     if (!rendezvous_send_mail(r, &mail, NULL, 0))
-        status = rendezvous_refused(diag, r->rank, "send");
+        status = rendezvous_unsent(r, "send", diag);
     while (r->barriers == before && !status)
         status = await_change(r, "the ranks did not connect to each other", deadline_ns, diag);
     pthread_mutex_unlock(&r->lock);

@@ -62,6 +62,7 @@ struct rendezvous {
     struct board *board;
     pthread_t reader;
     bool started;
+    atomic_bool cut_off; /* mail cannot be sent: the broker is gone */
     atomic_int wish, counted;
     char packet[PACKET_BYTES]; /* being read */
 

@@ -362,6 +362,32 @@ static void test_late_memory(struct member *members)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* A member that sends may find out that the broker is gone before its reader does. */
+static void test_cut_off(void)
+{
+    int known = 0, told = 0;
+    enum { TIMES = 40 };
+    for (int i = 0; i < TIMES; i++) {
+        struct place place;
+        struct member members[2];
+        const char *how;
+        place_open(&place, 2);
+        gather(members, 2, &place);
+        broker_close(place.broker);
+        while (rendezvous_send(members[1].rendezvous, 0, "x", 1))
+            continue;
+        known += rendezvous_lost(members[1].rendezvous, &how) == 2;
+        told += rendezvous_barrier(members[0].rendezvous, in_ms(10000), &members[0].diag) ==
+                    STATUS_VIOLATED &&
+                strstr(members[0].diag.messages[0].text, "process that connects the ranks");
+        part(&members[0]);
+        part(&members[1]);
+        diag_fini(&place.diag);
+    }
+    tap_is_int(known, TIMES, "mail that cannot be sent: the broker is gone");
+    tap_is_int(told, TIMES, "so it is said");
+}
+
 static void test_limits(struct member *members)
 {
     char value[4];
@@ -601,6 +627,7 @@ int main(void)
     part(&members[0]);
     part(&members[1]);
     diag_fini(&place.diag);
+    test_cut_off();
     test_gone_before();
     test_failing();
     test_names();

@@ -104,8 +104,17 @@ static struct far_ref far_of(struct device_ref ref)
     return (struct far_ref){buffer->offset, (int64_t)buffer->base.bytes, (int64_t)ref.offset};
 }
 
-static void untold(struct host_stream *stream)
+/* Where another process is gone the watchdog says which one, and ends the run. */
+static bool is_cut_off(const struct host_link *link)
 {
+    const char *how;
+    return rendezvous_lost(link->rendezvous, &how) >= 0;
+}
+
+static void untold(const struct host_link *link, struct host_stream *stream)
+{
+    if (is_cut_off(link))
+        return;
     stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: the other processes cannot be told",
                 stream->device->base.rank, stream->base.name);
 }
@@ -139,7 +148,7 @@ void link_arrive(struct host_link *link, const struct host_comm_channel *channel
     bool wakes = !comm_has_claim(channel) || comm_may_take(channel, what);
     if (!tell_members(link, channel, &message, host_link_text_of(what->tag),
                       host_link_text_of(entry->op.label), wakes))
-        untold(entry->stream);
+        untold(link, entry->stream);
 }
 
 void link_leave(struct host_link *link, const struct host_comm_channel *channel, uint64_t position,
@@ -185,7 +194,7 @@ void link_send(struct host_link *link, const struct host_comm_channel *channel,
                                    .send = far_of(part->what->data)};
     if (!host_link_tell(link, host_link_process_of(link, part->to), &message,
                         host_link_text_of(part->what->tag), "", true))
-        untold(part->entry->stream);
+        untold(link, part->entry->stream);
 }
 
 void link_withdraw(struct host_link *link, const struct host_comm_channel *channel,
@@ -236,7 +245,7 @@ struct desk *link_open_desk(struct host_link *link, const struct host_comm_chann
         .word = WORD_DESK, .rank = rank, .channel = comm_channel_name(channel), .claim = *offset};
     if (!desk)
         link_fail(link, "no memory for small collectives");
-    else if (!tell_members(link, channel, &message, "", "", true))
+    else if (!tell_members(link, channel, &message, "", "", true) && !is_cut_off(link))
         link_fail(link, "the other processes cannot be told");
     return desk;
 }
