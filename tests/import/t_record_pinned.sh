@@ -7,11 +7,12 @@ export ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" SWSIM_RECORD_TIM
 program=$PWD/tests/record/pinned
 [ -x "$program" ] || skip_all "built without CUDA's toolkit, which the emulation is compiled against"
 
+how= # an option of the import
 record()
 {
     rm -rf "$dir/run.swr"
     TSAN_OPTIONS="${TSAN_OPTIONS-} report_bugs=0" "$SWSIM" record --host-accesses -o "$dir/run.swr" -- "$program" "$@" >"$dir/log" 2>&1 &&
-        "$SWSIM" import -o "$dir/run.yaml" "$dir/run.swr" 2>>"$dir/log" || { cat "$dir/log"; return 1; }
+        "$SWSIM" import $how -o "$dir/run.yaml" "$dir/run.swr" 2>>"$dir/log" || { cat "$dir/log"; return 1; }
 }
 # The run of a program with a mistake may fail, now and then.
 finds() { { record "$1" || record "$1" || record "$1"; } && prints 1 "race.*$2" "$SWSIM" verify --no-fix "$dir/run.yaml"; }
@@ -35,5 +36,10 @@ for fixed in '' fixed; do
     check "two threads ${fixed:-too early}: those of the second one are told" but_for "other threads' accesses to 1 allocation: $first" two_threads $fixed
     check "parts ${fixed:-too early}: those of the second one are told" but_for "the host's accesses in parts to 1 allocation: $first" halves $fixed
 done
+for how in --repeat=never --repeat=like; do
+    check "memory that is taken again while it is copied, $how" finds taken_again 'copy of [^,]* accesses.*write pinned0'
+    check "... and when a query has said that it may be, $how" proves taken_again ', except other answers of .*'
+done
+how=
 check "more allocations than are looked at are told" but_for "the host's accesses to 1 allocation: .*" many
 done_testing

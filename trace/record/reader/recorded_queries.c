@@ -134,8 +134,14 @@ static void count_yes(const struct walk *walk, enum meaning meaning)
 
 static bool orders_nothing(const struct walk *walk, enum meaning meaning)
 {
-    return (meaning == YES_OPEN && walk->job->options->queries == RECORDED_QUERIES_NONE) ||
-           (meaning != YES_LOOP && walk->job->options->without_luck);
+    return meaning == YES_OPEN && walk->job->options->queries == RECORDED_QUERIES_NONE;
+}
+
+/* True if the plan has no wait for the answer. The thread has observed it all the same: an allocator that was told so gives the
+   memory to others (recorded_tenants.c). */
+static bool is_left_out(const struct walk *walk, enum meaning meaning)
+{
+    return meaning != YES_LOOP && walk->job->options->without_luck;
 }
 
 /* Another run may have a no where what is queried changes behind the query without an order. */
@@ -182,7 +188,8 @@ static bool take_done(const struct walk *walk, struct recorded_event *event, enu
         event->certain = walk_order_here(walk);
     *all = own > *all ? own : *all;
     return orders_nothing(walk, own) ||
-           (walk_await_event(walk, event) && walk_observe_event(walk, event, false));
+           ((is_left_out(walk, own) || walk_await_event(walk, event)) &&
+            walk_observe_event(walk, event, false));
 }
 
 bool walk_take_query_event(const struct walk *walk)
@@ -217,7 +224,8 @@ bool walk_take_query_stream(const struct walk *walk)
         stream->certain = walk_order_here(walk);
     count_yes(walk, meaning);
     return orders_nothing(walk, meaning) ||
-           (walk_await_stream(walk, stream) && walk_observe_stream(walk, stream, false));
+           ((is_left_out(walk, meaning) || walk_await_stream(walk, stream)) &&
+            walk_observe_stream(walk, stream, false));
 }
 
 /* ---- what the plan says of it ------------------------------------------------------------------ */

@@ -10,7 +10,9 @@
  *     - the stream waits for the earlier one, or the thread that pushes has seen its end;
  *     - the allocator has: it recorded an event behind it (record_stream), and gave the memory away when that was done.
  *
- * Pinned memory has no tensors that a recording shows. It gets a new tenant where a stream writes it behind all work on it so far.
+ * Pinned memory has no tensors that a recording shows. It gets a new tenant where a stream or the host writes it behind all
+ * work on it so far: PyTorch's allocator gives a block away again when queries have told it that all copies are done. An access of
+ * the host comes behind work whose end its thread has seen, and behind accesses of threads that its own comes after.
  *
  * Where one does not, or a tensor is accessed by others than streams, as by graphs, or on streams whose pushes come in no
  * order that was seen, all tensors that ever had one of these addresses keep them in the plan: whatever is wrong with the
@@ -28,14 +30,15 @@
 #include "base/array.h"
 #include "base/sort.h"
 
-/* Of a stream its last push that accesses a tenant. */
+/* Of a stream its last push that accesses a tenant, of a thread the place of its last access. */
 struct tenant_use {
-    size_t stream;
+    size_t user; /* a stream, or TENANT_HOST + a thread */
     uint64_t pushes;
     bool told; /* the allocator recorded an event behind it when the tensor was gone */
 };
+static const size_t TENANT_HOST = SIZE_MAX / 2;
 
-/* By stream. */
+/* By user. */
 struct tenant_uses {
     struct tenant_use *items;
     size_t count, cap;
@@ -76,17 +79,17 @@ static struct recorded_tenant *tenant_of(const struct recorded_process *process,
 
 /* ---- who was there --------------------------------------------------------------------------------- */
 
-/* The use of that stream, which is a new one if it had none; NULL: no memory. */
-static struct tenant_use *uses_of(struct arena *arena, struct tenant_uses *uses, size_t stream)
+/* The use of that user, which is a new one if it had none; NULL: no memory. */
+static struct tenant_use *uses_of(struct arena *arena, struct tenant_uses *uses, size_t user)
 {
-    const size_t place = SORT_FIRST(i, 0, uses->count, uses->items[i].stream >= stream);
-    if (place < uses->count && uses->items[place].stream == stream)
+    const size_t place = SORT_FIRST(i, 0, uses->count, uses->items[i].user >= user);
+    if (place < uses->count && uses->items[place].user == user)
         return &uses->items[place];
     if (!ARENA_GROW(arena, uses->items, uses->count, uses->cap))
         return NULL;
     memmove(&uses->items[place + 1], &uses->items[place],
             (uses->count++ - place) * sizeof *uses->items);
-    uses->items[place] = (struct tenant_use){.stream = stream};
+    uses->items[place] = (struct tenant_use){.user = user};
     return &uses->items[place];
 }
 
@@ -98,7 +101,7 @@ static bool add_uses_before(struct arena *arena, struct tenant_uses *before,
         const struct tenant_use *use = &last->uses.items[i];
         if (use->told && last->free)
             continue;
-        struct tenant_use *known = uses_of(arena, before, use->stream);
+        struct tenant_use *known = uses_of(arena, before, use->user);
         if (!known)
             return false;
         known->pushes = max_u64(known->pushes, use->pushes);
@@ -198,7 +201,7 @@ bool walk_tenant_end(const struct walk *walk, size_t block)
             return false;
         for (size_t i = 0; i < tenant->uses.count; i++) {
             struct tenant_use *use = &tenant->uses.items[i];
-            use->told |= event->stream == use->stream && event->pushes >= use->pushes;
+            use->told |= event->stream == use->user && event->pushes >= use->pushes;
         }
     }
     return !tenant || !tenant->used ||
@@ -224,39 +227,55 @@ bool recorded_tenant_loose(struct recorded_job *job, struct recorded_process *pr
     return true;
 }
 
-/* What the next push of the stream does comes behind these uses, in every run. */
+static bool comes_behind_use(const struct walk *walk, const struct recorded_stream *stream,
+                             const struct tenant_use *use)
+{
+    if (use->user >= TENANT_HOST)
+        return walk_order_is_behind(
+            walk, &(struct recorded_use){.thread = use->user - TENANT_HOST, .place = use->pushes});
+    const struct recorded_stream *other = &walk->process->streams[use->user];
+    return other == stream || (stream && walk_frontier_includes(stream, use->user, use->pushes)) ||
+           walk_has_observed(walk, other, use->pushes, false);
+}
+
+/* What the next push of the stream, or the thread where that is NULL, does comes behind these uses, in every run. */
 static bool comes_behind(const struct walk *walk, const struct recorded_stream *stream,
                          const struct tenant_uses *uses)
 {
-    for (size_t i = 0; i < uses->count; i++) {
-        const struct tenant_use *use = &uses->items[i];
-        const struct recorded_stream *other = &walk->process->streams[use->stream];
-        if (other != stream && !walk_frontier_includes(stream, use->stream, use->pushes) &&
-            !walk_has_observed(walk, other, use->pushes, false))
+    for (size_t i = 0; i < uses->count; i++)
+        if (!comes_behind_use(walk, stream, &uses->items[i]))
             return false;
-    }
     return true;
 }
 
-/* The later pushes of a stream come behind what its first one comes behind. */
+/* True if its accesses come in an order that is known: those of a graph do not, nor those of the host to a device's memory. */
+static bool has_order(const struct walk *walk, const struct recorded_stream *stream,
+                      enum recording_memory memory)
+{
+    return stream ? stream->capture < 0
+                  : memory == RECORDING_MEMORY_PINNED && !walk->thread->in_host_function;
+}
+
+/* The later pushes of a stream come behind what its first one comes behind, and so do the later accesses of a thread. */
 static bool use_tenant(const struct walk *walk, struct recorded_tenant *tenant,
                        const struct recorded_stream *stream)
 {
     struct arena *arena = walk->job->arena;
-    const size_t streams = tenant->uses.count;
+    const size_t users = tenant->uses.count;
     if (!tenant->used && !find_before(arena, walk->process->tenants, tenant))
         return false;
     tenant->used = true;
-    if (!stream || stream->capture >= 0) {
+    if (!has_order(walk, stream, walk->process->blocks[tenant->block].memory)) {
         tenant->odd = true;
         return true;
     }
-    struct tenant_use *use =
-        uses_of(arena, &tenant->uses, (size_t)(stream - walk->process->streams));
+    const size_t user =
+        stream ? (size_t)(stream - walk->process->streams) : TENANT_HOST + walk->number;
+    struct tenant_use *use = uses_of(arena, &tenant->uses, user);
     if (!use)
         return false;
-    use->pushes = stream->pushes;
-    if (tenant->uses.count > streams && !comes_behind(walk, stream, &tenant->before))
+    use->pushes = stream ? stream->pushes : walk->thread->place;
+    if (tenant->uses.count > users && !comes_behind(walk, stream, &tenant->before))
         tenant->odd = true;
     return true;
 }
@@ -271,8 +290,8 @@ static bool use_version(const struct walk *walk, const struct recorded_stream *s
     const struct recorded_block within = process->blocks[parent];
     const size_t last = within.version;
     struct recorded_tenant *tenant = last > 0 ? &process->tenants->items[last - 1] : NULL;
-    if (!tenant || (access->write && stream && stream->capture < 0 && tenant->uses.count > 0 &&
-                    comes_behind(walk, stream, &tenant->uses))) {
+    if (!tenant || (access->write && has_order(walk, stream, within.memory) &&
+                    tenant->uses.count > 0 && comes_behind(walk, stream, &tenant->uses))) {
         const char *name = last > 0
                                ? arena_printf(arena, "%sv%zu", within.name, process->tenants->count)
                                : within.name;
@@ -336,9 +355,12 @@ static bool is_by_place(const struct recorded_tenants *tenants,
 static bool is_odd(const struct recorded_process *process, const struct recorded_tenant *tenant)
 {
     const struct recorded_block *parent = &process->blocks[tenant->parent];
-    bool odd = tenant->odd || parent->freed || parent->async || parent->of_graph;
+    /* That of pinned memory is an access of the host like others. */
+    const bool freed = parent->freed && parent->memory != RECORDING_MEMORY_PINNED;
+    bool odd = tenant->odd || freed || parent->async || parent->of_graph;
     for (size_t u = 0; u < tenant->uses.count; u++)
-        odd |= process->streams[tenant->uses.items[u].stream].unordered;
+        odd |= tenant->uses.items[u].user < TENANT_HOST &&
+               process->streams[tenant->uses.items[u].user].unordered;
     return odd;
 }
 
