@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate.c - see gate.h: a list, a place in it, and one condition. Witnesses are short and the speed of
- * a replay does not matter, so every step wakes all waiting threads.
+ * gate.c - see gate.h: a list, a place in it, and a condition an agent: a step wakes the threads of the agent whose turn is
+ * next.
  */
 #include "gate.h"
 
@@ -19,7 +19,8 @@ struct turn {
 
 struct gate {
     pthread_mutex_t lock;
-    pthread_cond_t moved;
+    pthread_cond_t *moved; /* [agents] */
+    int agents;
     struct turn *turns;
     size_t count, at; /* at == count: open */
     int left;         /* parties that have left turns[at] */
@@ -82,15 +83,20 @@ enum status gate_open(const struct program *program, const struct transition *st
     struct gate *gate = calloc(1, sizeof *gate);
     struct state *state = machine_state(program);
     struct turn *turns = calloc(count + 1, sizeof *turns);
-    if (!gate || !state || !turns) {
+    pthread_cond_t *moved = calloc((size_t)program->agent_count, sizeof *moved);
+    if (!gate || !state || !turns || !moved) {
         free(gate);
+        free(moved);
         free(turns);
         machine_free(state);
         return diag_no_memory(diag);
     }
     gate->turns = turns;
+    gate->moved = moved;
+    gate->agents = program->agent_count;
     pthread_mutex_init(&gate->lock, NULL); /* with default attributes these cannot fail */
-    pthread_cond_init(&gate->moved, NULL);
+    for (int agent = 0; agent < gate->agents; agent++)
+        pthread_cond_init(&gate->moved[agent], NULL);
     enum status status = gate_list_turns(gate, program, state, steps, count, diag);
     machine_free(state);
     if (status)
@@ -104,8 +110,10 @@ void gate_close(struct gate *gate)
 {
     if (!gate)
         return;
-    pthread_cond_destroy(&gate->moved);
+    for (int agent = 0; agent < gate->agents; agent++)
+        pthread_cond_destroy(&gate->moved[agent]);
     pthread_mutex_destroy(&gate->lock);
+    free(gate->moved);
     free(gate->turns);
     free(gate);
 }
@@ -117,11 +125,18 @@ static bool gate_is_open(const struct gate *gate)
     return gate->released || gate->at == gate->count;
 }
 
+static void wake_all(struct gate *gate)
+{
+    for (int agent = 0; agent < gate->agents; agent++)
+        pthread_cond_broadcast(&gate->moved[agent]);
+}
+
 void gate_wait(struct gate *gate, int agent)
 {
+    ASSERT_INDEX(agent, gate->agents);
     pthread_mutex_lock(&gate->lock);
     while (!gate_is_open(gate) && gate->turns[gate->at].agent != agent)
-        pthread_cond_wait(&gate->moved, &gate->lock);
+        pthread_cond_wait(&gate->moved[agent], &gate->lock);
     pthread_mutex_unlock(&gate->lock);
 }
 
@@ -134,7 +149,10 @@ void gate_pass(struct gate *gate, int agent)
         ++gate->left == gate->turns[gate->at].parties) {
         gate->left = 0;
         gate->at++;
-        pthread_cond_broadcast(&gate->moved);
+        if (gate->at == gate->count)
+            wake_all(gate);
+        else /* the members of a communicator wait for its turn together */
+            pthread_cond_broadcast(&gate->moved[gate->turns[gate->at].agent]);
     }
     pthread_mutex_unlock(&gate->lock);
 }
@@ -145,7 +163,7 @@ void gate_release(struct gate *gate)
         return;
     pthread_mutex_lock(&gate->lock);
     gate->released = true;
-    pthread_cond_broadcast(&gate->moved);
+    wake_all(gate);
     pthread_mutex_unlock(&gate->lock);
 }
 

@@ -1870,6 +1870,166 @@ static void test_sync_before_wait(struct bench *bench)
     device_sync(bench->ranks[0], late(bench), &bench->diag);
 }
 
+/* ---- wakes: N threads that each wait for another thing sleep some N times together, not N * N ---------- */
+
+enum { MANY = 200, SLEEPS_A_WAIT = 10 };
+
+struct awaiting {
+    struct bench *bench;
+    struct device_event *event;
+    atomic_bool over;
+    sem_t back;
+    pthread_t thread;
+};
+
+static void *await_one(void *arg)
+{
+    struct awaiting *waits = arg;
+    if (device_event_sync(waits->event, late(waits->bench), NULL) == STATUS_OK)
+        atomic_store(&waits->over, true);
+    sem_post(&waits->back);
+    return NULL;
+}
+
+static long sleeps_so_far(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw;
+}
+
+static void is_linear(long sleeps, int waits, const char *what)
+{
+    tap_note("%d waits: slept %ld times", waits, sleeps);
+    tap_ok(sleeps < (long)SLEEPS_A_WAIT * waits, "%s", what);
+}
+
+/* Many host threads wait for one stream, each for an event of its own behind a gate of its own. */
+static void test_many_waiters(struct bench *bench)
+{
+    static struct awaiting waits[MANY];
+    static struct gate gates[MANY];
+    struct device_stream *stream = bench->streams[0][0];
+    bool in_order = true;
+    for (int i = 0; i < MANY; i++) {
+        waits[i] = (struct awaiting){.bench = bench};
+        sem_init(&waits[i].back, 0, 0);
+        put_gate(bench, stream, &gates[i]);
+        if (device_event_open(bench->ranks[0], &waits[i].event, &bench->diag))
+            give_up(bench);
+        device_record(stream, waits[i].event, NULL, &bench->diag);
+    }
+    for (int i = MANY; i-- > 0;) /* not in the order in which they will be woken */
+        if (pthread_create(&waits[i].thread, NULL, await_one, &waits[i]))
+            abort();
+    nap();
+    const long before = sleeps_so_far();
+    for (int i = 0; i < MANY; i++) {
+        sem_post(&gates[i].open);
+        sem_wait(&waits[i].back);
+        in_order &= atomic_load(&waits[i].over) && (i + 1 == MANY || !waits[i + 1].over);
+    }
+    is_linear(sleeps_so_far() - before, MANY, "what one thread waits for wakes no other");
+    tap_ok(in_order, "each is back when its own event is over");
+    for (int i = 0; i < MANY; i++) {
+        pthread_join(waits[i].thread, NULL);
+        device_event_close(waits[i].event);
+        sem_destroy(&waits[i].back);
+    }
+}
+
+/* The device's own threads: each of many streams waits for its turn on a communicator, then for a residency slot. */
+static void test_many_turns(struct device_config config)
+{
+    enum { STREAMS = 100 };
+    static struct gate gates[STREAMS];
+    struct device_stream *streams[STREAMS];
+    struct device_comm *comms[1];
+    struct bench bench;
+    config.ranks = 1;
+    config.sm_slots = 1;
+    for (int slots = 0; slots < 2; slots++) {
+        const struct device_op hold = {.kind = DEVICE_OP_SPIN, .time_ns = 10 * SHORT_NS, .sm = 1};
+        const struct device_op brief = {.kind = DEVICE_OP_SPIN, .time_ns = 200000, .sm = 1};
+        if (!bench_open(&bench, config))
+            return;
+        open_comm(&bench, "self", 1, comms);
+        for (int i = 0; i < STREAMS; i++)
+            streams[i] = open_stream(&bench, "many");
+        if (slots)
+            push(&bench, bench.streams[0][0], hold);
+        for (int i = 0; i < STREAMS; i++) {
+            struct device_op turn = barrier(comms[0], NULL);
+            turn.time_ns = 1; /* so that a thread serves it */
+            put_gate(&bench, streams[i], &gates[i]);
+            push(&bench, streams[i], slots ? brief : turn);
+        }
+        for (int i = STREAMS; i-- > 1;)
+            sem_post(&gates[i].open);
+        nap();
+        const long before = sleeps_so_far();
+        sem_post(&gates[0].open);
+        tap_is_int(device_sync(bench.ranks[0], late(&bench), &bench.diag), STATUS_OK,
+                   "%d streams take turns", STREAMS);
+        is_linear(sleeps_so_far() - before, STREAMS,
+                  slots ? "a free slot wakes one stream"
+                        : "a turn wakes the stream whose turn it is");
+        for (int i = 0; i < STREAMS; i++)
+            device_stream_close(streams[i]);
+        bench_close(&bench);
+    }
+}
+
+/* Half of the ranks of a communicator wait, each for a message of one other rank. */
+static void test_many_messages(struct device_config config)
+{
+    enum { RANKS = 128, HALF = RANKS / 2, BYTES = 64 };
+    struct device_world *world;
+    struct device *ranks[RANKS];
+    struct device_stream *streams[RANKS];
+    struct device_comm *comms[RANKS];
+    struct device_buffer *data[RANKS];
+    int members[RANKS], failed = 0;
+    struct diag diag;
+    diag_init(&diag);
+    config.ranks = RANKS;
+    if (device_world_open(&config, &world, &diag))
+        abort();
+    for (int rank = 0; rank < RANKS; rank++)
+        members[rank] = rank;
+    for (int rank = 0; rank < RANKS; rank++)
+        if (device_open(world, rank, &ranks[rank], &diag) ||
+            device_stream_open(ranks[rank], "p2p", &streams[rank], &diag) ||
+            device_comm_open(ranks[rank], "pairs", members, RANKS, &comms[rank], &diag) ||
+            device_alloc(ranks[rank], MEMORY_DEVICE, BYTES, &data[rank], &diag))
+            abort();
+    long before = 0;
+    for (int rank = 0; rank < RANKS; rank++) {
+        if (rank == HALF) {
+            nap();
+            before = sleeps_so_far();
+        }
+        struct device_p2p part = {rank >= HALF, (rank + HALF) % RANKS, "x", 0,
+                                  BYTES,        {data[rank], 0}};
+        const struct device_op op = {.kind = DEVICE_OP_GROUP, .group = {comms[rank], &part, 1}};
+        failed += device_push(streams[rank], &op, NULL, &diag) != STATUS_OK;
+        if (rank >= HALF) /* one pair after the other */
+            failed += device_stream_sync(streams[rank - HALF], device_now(world) + LONG_NS,
+                                         &diag) != STATUS_OK;
+    }
+    is_linear(sleeps_so_far() - before, HALF, "a message wakes who receives it");
+    tap_is_int(failed, 0, "%d messages came", HALF);
+    for (int rank = 0; rank < RANKS; rank++) {
+        device_stream_close(streams[rank]);
+        device_comm_close(comms[rank]);
+        device_free(data[rank]);
+    }
+    for (int rank = 0; rank < RANKS; rank++)
+        device_close(ranks[rank]);
+    device_world_close(world);
+    diag_fini(&diag);
+}
+
 static void *close_stream(void *arg)
 {
     device_stream_close(arg);
@@ -2153,9 +2313,11 @@ static void single_rank(struct device_config config)
 static void test_servers(struct device_config config)
 {
     static void (*const tests[])(struct bench *) = {
-        test_long_task,     test_all_blocked, test_bounces,     test_sync_before_wait,
-        test_close_pending, test_reopened,    test_many_streams};
+        test_long_task,     test_all_blocked, test_bounces,      test_sync_before_wait,
+        test_close_pending, test_reopened,    test_many_streams, test_many_waiters};
     config.ranks = 1;
+    test_many_turns(config);
+    test_many_messages(config);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         run_fresh(&config, tests[i]);
 }

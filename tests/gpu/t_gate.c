@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_gate.c - any run of the machine can be made to happen: random walks of random plans are forced upon
- * the host device, which must take every step, in that order, legally.
+ * the host device, which must take every step, in that order, legally; and each turn wakes whose turn it is.
  *
  * Plan `i` comes from SWSIM_SEED + i; a failure printed with its seed is repeated by
  * `SWSIM_SEED=<seed> SWSIM_PLANS=1`. SWSIM_LONG=1 asks for more.
@@ -9,9 +9,11 @@
 #include "gpu/device/gate.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "machine/machine.h"
@@ -293,10 +295,71 @@ static void test_long_work(void)
     unlink(path);
 }
 
+/* ---- wakes ----------------------------------------------------------------------------------- */
+
+enum { MANY = 200, SLEEPS_A_TURN = 8 };
+
+struct party {
+    struct gate *gate;
+    int agent;
+};
+
+static void *take_turn(void *arg)
+{
+    struct party *party = arg;
+    gate_enter(party->gate, party->agent);
+    gate_leave(party->gate, party->agent);
+    return NULL;
+}
+
+/* N threads that each wait for a turn of their own sleep some N times together, not N * N. */
+static void test_wakes(void)
+{
+    char text[MANY * 32] = "swplan: 1\nname: many\nthreads:\n";
+    for (int i = 0; i < MANY; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "  r0.t%d: [{signal: f%d}]\n", i,
+                 i);
+    struct plan plan;
+    struct program *program = NULL;
+    struct gate *gate = NULL;
+    struct transition steps[MANY];
+    struct party parties[MANY];
+    pthread_t threads[MANY];
+    struct diag diag;
+    diag_init(&diag);
+    if (!plan_of_text(text, &plan) ||
+        program_build(&plan, &(struct program_options){.iterations = 1}, &program, &diag))
+        abort();
+    for (int i = 0; i < MANY; i++)
+        steps[i] = (struct transition){program_thread_agent(program, i), 0};
+    if (gate_open(program, steps, MANY, &gate, &diag))
+        abort();
+    for (int i = 1; i < MANY; i++) {
+        parties[i] = (struct party){gate, steps[i].agent};
+        if (pthread_create(&threads[i], NULL, take_turn, &parties[i]))
+            abort();
+    }
+    usleep(50000); /* they sleep: else there is less to count */
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    gate_leave(gate, steps[0].agent);
+    for (int i = 1; i < MANY; i++)
+        pthread_join(threads[i], NULL);
+    getrusage(RUSAGE_SELF, &after);
+    const long sleeps = after.ru_nvcsw - before.ru_nvcsw;
+    tap_note("%d turns of %d threads: slept %ld times", MANY, MANY, sleeps);
+    tap_ok(gate_taken(gate) == MANY && sleeps < (long)SLEEPS_A_TURN * MANY,
+           "a turn wakes the thread whose turn is next, and no other");
+    gate_close(gate);
+    program_close(program);
+    plan_fini(&plan);
+    diag_fini(&diag);
+}
+
 int main(void)
 {
     if (!env_number("SWSIM_SEED", 0)) /* else one random plan is repeated */
-        test_refusals(), test_long_work();
+        test_refusals(), test_long_work(), test_wakes();
     test_random();
     return tap_done();
 }

@@ -12,135 +12,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-    ALIGNMENT = 64,
-    MAPPED_BYTES = 128 << 10,
-    SPIN_NS = 5000 /* about the cost of a sleep and a wake of a busy core */
-};
-
-/* ---- waiting --------------------------------------------------------------------------------- */
-
-/* Those to be signalled as soon as the lock is free; a few at a time. */
-static int take_rings(struct host_world *world, pthread_cond_t **out, int most)
-{
-    int count = 0;
-    for (; count < most && world->calls; world->calls = world->calls->next_call)
-        out[count++] = &world->calls->work;
-    for (; count < most && world->rings; world->rings = world->rings->next) {
-        assert(world->rings->rung);
-        out[count++] = world->rings->condition;
-        world->rings->rung = false;
-    }
-    return count;
-}
-
-void world_ring(struct host_world *world, struct host_ring *ring)
-{
-    if (ring->rung)
-        return;
-    ring->rung = true;
-    ring->next = world->rings;
-    world->rings = ring;
-}
-
-void world_settle(struct host_world *world)
-{
-    while (atomic_load(&world->waking) > 0)
-        sched_yield();
-}
-
-void world_unlock_and_wake(struct host_world *world)
-{
-    enum { MOST = 16 };
-    pthread_cond_t *conditions[MOST];
-    int count = take_rings(world, conditions, MOST);
-    bool more = world->rings || world->calls;
-    if (count > 0)
-        atomic_fetch_add(&world->waking, 1);
-    pthread_mutex_unlock(&world->lock);
-    for (int i = 0; i < count; i++)
-        pthread_cond_broadcast(conditions[i]);
-    if (count > 0)
-        atomic_fetch_sub(&world->waking, 1);
-    if (more) {
-        pthread_mutex_lock(&world->lock);
-        world_unlock(world);
-    }
-}
-
-/* Before a thread sleeps it wakes others, and then looks again. */
-static bool has_rung(struct host_world *world)
-{
-    if (!world->rings && !world->calls)
-        return false;
-    world_unlock(world);
-    pthread_mutex_lock(&world->lock);
-    return true;
-}
-
-/* Until it is signalled, or the deadline if there is one; then it returns ETIMEDOUT. */
-static int sleep_on(struct host_world *world, pthread_cond_t *condition,
-                    const struct timespec *until)
-{
-    assert(!world->rings && !world->calls); /* they would wait for this thread */
-    cores_sleep();
-    int result = until ? pthread_cond_timedwait(condition, &world->lock, until)
-                       : pthread_cond_wait(condition, &world->lock);
-    cores_wake();
-    return result;
-}
-
-void world_wait(struct host_world *world, pthread_cond_t *condition)
-{
-    if (!has_rung(world))
-        sleep_on(world, condition, NULL);
-}
-
-bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns)
-{
-    if (has_rung(world))
-        return true;
-    int64_t until_ns, apart_ns = device_clock_ns() - device_now(&world->base);
-    if (__builtin_add_overflow(apart_ns, deadline_ns, &until_ns)) {
-        sleep_on(world, condition, NULL);
-        return true;
-    }
-    if (until_ns < 0)
-        until_ns = 0;
-    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-    return sleep_on(world, condition, &until) != ETIMEDOUT;
-}
-
-void world_spin(struct host_world *world, struct spin *spin, const atomic_uint *word, unsigned seen)
-{
-    bool free = cores_are_free();
-    if ((!free && (world->spins || !cores_are_several())) || !spin_is_due(spin))
-        return;
-    assert(free || !world->spins);
-    world->spins |= !free;
-    world_unlock(world);
-    bool found = spin_on(word, seen, free ? 0 : SPIN_NS);
-    pthread_mutex_lock(&world->lock);
-    if (!free)
-        world->spins = false;
-    spin_ended(spin, found);
-}
-
-enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
-                                 struct diag *diag)
-{
-    int failed = pthread_cond_init(condition, &world->clock);
-    if (failed)
-        return diag_error(diag, STATUS_SYSTEM, "cannot make a condition: %s", system_words(failed));
-    return STATUS_OK;
-}
+enum { ALIGNMENT = 64, MAPPED_BYTES = 128 << 10 };
 
 /* ---- world ----------------------------------------------------------------------------------- */
 
@@ -165,28 +43,14 @@ fail:
     return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(failed));
 }
 
-static void close_slots(struct host_world *world, int count)
-{
-    for (int rank = 0; rank < count; rank++)
-        pthread_cond_destroy(&world->slots[rank].released);
-    free(world->slots);
-}
-
 static enum status open_slots(struct host_world *world, struct diag *diag)
 {
     const struct device_config *config = &world->base.config;
     world->slots = calloc((size_t)config->ranks, sizeof *world->slots);
     if (!world->slots)
         return diag_no_memory(diag);
-    for (int rank = 0; rank < config->ranks; rank++) {
-        struct host_slots *slots = &world->slots[rank];
-        slots->free = config->sm_slots > 0 ? config->sm_slots : INT32_MAX;
-        enum status status = world_init_condition(world, &slots->released, diag);
-        if (status) {
-            close_slots(world, rank);
-            return status;
-        }
-    }
+    for (int rank = 0; rank < config->ranks; rank++)
+        world->slots[rank].free = config->sm_slots > 0 ? config->sm_slots : INT32_MAX;
     return STATUS_OK;
 }
 
@@ -219,7 +83,7 @@ static enum status device_host_world_open(const struct device_config *config,
     return STATUS_OK;
 
 fail_link:
-    close_slots(world, config->ranks);
+    free(world->slots);
 fail_slots:
     pthread_condattr_destroy(&world->clock);
     pthread_mutex_destroy(&world->lock);
@@ -238,7 +102,8 @@ static void device_host_world_close(struct device_world *base)
     if (world->link)
         link_close(world->link);
     assert(!world->channels && "a communicator is still open");
-    close_slots(world, base->config.ranks);
+    free(world->slots);
+    world_free_waiters(world);
     pthread_condattr_destroy(&world->clock);
     pthread_mutex_destroy(&world->lock);
     free(world->devices);

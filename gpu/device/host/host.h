@@ -5,16 +5,17 @@
  *     device_push --> [entry] -> [entry] -> ... --> a thread of the device: admit, perform, finish
  *
  * One mutex protects everything here, except what an operation computes: sections under it are
- * short, an abort can reach every thread, and there is no lock order to get wrong. Every wait is on
- * the condition of the thing waited for:
+ * short, an abort can reach every thread, and there is no lock order to get wrong. What is waited for:
  *
  *     server->work      a stream of the device is ready, or the device closes (an idle thread waits)
- *     stream->changed   `finished` has come to `goal`, or it failed (any thread waits)
- *     comm->changed     an operation of this rank on the communicator finished or was dropped
- *     channel->changed  a collective or group of the communicator made progress, any rank
- *     slots->released   residency slots were given back
+ *     stream->waiters   `finished` has come so far, or the stream failed (any thread waits)
+ *     comm->waiters     the turn of an operation of this rank on the communicator has come
+ *     channel->changed  a collective of the communicator made progress, any rank
+ *     slots->waiters    so many residency slots are free
  *
- * Failing a stream wakes the conditions that the thread at its head may be waiting for; an abort fails all streams.
+ * Threads that wait for a count are woken one by one, each when its own count has come: N threads that wait on one
+ * stream are N wakes, not N * N. Failing a stream wakes the thread that serves it, wherever that sleeps, and all that
+ * wait for the stream; an abort fails all streams.
  *
  * A thread that is woken costs more than most operations here. So a stream wakes others only when it has come as far as
  * one of them needs. Any thread of the device serves any of its streams that is ready: not empty, its head no wait for a
@@ -55,6 +56,20 @@ struct host_ring {
     bool rung;
 };
 
+/* Threads that wait until something has come to a count of their own, the least count first. */
+struct host_waiters {
+    struct host_waiter *first, *last;
+};
+
+/* One of them, and its condition. The world keeps it for the next wait: a thread may still signal it. */
+struct host_waiter {
+    struct host_waiter *next, *before;
+    struct host_waiters *list; /* NULL: it has been called */
+    uint64_t count;
+    pthread_cond_t condition;
+    struct host_ring ring; /* of `condition` */
+};
+
 struct host_link;
 struct host_comm_channel;
 struct meeting;
@@ -65,6 +80,7 @@ struct host_world {
     pthread_mutex_t lock;
     struct host_ring *rings;   /* conditions to be signalled */
     struct host_server *calls; /* threads to be woken */
+    struct host_waiter *spare; /* waiters to be used again */
     atomic_int waking;         /* threads that wake others, without the lock */
     bool spins;                /* a thread is in world_spin though no core is free for it */
     pthread_condattr_t clock;  /* CLOCK_MONOTONIC, for all conditions */
@@ -81,7 +97,7 @@ struct host_world {
 /* The residency slots of one device, which several ranks may share. */
 struct host_slots {
     int free;
-    pthread_cond_t released;
+    struct host_waiters waiters; /* by the number they need */
 };
 
 struct host_device {
@@ -122,17 +138,18 @@ struct host_stream {
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
     uint64_t pushed; /* a count since it was opened for the first time; so are the two below */
     _Atomic uint64_t finished; /* read without the lock, too: event_is_over */
-    uint64_t earlier;    /* of those pushed, and finished, before it was opened for the last time */
-    uint64_t goal;       /* the least count that a thread waits for; UINT64_MAX: none does */
-    bool served;         /* a thread has its head at work */
+    uint64_t earlier; /* of those pushed, and finished, before it was opened for the last time */
+    uint64_t goal; /* the least count that a thread or a stream waits for; UINT64_MAX: none does */
+    bool served;   /* a thread has its head at work */
+    struct host_waiter
+        *sleeper; /* that thread, while it sleeps until something else has come so far; or NULL */
     struct entry *spare; /* entries to be used again */
     size_t spare_count;
     struct failure failure;
     atomic_bool stop; /* failure, for kernels that compute without the lock */
     char *last_words; /* what it waited for when the world was aborted; NULL: for nothing */
     bool closing;
-    pthread_cond_t changed;
-    struct host_ring ring; /* of `changed` */
+    struct host_waiters waiters; /* for `finished` */
 };
 
 /* "The first `count` operations of `stream`"; stream NULL: nothing. */
@@ -159,10 +176,10 @@ struct host_comm {
     struct device_comm base;
     struct host_comm *next;
     struct host_comm_channel *channel;
-    uint64_t issued, done; /* turns: operations pushed, finished */
-    uint64_t gone;         /* operations that have left their FIFO, finished or dropped */
-    bool broken;           /* an operation failed: no later one can have its turn */
-    pthread_cond_t changed;
+    uint64_t issued, done;       /* turns: operations pushed, finished */
+    uint64_t gone;               /* operations that have left their FIFO, finished or dropped */
+    bool broken;                 /* an operation failed: no later one can have its turn */
+    struct host_waiters waiters; /* for `done` */
 };
 
 /* The state of an entry, for device_world_explain. */
@@ -226,6 +243,8 @@ struct entry {
 /* Fail all streams of all ranks that are here. With the lock held. */
 void world_fail_all(struct host_world *world, const char *why);
 
+/* ---- host_wait.c ----------------------------------------------------------------------------- */
+
 /* Give the lock back, and wake those that are called and rung for: woken while it is held they would wait again. */
 void world_unlock_and_wake(struct host_world *world);
 static inline void world_unlock(struct host_world *world)
@@ -240,9 +259,18 @@ void world_ring(struct host_world *world, struct host_ring *ring);
 /* Until no thread uses a condition outside the lock: before one is destroyed that is rung for. With or without the lock. */
 void world_settle(struct host_world *world);
 
-/* Wait on a condition, in a loop that looks again; the second gives up at the deadline and then returns false. */
+/* Wait on a condition, in a loop that looks again. */
 void world_wait(struct host_world *world, pthread_cond_t *condition);
-bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns);
+/* Wait until `list` has come to `count`, in a loop that looks again; false: the deadline is over. Meanwhile *me, if not NULL, is
+   the waiter, whose ring wakes it early. */
+bool world_await(struct host_world *world, struct host_waiters *list, uint64_t count,
+                 int64_t deadline_ns, struct host_waiter **me);
+/* Wake those whose count has come. UINT64_MAX: all. */
+void world_reach(struct host_world *world, struct host_waiters *list, uint64_t reached);
+/* Wake those that can each have what they wait for out of `amount`, who need least first. */
+void world_offer(struct host_world *world, struct host_waiters *list, uint64_t amount);
+/* Free the waiters of a world that closes. */
+void world_free_waiters(struct host_world *world);
 /* Look at `word` without the lock, until it is not `seen` any more, before a sleep: a wake takes longer. Where no core is free
    for it, one thread at a time, and for SPIN_NS. */
 void world_spin(struct host_world *world, struct spin *spin, const atomic_uint *word,
@@ -269,6 +297,10 @@ void entry_free(struct entry *entry); /* NULL is allowed */
 /* Wait until the stream has finished `count` operations or fails; false at the deadline. The caller looks again: it may
    be woken before. */
 bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns);
+/* Called by the thread that serves the stream: world_await, ended early by stream_rouse or a failure of the stream. */
+void stream_sleep(struct host_stream *stream, struct host_waiters *list, uint64_t count,
+                  int64_t deadline_ns);
+void stream_rouse(struct host_stream *stream);
 /* Take out the heads that have met, and those behind them that meet then. */
 void stream_settle(struct host_world *world);
 /* Do what its head says, and take it out. The caller, a thread of the device that has set `served`, then looks. */

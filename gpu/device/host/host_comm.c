@@ -211,11 +211,6 @@ static enum status join_channel(struct host_comm *comm, struct host_world *world
     if (channel->open[me])
         return diag_error(diag, STATUS_INPUT, "rank %d has communicator %s open already",
                           comm->base.device->rank, name);
-    enum status status = world_init_condition(world, &comm->changed, diag);
-    if (status) {
-        channel_release(world, channel);
-        return status;
-    }
     comm->base.me = me;
     comm->channel = channel;
     channel->open[me] = true;
@@ -250,7 +245,7 @@ void host_comm_close(struct device_comm *base)
     struct host_device *device = (struct host_device *)base->device;
     pthread_mutex_lock(&device->world->lock);
     while (comm->gone < comm->issued)
-        world_wait(device->world, &comm->changed);
+        world_await(device->world, &comm->waiters, comm->issued, DEVICE_FOREVER, NULL);
     struct host_comm **link = &device->comms;
     while (*link != comm)
         link = &(*link)->next;
@@ -260,7 +255,6 @@ void host_comm_close(struct device_comm *base)
     comm->channel->handles--;
     channel_release(device->world, comm->channel);
     world_unlock(device->world);
-    pthread_cond_destroy(&comm->changed);
     free(comm);
 }
 
@@ -363,7 +357,7 @@ void comm_retire(struct host_comm *comm, bool finished)
         comm->done++;
     else
         comm->broken = true;
-    pthread_cond_broadcast(&comm->changed);
+    world_reach(comm->channel->world, &comm->waiters, comm->broken ? UINT64_MAX : comm->done);
 }
 
 void channel_change(struct host_comm_channel *channel)
@@ -384,10 +378,8 @@ void channel_wait(struct host_comm_channel *channel)
 
 void comm_wake_all(struct host_device *device)
 {
-    for (struct host_comm *comm = device->comms; comm; comm = comm->next) {
-        pthread_cond_broadcast(&comm->changed);
+    for (struct host_comm *comm = device->comms; comm; comm = comm->next)
         channel_change(comm->channel);
-    }
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */
@@ -602,7 +594,10 @@ static void host_group_release(struct host_comm_channel *channel, struct host_pa
         link_received(channel->world->link, channel, other, NULL);
         guest_free(guest_of_part(other));
     }
-    channel_change(channel);
+    if (channel->world->link)
+        link_ring(channel->world->link);
+    else
+        stream_rouse(other->entry->stream);
 }
 
 /* Move the data of the parts that have found their partner. Returns whether there were any. */
@@ -648,7 +643,10 @@ void comm_perform_group(struct entry *entry)
             continue;
         if (entry->moving == 0 && (entry->unfinished == 0 || stream_failed(stream)))
             break;
-        channel_wait(channel);
+        if (channel->world->link)
+            channel_wait(channel);
+        else
+            stream_sleep(stream, &(struct host_waiters){0}, 0, DEVICE_FOREVER);
     }
     host_group_take_back(channel, entry);
 }

@@ -40,6 +40,8 @@ static void stream_check(const struct host_stream *stream)
     assert(stream->finished <= stream->pushed && stream->earlier <= stream->pushed);
     assert((stream->head == NULL) == (stream->tail == NULL));
     assert(!stream->served || stream->head);
+    assert(stream_failed(stream) || !stream->waiters.first ||
+           stream->waiters.first->count > stream->finished);
     if (unfinished > MOST_CHECKED)
         return;
     for (const struct entry *at = stream->head; at; at = at->next, queued++) {
@@ -75,17 +77,30 @@ void stream_fail(struct host_stream *stream, enum status status, const char *for
     atomic_store(&stream->stop, true);
     if (stream->world->failure.status == STATUS_OK)
         stream->world->failure = stream->failure;
-    if (stream->head && stream->head->phase == PHASE_EVENT)
-        pthread_cond_broadcast(&stream->head->awaited.stream->changed);
-    pthread_cond_broadcast(&stream->changed);
+    world_reach(stream->world, &stream->waiters, UINT64_MAX);
+    stream_rouse(stream);
     stream_kick(stream);
-    pthread_cond_broadcast(&stream->device->slots->released);
     comm_wake_all(stream->device);
 }
 
 enum status stream_report(const struct host_stream *stream, struct diag *diag)
 {
     return diag_error(diag, stream->failure.status, "%s", stream->failure.text);
+}
+
+/* ---- the thread that serves it sleeps ------------------------------------------------------------ */
+
+void stream_sleep(struct host_stream *stream, struct host_waiters *list, uint64_t count,
+                  int64_t deadline_ns)
+{
+    assert(stream->served && !stream->sleeper);
+    world_await(stream->world, list, count, deadline_ns, &stream->sleeper);
+}
+
+void stream_rouse(struct host_stream *stream)
+{
+    if (stream->sleeper)
+        world_ring(stream->world, &stream->sleeper->ring);
 }
 
 /* ---- turns, in a run that is forced into an order ---------------------------------------------- */
@@ -108,6 +123,25 @@ void entry_started(struct entry *entry)
 
 /* ---- the three steps ------------------------------------------------------------------------- */
 
+static void give_slots(struct host_stream *stream)
+{
+    struct host_slots *slots = stream->device->slots;
+    assert(slots->free >= 0);
+    world_offer(stream->world, &slots->waiters, (uint64_t)slots->free);
+}
+
+/* Slots that were offered to it, and that it does not take, are offered to others. */
+static void await_slots(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    struct host_slots *slots = stream->device->slots;
+    while (entry->op.sm > slots->free && !stream_failed(stream)) {
+        stream_sleep(stream, &slots->waiters, (uint64_t)entry->op.sm, DEVICE_FOREVER);
+        if (entry->op.sm > slots->free || stream_failed(stream))
+            give_slots(stream);
+    }
+}
+
 static void host_stream_admit(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
@@ -116,14 +150,21 @@ static void host_stream_admit(struct entry *entry)
     assert(entry == stream->head && stream->served);
     entry->phase = PHASE_TURN;
     while (comm && comm->done != entry->turn && !comm->broken && !stream_failed(stream))
-        world_wait(stream->world, &comm->changed);
+        stream_sleep(stream, &comm->waiters, entry->turn, DEVICE_FOREVER);
     if (comm && comm->broken)
         stream_fail(stream, STATUS_VIOLATED,
                     "rank %d, stream %s: an earlier operation on communicator %s failed",
                     device->base.rank, stream->base.name, comm->base.name);
     entry->phase = PHASE_SLOTS;
-    while (entry->op.sm > device->slots->free && !stream_failed(stream))
-        world_wait(stream->world, &device->slots->released);
+    await_slots(entry);
+}
+
+/* The stream is to come so far. */
+static void want(struct host_stream *stream, uint64_t count)
+{
+    if (count < stream->goal)
+        stream->goal = count;
+    stream_kick(stream);
 }
 
 static void await_event(struct entry *entry)
@@ -133,8 +174,10 @@ static void await_event(struct entry *entry)
         return;
     entry->phase = PHASE_EVENT;
     while (other->finished < entry->awaited.count && !stream_failed(other) &&
-           !stream_failed(stream))
-        stream_wait(other, entry->awaited.count, DEVICE_FOREVER);
+           !stream_failed(stream)) {
+        want(other, entry->awaited.count);
+        stream_sleep(stream, &other->waiters, entry->awaited.count, DEVICE_FOREVER);
+    }
     if (other->finished < entry->awaited.count && stream_failed(other))
         stream_fail(stream, other->failure.status, "%s", other->failure.text);
 }
@@ -157,7 +200,7 @@ static void stretch(struct entry *entry, int64_t end_ns)
     struct host_stream *stream = entry->stream;
     struct host_world *world = stream->world;
     while (!stream_failed(stream) && device_now(&world->base) < end_ns - SPIN_TAIL_NS)
-        world_wait_until(world, &stream->changed, end_ns - SPIN_TAIL_NS);
+        stream_sleep(stream, &(struct host_waiters){0}, 0, end_ns - SPIN_TAIL_NS);
     world_unlock(world);
     while (device_now(&world->base) < end_ns && !atomic_load(&stream->stop))
         continue;
@@ -218,7 +261,7 @@ static void host_stream_run(struct entry *entry)
         host_stream_await_turn(entry, entry->op.turn.finish);
     stream->device->slots->free += entry->op.sm;
     if (entry->op.sm > 0)
-        pthread_cond_broadcast(&stream->device->slots->released);
+        give_slots(stream);
     if (entry->stamp && !stream_failed(stream) && !(acted_ns && *acted_ns == 0)) {
         if (acted_ns) {
             entry->stamp->start_ns = *acted_ns;
@@ -313,8 +356,9 @@ static void host_stream_finish(struct host_stream *stream)
         comm_retire(comm, !stream_failed(stream));
     if (stream->finished >= stream->goal || stream_failed(stream)) {
         /* Others may go on: threads that wait, and streams of the device whose head is a wait. */
-        stream->goal = UINT64_MAX;
-        world_ring(stream->world, &stream->ring);
+        world_reach(stream->world, &stream->waiters,
+                    stream_failed(stream) ? UINT64_MAX : stream->finished);
+        stream->goal = stream->waiters.first ? stream->waiters.first->count : UINT64_MAX;
         for (struct host_stream *at = stream->device->streams; at; at = at->next)
             if (at != stream)
                 stream_kick(at);
@@ -416,11 +460,6 @@ static struct host_stream *stream_new(struct host_device *device, struct diag *d
         diag_no_memory(diag);
         return NULL;
     }
-    if (world_init_condition(device->world, &stream->changed, diag) != STATUS_OK) {
-        free(stream);
-        return NULL;
-    }
-    stream->ring.condition = &stream->changed;
     stream->device = device;
     stream->world = device->world;
     stream->closing = true;
@@ -504,7 +543,7 @@ void host_stream_free(struct host_stream *stream)
         entry_free(stream->spare);
         stream->spare = next;
     }
-    pthread_cond_destroy(&stream->changed);
+    assert(!stream->waiters.first && !stream->sleeper);
     free(stream->base.name);
     free(stream->last_words);
     free(stream);
@@ -727,10 +766,8 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
 
 bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns)
 {
-    if (count < stream->goal)
-        stream->goal = count;
-    stream_kick(stream);
-    return world_wait_until(stream->world, &stream->changed, deadline_ns);
+    want(stream, count);
+    return world_await(stream->world, &stream->waiters, count, deadline_ns, NULL);
 }
 
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag)

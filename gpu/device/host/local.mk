@@ -11,5 +11,6 @@ libgpu_a_SOURCES += \
     gpu/device/host/host_link.c \
     gpu/device/host/host_server.c \
     gpu/device/host/host_stream.c \
+    gpu/device/host/host_wait.c \
     gpu/device/host/host_work.c \
     gpu/device/host/link_message.h
