@@ -795,7 +795,7 @@ static enum status verify_judge_memory(struct verification *v)
         return status;
     if (verify_add_violation(report, PROPERTY_BOUND, OUTCOME_ALWAYS, true))
         report->suspects = (struct suspects){.property = PROPERTY_BOUND, .fingerprint = 1};
-    report->stories[PROPERTY_BOUND] = (struct story){.sentence = sentence};
+    report->stories[PROPERTY_BOUND].sentence = sentence;
     return STATUS_OK;
 }
 
@@ -982,6 +982,8 @@ static enum status verify_ranks(const struct plan *plan, const struct verify_opt
     if (v.ranks == 0 && plan->form == FORM_PIPELINE)
         v.ranks = plan->ranks;
     *out = (struct verify_report){0};
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        out->stories[p].other_step = -1;
     arena_init(&out->arena, 0);
     out->plan = arena_strdup(&out->arena, plan->name);
     out->file = arena_strdup(&out->arena, plan->file);

@@ -311,4 +311,30 @@ check "... with its middle left out" found "steps left out" "$dir/long.svg"
 check "... ranks that do the same once" found "rank 1, [0-9]* alike" "$dir/long.svg"
 check "... and those that are blocked alike" found "and so 62 more ranks" "$dir/long.svg"
 
+# What is wrong without any step: a message that nobody receives, more memory than there is.
+cat >"$dir/lone.yaml" <<'PLAN'
+swplan: 1
+name: lone
+programs:
+  - [0F0, 0SEND_F0, 0F1, 0SEND_F1]
+  - [1RECV_F0, 1F0, 1F1]
+PLAN
+cat >"$dir/large.yaml" <<'PLAN'
+swplan: 1
+name: large
+machine: {memory: 1KiB}
+buffers: {b: {bytes: 4KiB}}
+threads:
+  r0.main:
+  - {launch: K, stream: s, writes: [b]}
+PLAN
+for file in lone.db lone.txt lone.json large.db large.txt large.json; do
+    check "a violation without steps: $file" exits 1 "$SWSIM" verify -q --no-fix \
+        --witness="$dir/$file" "$dir/${file%.*}.yaml"
+done
+check "... a message is in the store" prints 0 "message: 0SEND_F1" "$SWSIM" runs "$dir/lone.db"
+check "... memory, too" prints 0 "holds 4096 bytes" "$SWSIM" runs "$dir/large.db"
+check "... there is nothing to draw" complains 3 "the witness has no steps" \
+    "$SWSIM" render -o "$dir/none.svg" "$dir/lone.db:1"
+
 done_testing
