@@ -574,7 +574,8 @@ enum status runtime_build(const struct plan *plan, const struct runtime_options 
         .iterations = options->iterations,
         .ranks = options->ranks,
         .max_depth = options->serial ? 0 : options->max_depth,
-        .serial = options->replay && !options->serial && runtime_may_be_stale(plan),
+        .serial = !options->serial &&
+                  (options->witness || (options->replay && runtime_may_be_stale(plan))),
     };
     enum status status = variant_init(variant, plan, options->serial, options->device, diag);
     if (!status && options->graph)

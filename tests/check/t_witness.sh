@@ -337,4 +337,33 @@ check "... memory, too" prints 0 "holds 4096 bytes" "$SWSIM" runs "$dir/large.db
 check "... there is nothing to draw" complains 3 "the witness has no steps" \
     "$SWSIM" render -o "$dir/none.svg" "$dir/lone.db:1"
 
+# An order that a serial run does not have; a rank that hangs without the other, which goes on freely and hangs as well.
+cat >"$dir/order.yaml" <<'PLAN'
+swplan: 1
+name: order
+driver: dataflow
+max_depth: 2
+buffers: {w: {scope: shared}}
+schedule:
+  T0: {stage: 0, stream: s0, thread_group: g0, time: 1us, writes: [w]}
+  T1: {stage: 0, stream: s0, thread_group: g0, time: 1us, reads: [w]}
+intra_iter_deps: [[T1, T0]]
+PLAN
+cat >"$dir/alone.yaml" <<'PLAN'
+swplan: 1
+name: alone
+driver: clock
+ranks: 2
+schedule:
+  T0: {stage: 1, thread_group: g, time: 1us}
+  T1: {stage: 0, thread_group: g, time: 1us}
+intra_iter_deps: [[T1, T0]]
+PLAN
+for case in "order serial 60s" "alone deadlock 2s"; do
+    set -- $case
+    check "a witness of $1" exits 1 "$SWSIM" verify -q --no-fix --property=$2 --witness="$dir/$1.db" "$dir/$1.yaml"
+    check "... is of $2" prints 0 " $2: " "$SWSIM" runs "$dir/$1.db"
+    check "... and happens" exits 0 "$SWRUN" -q --timeout=$3 --replay="$dir/$1.db"
+done
+
 done_testing
