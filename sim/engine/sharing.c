@@ -292,7 +292,7 @@ int sharing_subject_count(const struct program *p)
 static const char *sharing_part_name(const struct program *p, int part)
 {
     int names = (int)p->names.count;
-    ASSERT_INDEX(part, p->plan->pipeline.task_count);
+    ASSERT_INDEX(part, part_count(p));
     if (p->tasks)
         return p->plan->pipeline.tasks[part].name;
     return part < names ? p->names.items[part] : op_key((enum op_kind)(part - names));
