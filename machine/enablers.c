@@ -261,8 +261,9 @@ static void add_submitters(const struct enablers_query *q, int rank, int64_t ite
     int t = first;
     while (program_is_worker(q->p, t))
         t++;
+    const bool alone = t == first + 1;
     while (t-- > first) /* the last ones are handed an instance last, so they have it longest */
-        if (has_instance(q, t, iteration)) {
+        if (alone || has_instance(q, t, iteration)) {
             enablers_add_thread(q, t);
             return;
         }

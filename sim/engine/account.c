@@ -19,7 +19,7 @@
 #include "simulation.h"
 #include "base/list_key.h"
 
-enum { LEAST_LOGGED = 16, NAME = 160 };
+enum { LEAST_LOGGED = 16, NAMED_PIECES = 64, NAME = 160 };
 
 /* ---- stalls in words -------------------------------------------------------------------------- */
 
@@ -183,14 +183,14 @@ static void tell_stall(struct simulation *sim, int stream)
     const struct simulate_observer *observer = sim->options->observer;
     const struct lane *lane = &sim->stalls.lanes[stream];
     if (!observer || !observer->span || sim->status != STATUS_OK || lane->blame == LANE_BUSY ||
-        lane->since_ns == sim->now_ns)
+        lane->told_ns == sim->now_ns)
         return;
     const struct simulate_span span = {
         .kind = SIMULATE_STALL,
         .agent = program_stream_agent(sim->program, stream),
         .op = -1,
         .iteration = -1,
-        .start_ns = lane->since_ns,
+        .start_ns = lane->told_ns,
         .end_ns = sim->now_ns,
         .stall = sim->result.streams[stream].blames[lane->blame].stall,
     };
@@ -266,17 +266,95 @@ static inline void account_book(struct simulation *sim, int stream, const struct
         account->blames[*booked].ns += ns;
 }
 
-/* Book what a lane's common reason has been since the lane came to it, or was last booked. */
-static inline void book_common(struct simulation *sim, int stream, const struct common *common)
+/* Is this piece of a wait one of its first, or of the longest so far? */
+static bool is_named(const struct wait_of_lane *wait, int64_t ns, int64_t until_ns)
+{
+    return wait->pieces < NAMED_PIECES || ns >= (until_ns - wait->began_ns) / NAMED_PIECES;
+}
+
+/* The next piece of a lane's wait for a common reason. */
+static void book_piece(struct simulation *sim, int stream, struct stall stall, int64_t until_ns)
 {
     struct lane *lane = &sim->stalls.lanes[stream];
-    for (; lane->from < common->log_count; lane->from++) {
-        const struct logged *logged = &common->log[lane->from];
-        account_book(sim, stream, &logged->value, logged->until_ns - lane->since_ns);
-        lane->since_ns = logged->until_ns;
+    const int64_t ns = until_ns - lane->since_ns;
+    lane->since_ns = until_ns;
+    if (ns <= 0)
+        return;
+    if (!is_named(&lane->wait, ns, until_ns))
+        stall.on = STALL_ON_NONE;
+    account_book(sim, stream, &stall, ns);
+    lane->wait.pieces += lane->wait.pieces < NAMED_PIECES;
+}
+
+/* Sum up the entries of the log that are not summed up. false: memory is exhausted. */
+static bool sum_log(struct simulation *sim, struct common *common)
+{
+    if (common->sum_cap < common->log_cap) {
+        struct log_sum *sums = ARENA_ARRAY(&sim->arena, (size_t)common->log_cap, struct log_sum);
+        if (!sums)
+            return simulation_fail(sim, diag_no_memory(sim->diag)), false;
+        if (common->sum_count)
+            memcpy(sums, common->sums, (size_t)common->sum_count * sizeof *sums);
+        common->sums = sums;
+        common->sum_cap = common->log_cap;
     }
-    account_book(sim, stream, &common->value, sim->now_ns - lane->since_ns);
-    lane->since_ns = sim->now_ns;
+    for (int i = common->sum_count; i < common->log_count; i++) {
+        struct log_sum *sum = &common->sums[i];
+        const int64_t ns = i ? common->log[i].until_ns - common->log[i - 1].until_ns : 0;
+        *sum = i ? common->sums[i - 1] : (struct log_sum){0};
+        sum->cause_ns[common->log[i].value.cause] += ns;
+        sum->longest_ns = ns;
+        for (int below = i - 1; below >= (i & (i + 1)); below = (below & (below + 1)) - 1)
+            sum->longest_ns = max_i64(sum->longest_ns, common->sums[below].longest_ns);
+    }
+    common->sum_count = common->log_count;
+    return true;
+}
+
+/* Book the rest of the log, of a wait whose first pieces are named. */
+static void book_long_pieces(struct simulation *sim, int stream, struct common *common)
+{
+    struct lane *lane = &sim->stalls.lanes[stream];
+    const struct logged *log = common->log;
+    const int first = lane->from, last = common->log_count - 1;
+    int64_t rest_ns[STALL_COUNT];
+    if (!sum_log(sim, common))
+        return;
+    const struct log_sum *sums = common->sums;
+    for (int cause = 0; cause < STALL_COUNT; cause++)
+        rest_ns[cause] = sums[last].cause_ns[cause] - sums[first - 1].cause_ns[cause];
+    for (int i = last; i >= first;) {
+        const int block = i & (i + 1);
+        const int64_t ns = log[i].until_ns - log[i - 1].until_ns;
+        if (block >= first && !is_named(&lane->wait, sums[i].longest_ns, log[block].until_ns)) {
+            i = block - 1;
+            continue;
+        }
+        if (is_named(&lane->wait, ns, log[i].until_ns)) {
+            account_book(sim, stream, &log[i].value, ns);
+            rest_ns[log[i].value.cause] -= ns;
+        }
+        i--;
+    }
+    for (int cause = 0; cause < STALL_COUNT; cause++)
+        account_book(sim, stream, &(struct stall){(enum stall_cause)cause, STALL_ON_NONE},
+                     rest_ns[cause]);
+    lane->since_ns = log[last].until_ns;
+    lane->from = common->log_count;
+}
+
+/* Book what a lane's common reason has been since the lane came to it, or was last booked. Of the first entry it may have
+   seen a part. */
+static inline void book_common(struct simulation *sim, int stream, struct common *common)
+{
+    struct lane *lane = &sim->stalls.lanes[stream];
+    for (const int first = lane->from; lane->from < common->log_count &&
+                                       (lane->from == first || lane->wait.pieces < NAMED_PIECES);
+         lane->from++)
+        book_piece(sim, stream, common->log[lane->from].value, common->log[lane->from].until_ns);
+    if (lane->from < common->log_count)
+        book_long_pieces(sim, stream, common);
+    book_piece(sim, stream, common->value, sim->now_ns);
 }
 
 static void join_common(struct simulation *sim, int stream, struct common *joined)
@@ -301,23 +379,28 @@ static void leave_common(struct simulation *sim, int stream, struct common *left
         sim->stalls.lanes[lane->next].previous = lane->previous;
     if (--left->waiting == 0) {
         left->value = (struct stall){STALL_BUSY, STALL_ON_NONE};
-        left->log_count = 0;
+        left->log_count = left->sum_count = 0;
     }
 }
 
-/* A stream that did `from` does `to` from now on: blames of its lane. */
-static inline void switch_lane(struct simulation *sim, int stream, int from, int to)
+/* A stream that did `from` does `to` from now on: blames of its lane. A wait goes on from one common reason to another. */
+static inline void switch_lane(struct simulation *sim, int stream, int from, int to, int common)
 {
     struct lane *lane = &sim->stalls.lanes[stream];
     struct stream_account *account = &sim->result.streams[stream];
     if (from == LANE_BUSY)
         account->busy_ns += sim->now_ns - lane->since_ns;
-    else if (from >= 0)
+    else if (from >= 0 && lane->wait.common == COMMON_NONE)
         account->blames[from].ns += sim->now_ns - lane->since_ns;
+    else if (from >= 0)
+        book_piece(sim, stream, account->blames[from].stall, sim->now_ns);
     else
         leave_common(sim, stream, &sim->stalls.commons[LANE_COMMON - from]);
     lane->blame = to;
     lane->since_ns = sim->now_ns;
+    if (lane->wait.common == COMMON_NONE)
+        lane->wait = (struct wait_of_lane){.began_ns = sim->now_ns};
+    lane->wait.common = common;
     if (to <= LANE_COMMON)
         join_common(sim, stream, &sim->stalls.commons[LANE_COMMON - to]);
 }
@@ -331,7 +414,7 @@ static void make_log_room(struct simulation *sim, struct common *common)
             book_common(sim, s, common);
             sim->stalls.lanes[s].from = 0;
         }
-        common->log_count = 0;
+        common->log_count = common->sum_count = 0;
         return;
     }
     const int cap = max_int(2 * common->waiting, LEAST_LOGGED);
@@ -365,7 +448,8 @@ void account_apply(struct simulation *sim, const struct memo_change *changes, in
         if (change->number < 0)
             change_common(sim, ~change->number, change->value);
         else if (account_catch_up(sim, change->number, change->to))
-            switch_lane(sim, change->number, change->from, change->to);
+            switch_lane(sim, change->number, change->from, change->to,
+                        change->to <= LANE_COMMON ? LANE_COMMON - change->to : COMMON_NONE);
         else
             simulation_fail(sim, diag_no_memory(sim->diag));
 }
@@ -465,16 +549,22 @@ static void look_at_lane(struct simulation *sim, int stream)
     int common;
     bool chained;
     sim->result.looks++;
+    struct lane *lane = &sim->stalls.lanes[stream];
     struct stall doing = account_doing_now(sim, stream, &common, &chained);
+    if (!sim->marks.has_commons)
+        common = COMMON_NONE;
     sim->stalls.chained[stream] = chained && sim->marks.selective;
     set_loose(&sim->stalls, stream, sim->stalls.chained[stream] && common == COMMON_NONE);
     int blame = blame_for(sim, stream, &doing, common);
-    if (sim->status != STATUS_OK || blame == sim->stalls.lanes[stream].blame)
+    if (sim->status != STATUS_OK || (blame == lane->blame && common == lane->wait.common))
         return;
-    tell_stall(sim, stream);
+    if (blame != lane->blame) {
+        tell_stall(sim, stream);
+        lane->told_ns = sim->now_ns;
+    }
     if (sim->recording)
-        recording_lane(sim, stream, sim->stalls.lanes[stream].blame, blame);
-    switch_lane(sim, stream, sim->stalls.lanes[stream].blame, blame);
+        recording_lane(sim, stream, lane->blame, blame);
+    switch_lane(sim, stream, lane->blame, blame, common);
 }
 
 void account_touch(struct simulation *sim, int stream)
@@ -636,7 +726,7 @@ void account_close(struct simulation *sim)
     account_touched(sim);
     for (int s = 0; s < sim->program->stream_count; s++) {
         tell_stall(sim, s);
-        switch_lane(sim, s, sim->stalls.lanes[s].blame, LANE_BUSY);
+        switch_lane(sim, s, sim->stalls.lanes[s].blame, LANE_BUSY, COMMON_NONE);
         stream_account_finish(&sim->result.streams[s]);
     }
 }

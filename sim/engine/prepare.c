@@ -148,8 +148,9 @@ static void make_stalls(struct simulation *sim)
     stalls->loose_at = TABLE(sim, p->stream_count, int);
     stalls->links = TABLE(sim, p->ranks * p->tasks, struct chain_link);
     stalls->chain_ends = TABLE(sim, p->ranks * p->tasks, struct chain_end);
-    for (int s = 0; stalls->lanes && s < p->stream_count; s++)
-        stalls->lanes[s].blame = LANE_BUSY; /* for no time: the first instant says what it does */
+    for (int s = 0; stalls->lanes && s < p->stream_count;
+         s++) /* busy for no time: the first instant says what it does */
+        stalls->lanes[s] = (struct lane){.blame = LANE_BUSY, .wait.common = COMMON_NONE};
     for (int s = 0; stalls->loose_at && s < p->stream_count; s++)
         stalls->loose_at[s] = -1;
     for (int i = 0; stalls->links && i < p->ranks * p->tasks; i++)
@@ -350,7 +351,7 @@ static bool find_watchers(struct simulation *sim)
     marks->cascade = TABLE(sim, (size_t)p->stream_count + waits + 1, int);
     if (sim->arena.failed)
         return false;
-    marks->selective = find_recorders(p, recorders);
+    marks->selective = marks->has_commons = find_recorders(p, recorders);
     for (size_t i = 0; marks->selective && i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
         if (uses_event(op, TAKES) && recorders[op->object] >= 0 &&
@@ -383,9 +384,12 @@ static bool prepare_selection(struct simulation *sim)
         p->plan->machine.sm_slots || p->plan->machine.launch_order_implicit || p->is_crossed;
     for (int s = 0; s < p->stream_count; s++)
         shared |= p->streams[s].hw_queue >= 0;
-    if (shared || (observer && observer->span) || sim->options->forgetful)
+    if (shared)
         return true;
-    return find_watchers(sim) && (!sim->marks.selective || make_commons(sim));
+    if (!find_watchers(sim) || (sim->marks.has_commons && !make_commons(sim)))
+        return false;
+    sim->marks.selective &= !(observer && observer->span) && !sim->options->forgetful;
+    return true;
 }
 
 static void mark_everything(struct simulation *sim)
@@ -566,9 +570,6 @@ enum status prepare(struct simulation *sim, const struct program *program,
         return diag_no_memory(diag);
     for (int m = 0; m < program->member_count; m++)
         sim->clocks.member_streams[m] = -1;
-    for (int s = 0; s < program->stream_count; s++)
-        sim->stalls.lanes[s].blame =
-            LANE_BUSY; /* for no time: the first instant says what it does */
     list_rank_agents(sim);
     mark_everything(sim);
     for (int s = 0; s < program->stream_count; s++)

@@ -21,6 +21,10 @@
  *
  *     common   value: behind T7, since 30    log: until 10 behind T5 | until 30 behind T6
  *     lane     LANE_COMMON of it, since 4, from 0  ->  6 ns behind T5, 20 ns behind T6, then T7
+ *
+ * A stream that waits while a thread does a thousand other tasks has a thousand reasons, and a thousand such streams
+ * a million. So a wait for a common reason names what it was the first NAMED_PIECES times, and after that only what took as
+ * large a part of the wait so far; the rest is booked by cause. Sums over the log find both without a look at each entry.
  */
 #ifndef SWSIM_SIMULATION_H
 #define SWSIM_SIMULATION_H
@@ -93,7 +97,9 @@ struct marks {
        rank_streams[r] on */
     int *rank_first, *rank_agents, *rank_streams;
 
-    bool selective;        /* only some streams of a touched rank are looked at: */
+    bool has_commons; /* streams share nothing but events, each recorded on one */
+    bool
+        selective; /* then, unless all are asked for: only some streams of a touched rank are looked at: */
     bool *touched_streams; /* these */
     int *touched_list, touched_stream_count;
     bool *stirred; /* per thread: it was looked at, or has moved */
@@ -116,7 +122,12 @@ struct lane {
     int from;           /* of a common reason's log */
     int next, previous; /* streams with the same common reason; -1: none */
     int booked; /* of its account's blames: what a common reason was when it was last booked */
-    int64_t since_ns;
+    int64_t since_ns, told_ns; /* told_ns: an observer knows what was before */
+    struct wait_of_lane {
+        int common; /* COMMON_NONE: it does not wait for a common reason */
+        int pieces; /* changes of the reason since it began, as far as they are booked */
+        int64_t began_ns;
+    } wait;
 };
 enum { LANE_BUSY = -1, LANE_COMMON = -2 };
 
@@ -132,6 +143,11 @@ struct common {
         int64_t until_ns;
     } * log; /* what it was before */
     int log_count, log_cap;
+    struct log_sum {
+        int64_t longest_ns;            /* Fenwick's tree: of the entries [i & (i + 1), i] */
+        int64_t cause_ns[STALL_COUNT]; /* of the entries [0, i] */
+    } * sums;                          /* of the log's entries so far as they were asked for */
+    int sum_count, sum_cap;
 };
 enum { COMMON_NONE = -1 };
 

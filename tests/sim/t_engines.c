@@ -277,6 +277,42 @@ static void test_ranks_that_differ(void)
            "ranks that differ in a key: %d runs, %d differ", op_stats.compared, op_stats.different);
 }
 
+/* A tree of tasks on half as many streams: each waits while its thread hands out hundreds of others, some of which take
+   long. */
+static void test_long_waits(void)
+{
+    enum { TASKS = 400, LONGEST = 100 };
+    static char text[TASKS * (LONGEST + 20)];
+    struct op_stats op_stats = {0};
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct plan plan;
+        size_t end = (size_t)sprintf(text, "swplan: 1\nretire: %s\nschedule:\n",
+                                     seed % 2 ? "submit" : "device");
+        for (uint64_t i = 0; i < TASKS; i++) {
+            const uint64_t drawn = hash_mix(seed * TASKS + i + 1);
+            end += (size_t)snprintf(
+                text + end, LONGEST,
+                "  T%d: {stage: %d, stream: s%d, thread_group: g%d, time: %dus, host_time: %dus}\n",
+                (int)i, (int)(i * 2 / TASKS), (int)(i % (TASKS / 2)),
+                (int)(seed % 3 == 2 ? i % 2 : 0), (int)(50 + drawn % 200),
+                (int)(drawn / 256 % 32 ? 1 + drawn / 8192 % 3 : 150));
+        }
+        end += (size_t)sprintf(text + end, "intra_iter_deps:\n");
+        for (int i = 1; i < TASKS; i++)
+            end += (size_t)sprintf(text + end, "  - [T%d, T%d]\n", i, (i - 1) / 2);
+        if (plan_parse("tree.yaml", text, end, &plan, &diag) != STATUS_OK) {
+            tap_ok(0, "a tree is good: %s", diag.messages[0].text);
+            return;
+        }
+        for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++)
+            compare_plan(&op_stats, &plan, driver, 6, &shapes[seed % SHAPES], seed,
+                         driver_key(driver));
+        plan_fini(&plan);
+    }
+    tap_ok(op_stats.different == 0 && op_stats.in_flight_differs == 0 && op_stats.compared == 12,
+           "long waits: %d runs, %d differ", op_stats.compared, op_stats.different);
+}
+
 int main(void)
 {
     diag_init(&diag);
@@ -286,6 +322,7 @@ int main(void)
     test_random_plans("wide random", wide_pipeline, 150);
     test_our_plans();
     test_ranks_that_differ();
+    test_long_waits();
     diag_fini(&diag);
     return tap_done();
 }

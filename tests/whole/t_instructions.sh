@@ -287,7 +287,7 @@ groups_timeless 500 verify -q
 flags 500 verify -q --no-fix
 flags 500 predict -q
 layers 120 predict -q --driver=dataflow -n 20
-wide 100 predict -q --driver=clock -n 10
+wide 400 predict -q --driver=clock -n 10
 wide 200 predict -q --driver=dataflow -n 10
 programs 32 verify -q
 programs 32 predict -q
