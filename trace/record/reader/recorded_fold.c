@@ -15,7 +15,7 @@
  *
  * Nothing of what the plan says is lost. Before that, these go, for they have no effect:
  *
- *     - flags that nobody awaits, records that nobody looks at, waits for what was awaited before;
+ *     - flags that nobody awaits, records that nobody looks at before the next one of their event, waits for what was awaited before;
  *     - waits of a thread that only waits and signals, where it waits for more before it signals next, or signals no more: what
  *       it awaits then comes, unless another thread or a stream does not come to its end.
  */
@@ -48,6 +48,7 @@ struct fold_event {
     bool used, shared, several, looked_at;
     size_t recorder;   /* the only list that records it; SIZE_MAX: none, or several do */
     size_t first_seen; /* there: nobody looks at the records in front of this one */
+    bool seen_behind;  /* seen from behind: the next operation on it looks at it */
 };
 
 /* A place in a round where it may begin, and what speaks against it: buffers that are in use across it. */
@@ -181,13 +182,19 @@ static bool fold_is_awaited(const struct step_folding *folding, const struct hos
     return flag->other || flag->awaits > 0 || flag->sets > 1;
 }
 
+/* Operations are asked from behind. */
 static bool is_unseen_op(const struct step_folding *folding, size_t l, const struct host_op *op)
 {
-    const struct fold_event *event =
+    struct fold_event *event =
         op->kind == OP_RECORD && !op->external ? fold_event_of(folding, l, op) : NULL;
+    const bool seen = event && (event->shared || event->seen_behind);
+    if (event)
+        event->seen_behind = false;
+    else if (looks_at_event(op))
+        fold_event_of(folding, l, op)->seen_behind = true;
     return (is_plain_flag(op, OP_SIGNAL) && !fold_is_awaited(folding, op)) ||
-           (event &&
-            (!event->looked_at || (size_t)(op - folding->lists[l].ops) < event->first_seen));
+           (event && (!seen || !event->looked_at ||
+                      (size_t)(op - folding->lists[l].ops) < event->first_seen));
 }
 
 /* Who looks at an event and knows the first `known` operations of the list that records it sees the last record among them,
