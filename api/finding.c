@@ -83,7 +83,7 @@ enum status finding_dead_writes(struct finding *finding, const struct verify_opt
     enum status status = dead_writes_find(finding->plan, &asked, arena, &writes, diag);
     for (size_t i = 0; status == STATUS_OK && writes.one_order && i < writes.count; i++) {
         const struct dead_write *write = &writes.items[i];
-        if (!write->read || warnings->count == WARNINGS_MOST)
+        if (!write->read || write->may_be_read || warnings->count == WARNINGS_MOST)
             continue;
         const char *text = dead_write_words(write, arena);
         if (!text)

@@ -67,6 +67,7 @@ static void dead_add(struct dead_finder *finder, int buffer, int op, int64_t ite
     struct dead_write found = {.buffer = p->tasks > 0 ? p->plan->buffers[desc->plan_buffer].name
                                                       : desc->name,
                                .read = finder->read[buffer],
+                               .may_be_read = p->ops[op].kind == OP_LAUNCH && p->ops[op].at > 0,
                                .lost = dead_access_of(finder, last->op, last->iteration),
                                .over = dead_access_of(finder, op, iteration)};
     struct dead_writes *out = finder->out;

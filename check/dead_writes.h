@@ -20,6 +20,8 @@ struct dead_access {
 struct dead_write {
     const char *buffer; /* "r1.x" where there are several ranks */
     bool read;          /* True if any operation reads the buffer. */
+    bool
+        may_be_read; /* True if `over` is a recorded launch: of what it writes it may read what was there. */
     struct dead_access lost, over;
 };
 

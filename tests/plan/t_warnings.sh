@@ -313,6 +313,7 @@ alive "one that adds" 's/fill, stream: s, writes/fill, stream: s, reads: [x], wr
 alive "a buffer that nothing reads" '/use/d'
 alive "two buffers" 's/make, stream: s, writes: .x/make, stream: s, writes: [z/'
 alive "a read between them" '/fill/i\    - {launch: look, stream: s, reads: [x]}'
+alive "an operator of a recording may read what it writes" "5s/fill,/fill, at: 'train.py:9',/"
 plan dead_loop.yaml <<'PLAN'
 threads:
   r0.a:
