@@ -175,8 +175,10 @@ static enum status dry_prove(const struct dry_run *run)
                       "%s has more interleavings than the program, whose own plan, %s, has many "
                       "states: it is that of swsim import --repeat=like",
                       run->like, run->plan);
-        if (status == STATUS_OK && like != 0)
+        if (status == STATUS_OK && like != 0) {
+            unlink(run->like); /* no verdict is about it */
             status = dry_verify(run, run->plan, SHOWN_ALWAYS, &code);
+        }
     }
     return status == STATUS_OK ? dry_status(run, "verify", like == 0 ? 0 : code) : status;
 }

@@ -138,6 +138,9 @@ check "and are refuted: a deadlock" prints 1 'deadlock' verdict ranks_both_send
 check "dry is record, import and verify: a right program" prints 0 'proved' "$SWSIM" dry -o "$dir/dry" -- "$program" right
 check "one with a mistake" prints 1 'race, ' "$SWSIM" dry -o "$dir/dry2" -- "$program" no_wait
 check "a recording that is there stays" complains 2 'dry2.swr exists already' "$SWSIM" dry -o "$dir/dry2" -- "$program" no_wait
+check "with many states, also of the plan that has more interleavings" prints 0 ' proved .* [2-9][0-9][0-9][0-9][0-9] states' "$SWSIM" dry -o "$dir/dry4" -- "$program" turns
+check "the plan that the verdict is about is left" test -e "$dir/dry4.yaml"
+check "and no other one" test ! -e "$dir/dry4.like.yaml"
 check "nothing to be judged" complains 3 'made no call to CUDA' "$SWSIM" dry -o "$dir/dry3" -- true
 
 # A program that hangs, ended from outside

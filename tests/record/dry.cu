@@ -7,6 +7,7 @@
  */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,33 @@ static void look_at_device(void)
         exit(4);
 }
 
+/* Threads that wait for their streams under a lock: a plan of some 30,000 states, with answers of queries or without. */
+enum { THREADS = 4, TURNS = 6 };
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *take_turns(void *memory)
+{
+    cudaStream_t own;
+    CHECK(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking));
+    for (int i = 0; i < TURNS; i++) {
+        pthread_mutex_lock(&turn_lock);
+        CHECK(cudaMemsetAsync(memory, i, 16, own));
+        CHECK(cudaStreamSynchronize(own));
+        pthread_mutex_unlock(&turn_lock);
+    }
+    return NULL;
+}
+
+static void turns(void)
+{
+    pthread_t threads[THREADS];
+    char *memory;
+    CHECK(cudaMalloc(&memory, THREADS * 16));
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, take_turns, memory + 16 * i));
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL));
+}
+
 int main(int count, char **names)
 {
     const char *name = count > 1 ? names[1] : "right";
@@ -282,6 +310,8 @@ int main(int count, char **names)
         exchange(name);
     else if (strncmp(name, "graph", 5) == 0)
         graph(name);
+    else if (is_case(name, "turns"))
+        turns();
     else
         pipeline(name);
     printf("%d devices\n", devices);
