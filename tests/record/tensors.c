@@ -2,11 +2,14 @@
 /*
  * tensors.c - `tensors N` for `swsim record --device=none`: N tensors beside each other, which come and go in an order of their own, each
  * used by a second stream and held for it; then one tensor over the memory of all of them, which is used N times; and all
- * of that once more. The tensors are told as PyTorch tells its profiler of them.
+ * of that once more. The tensors are told as PyTorch tells its profiler of them. `tensors N streams`: as many streams, each of
+ * which uses a tensor of its own and is used again when all have been made.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "trace/record/recorder/swsim_ops.h"
@@ -27,7 +30,7 @@ static struct {
 } call;
 
 static char *memory;
-static void *streams[2], *between;
+static void **streams, *between;
 
 static void *find(void *library, const char *name)
 {
@@ -94,21 +97,34 @@ static void pass(int count, void **held)
     tell(0, count, -1);
 }
 
+static void use_streams(int count)
+{
+    for (int i = 0; i < count; i++)
+        use(i, 1, i, SWSIM_OPS_WRITE);
+}
+
 int main(int argc, char **argv)
 {
     const int count = argc > 1 ? atoi(argv[1]) : 0;
     void **held = calloc((size_t)count + 1, sizeof *held);
-    CHECK(held && count % STEP ? 0 : 1);
+    const bool many = argc > 2 && strcmp(argv[2], "streams") == 0;
+    const int stream_count = many ? count : 2;
+    streams = calloc((size_t)stream_count, sizeof *streams);
+    CHECK(held && streams && count % STEP ? 0 : 1);
     find_all();
     CHECK(call.alloc((void **)&memory, (size_t)count * BYTES));
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < stream_count; s++)
         CHECK(call.make_stream(&streams[s], 1));
     CHECK(call.make_event(&between));
     for (int i = 0; i < count; i++)
         CHECK(call.make_event(&held[i]));
     for (int i = 0; i < 2; i++)
-        pass(count, held);
+        if (many)
+            use_streams(count);
+        else
+            pass(count, held);
     CHECK(call.sync());
     free(held);
+    free(streams);
     return 0;
 }

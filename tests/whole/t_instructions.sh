@@ -230,17 +230,19 @@ threads:"
     esac
 }
 
-# The recordings, of tests/record/NAME N on the device that is not there.
-recordings="tensors"
+# The recordings, of tests/record/tensors N NAME on the device that is not there.
+is_recording() { case $1 in tensors | streams) true ;; *) false ;; esac; }
 
 # plan NAME N: the name of such a file or recording in $dir.
 plan()
 {
-    case " $recordings " in
-    *" $1 "*) test -e "$dir/$1$2" ||
-        "$SWSIM" record --device=none -q -o "$dir/$1$2" -- "tests/record/$1" "$2" >&2 ;;
-    *) test -f "$dir/$1$2" || shape "$1" "$2" >"$dir/$1$2" ;;
-    esac
+    if [ -e "$dir/$1$2" ]; then
+        :
+    elif is_recording "$1"; then
+        "$SWSIM" record --device=none -q -o "$dir/$1$2" -- tests/record/tensors "$2" "$1" >&2
+    else
+        shape "$1" "$2" >"$dir/$1$2"
+    fi
     echo "$1$2"
 }
 
@@ -306,7 +308,8 @@ ranks 64 predict -q --driver=dataflow -n 20
 ranks 64 predict -q --driver=dataflow -n 100 --jitter=*=gamma(cv=0.2)
 barriers 1000 verify -q
 barriers 1000 predict -q
-tensors 500 import -q --repeat=like -o plan.out'
+tensors 500 import -q --repeat=like -o plan.out
+streams 1000 import -q --repeat=like -o plan.out'
 
 # Verbs without a shape of their own.
 other_verbs='groups'
@@ -344,7 +347,7 @@ grows_at_most()
 check_growth()
 {
     while read -r name n command; do
-        if [ "$name" = tensors ] && ! [ -e none/libcudart.so.13 ]; then
+        if is_recording "$name" && ! [ -e none/libcudart.so.13 ]; then
             skip "$command of $name: built without the imitated device"
             continue
         fi
@@ -393,9 +396,10 @@ print_exponents()
     start_mib=$(used --version | cut -d ' ' -f 2)
     printf '%-16s %-56s %8s %7s %8s %7s %7s\n' shape command N seconds MiB 'N^ s' 'N^ MiB'
     echo "$growth" | grep -e "$1" | while read -r name n command; do
-        case " $recordings " in
-        *" $name "*) test -x "tests/record/$name" || { echo "$name: tests/record/$name is not built"; continue; } ;;
-        esac
+        if is_recording "$name" && ! [ -x tests/record/tensors ]; then
+            echo "$name: tests/record/tensors is not built"
+            continue
+        fi
         # shellcheck disable=SC2086
         exponents_of "$name" "$n" $command
     done

@@ -104,9 +104,6 @@ static int recorded_calls_intern(const struct walk *walk, struct names *names, c
 static bool set_spec(const struct walk *walk, int stream, bool legacy, bool blocking)
 {
     struct plan *plan = walk->job->plan;
-    for (size_t i = 0; i < plan->stream_spec_count; i++)
-        if (plan->stream_specs[i].stream == stream)
-            return true;
     if (!ARENA_GROW(walk->job->arena, plan->stream_specs, plan->stream_spec_count,
                     walk->job->spec_cap))
         return false;
@@ -119,11 +116,31 @@ static bool set_spec(const struct walk *walk, int stream, bool legacy, bool bloc
 static bool follow_copies(const struct walk *walk, struct recorded_stream *stream)
 {
     struct recorded_process *process = walk->process;
-    for (size_t i = 0; i < process->stream_count; i++)
+    for (size_t i = 0; (process->held >> stream->device & 1) && i < process->stream_count; i++)
         if (&process->streams[i] != stream && (process->streams[i].holds >> stream->device & 1) &&
             !walk_join(walk, stream, &process->streams[i]))
             return false;
     return true;
+}
+
+/* Of a stream whose handle is no address: of a device, or of a thread there. */
+static uint64_t stream_key(const struct walk *walk, uint64_t handle, int device)
+{
+    const uint64_t thread = handle == RECORDED_PER_THREAD ? walk->number : 0;
+    return thread << 16 | (uint64_t)device << 2 | handle;
+}
+
+/* The handle may have been that of another stream, whose end was not seen. */
+static bool put_stream(const struct walk *walk, uint64_t handle, int device, size_t stream)
+{
+    struct recorded_process *process = walk->process;
+    if (handle <= RECORDED_PEER)
+        return ordered_put(&process->stream_of[1], walk->job->arena,
+                           stream_key(walk, handle, device), stream);
+    const struct ordered_node *before = ordered_find(&process->stream_of[0], handle);
+    if (before)
+        process->streams[before->value].live = false;
+    return ordered_put(&process->stream_of[0], walk->job->arena, handle, stream);
 }
 
 /* Non-blocking streams have names of their own: a name is of one kind on all ranks. */
@@ -132,11 +149,9 @@ static struct recorded_stream *recorded_calls_add_stream(const struct walk *walk
 {
     struct recorded_process *process = walk->process;
     const bool blocking = handle == RECORDED_LEGACY || !(flags & 1);
-    size_t number = 1;
-    for (size_t i = 0; i < process->stream_count; i++)
-        number +=
-            process->streams[i].handle > RECORDED_PEER && process->streams[i].blocking == blocking;
-    if (!ARENA_GROW(walk->job->arena, process->streams, process->stream_count, process->stream_cap))
+    process->stream_named[blocking] += handle > RECORDED_PEER;
+    if (!put_stream(walk, handle, device, process->stream_count) ||
+        !ARENA_GROW(walk->job->arena, process->streams, process->stream_count, process->stream_cap))
         return NULL;
     struct recorded_stream *stream = &process->streams[process->stream_count++];
     *stream = (struct recorded_stream){.handle = handle,
@@ -146,16 +161,19 @@ static struct recorded_stream *recorded_calls_add_stream(const struct walk *walk
                                        .capture = -1,
                                        .synced_by = -1};
     struct names *names = &walk->job->plan->streams;
-    stream->name =
-        handle == RECORDED_LEGACY ? names_intern(names, walk->job->arena, "default")
-        : handle == RECORDED_PER_THREAD
-            ? recorded_calls_intern(walk, names, "default.thread", walk->number + 1)
-        : handle == RECORDED_PEER
-            ? names_intern(names, walk->job->arena, "peer_copies")
-            : recorded_calls_intern(walk, names, blocking ? "blocking" : "stream", number);
+    const size_t known = names->count;
+    stream->name = handle == RECORDED_LEGACY ? names_intern(names, walk->job->arena, "default")
+                   : handle == RECORDED_PER_THREAD
+                       ? recorded_calls_intern(walk, names, "default.thread", walk->number + 1)
+                   : handle == RECORDED_PEER
+                       ? names_intern(names, walk->job->arena, "peer_copies")
+                       : recorded_calls_intern(walk, names, blocking ? "blocking" : "stream",
+                                               process->stream_named[blocking]);
     stream->thread = handle == RECORDED_PER_THREAD ? (int64_t)walk->number : -1;
     walk_use_device(process, device);
-    return stream->name >= 0 && set_spec(walk, stream->name, handle == RECORDED_LEGACY, blocking) &&
+    const bool is_new = names->count > known;
+    return stream->name >= 0 &&
+                   (!is_new || set_spec(walk, stream->name, handle == RECORDED_LEGACY, blocking)) &&
                    follow_copies(walk, stream)
                ? stream
                : NULL;
@@ -165,15 +183,11 @@ static struct recorded_stream *recorded_calls_find_stream(const struct walk *wal
                                                           int device)
 {
     struct recorded_process *process = walk->process;
-    for (size_t i = process->stream_count; i-- > 0;) {
-        struct recorded_stream *stream = &process->streams[i];
-        if (stream->handle != handle || !stream->live)
-            continue;
-        if (handle > RECORDED_PEER ||
-            (stream->device == device &&
-             (handle != RECORDED_PER_THREAD || stream->thread == (int64_t)walk->number)))
-            return stream;
-    }
+    const bool special = handle <= RECORDED_PEER;
+    const struct ordered_node *found = ordered_find(
+        &process->stream_of[special], special ? stream_key(walk, handle, device) : handle);
+    if (found && process->streams[found->value].live)
+        return &process->streams[found->value];
     return recorded_calls_add_stream(walk, handle, device, handle > RECORDED_PER_THREAD);
 }
 
@@ -194,9 +208,11 @@ struct recorded_stream *walk_peer_stream(const struct walk *walk, int device)
 
 static bool end_stream(const struct walk *walk, uint64_t handle)
 {
-    for (size_t i = 0; i < walk->process->stream_count; i++)
-        if (walk->process->streams[i].handle == handle)
-            walk->process->streams[i].live = false;
+    struct recorded_process *process = walk->process;
+    const struct ordered_node *found = ordered_find(&process->stream_of[0], handle);
+    if (found)
+        process->streams[found->value].live = false;
+    ordered_drop(&process->stream_of[0], handle);
     return true;
 }
 

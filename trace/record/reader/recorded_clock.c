@@ -241,6 +241,8 @@ int64_t recorded_clock_ready(const struct recorded_process *process, int device,
                              const struct recorded_stream *stream)
 {
     int64_t ready_ns = 0;
+    if (stream && !stream->blocking)
+        return stream->ready_ns;
     for (size_t i = 0; i < process->stream_count; i++) {
         const struct recorded_stream *other = &process->streams[i];
         if (other->device == device && (!stream || recorded_comes_before(other, stream)))

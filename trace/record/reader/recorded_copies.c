@@ -219,6 +219,7 @@ static bool push_between(const struct walk *walk, struct recorded_op *op, uint64
     if (!peer || !join_all(walk, peer, devices, true) || !walk_push(walk, peer, op))
         return false;
     peer->holds |= devices;
+    walk->process->held |= devices;
     return join_all(walk, peer, devices, false);
 }
 

@@ -301,7 +301,11 @@ struct recorded_process {
     struct recorded_block *blocks;
     struct ordered by_address; /* live blocks */
     struct ordered event_of;   /* live events, by handle */
-    size_t named[4];           /* blocks, by enum recording_memory */
+    struct ordered
+        stream_of[2]; /* live streams: by handle; default ones and those of copies, by stream_key */
+    size_t stream_named[2]; /* streams with handles that are addresses: non-blocking, blocking */
+    struct ordered physical_of; /* memory of cuMemCreate whose handle has not ended, by handle */
+    size_t named[4];            /* blocks, by enum recording_memory */
     struct recorded_physical *physicals;
     struct recorded_value *values;         /* in the order of their pushes */
     struct recorded_host_call *host_calls; /* by number */
@@ -328,6 +332,7 @@ struct recorded_process {
     int first_rank; /* of the plan; one for each device */
     bool ended;     /* by itself; else it may have had more to call */
     bool is_rank;   /* it is in the plan */
+    uint64_t held;  /* devices, as bits, that some stream `holds` */
     struct recorded_times times;
     struct recorded_tensors *tensors; /* recorded_tensors.c */
     struct recorded_tenants *tenants; /* recorded_tenants.c */

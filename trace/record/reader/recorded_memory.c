@@ -301,17 +301,16 @@ bool recorded_memory_list(struct recorded_job *job, const struct recorded_proces
 static struct recorded_physical *find_physical(const struct walk *walk, uint64_t handle)
 {
     struct recorded_process *process = walk->process;
-    for (size_t i = process->physical_count; i-- > 0;)
-        if (process->physicals[i].handle == handle && process->physicals[i].ends > 0)
-            return &process->physicals[i];
-    return NULL;
+    const struct ordered_node *found = ordered_find(&process->physical_of, handle);
+    return found ? &process->physicals[found->value] : NULL;
 }
 
 static struct recorded_physical *add_physical(const struct walk *walk, uint64_t handle,
                                               enum recording_memory memory, int device)
 {
     struct recorded_process *process = walk->process;
-    if (!ARENA_GROW(walk->job->arena, process->physicals, process->physical_count,
+    if (!ordered_put(&process->physical_of, walk->job->arena, handle, process->physical_count) ||
+        !ARENA_GROW(walk->job->arena, process->physicals, process->physical_count,
                     process->physical_cap))
         return NULL;
     struct recorded_physical *physical = &process->physicals[process->physical_count++];
@@ -338,8 +337,8 @@ bool walk_take_physical_kept(const struct walk *walk)
 bool walk_take_physical_end(const struct walk *walk)
 {
     struct recorded_physical *physical = find_physical(walk, walk->item->word[0]);
-    if (physical)
-        physical->ends--;
+    if (physical && --physical->ends == 0)
+        ordered_drop(&walk->process->physical_of, physical->handle);
     return true;
 }
 
