@@ -226,6 +226,7 @@ struct plan {
     size_t thread_count;
     struct listed_action *listed; /* in lowered rank programs */
     size_t listed_count;
+    unsigned action_kinds; /* of lowered rank programs: those in their lists, a bit each */
 };
 
 void plan_init(struct plan *plan);

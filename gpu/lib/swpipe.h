@@ -27,11 +27,11 @@
  *
  * Ranks. A pipeline on the host device holds all ranks of the plan in this process: functions are
  * called for each of them (swpipe_rank), sources are asked for each of them. With a group (swpipe_group.h) each
- * process has one of them; so it is always on the cuda device, where a pipeline without a group has one rank.
+ * process has one rank. On the cuda device a process always has one rank: without a group, the only one.
  *
  * Threads. A pipeline belongs to one thread at a time. A call that is made while another one is under way, by its
  * source, a hook, a task or another thread, is SWPIPE_USAGE and changes nothing, not even swpipe_error; swpipe_close then
- * does nothing. Any thread may ask, at any time between open and close, also while a call is under way: swpipe_depth,
+ * does nothing. These may be called by any thread at any time between open and close, also while a call is under way: swpipe_depth,
  * swpipe_task_count, swpipe_rank_count, swpipe_task_name, swpipe_in_flight, swpipe_result, swpipe_graph_launches, swpipe_error
  * and swpipe_comm_is_lost.
  * Functions run on the library's threads, or all on the caller's (enum swpipe_threads); one task of one rank never runs
@@ -130,8 +130,8 @@ struct swpipe_retired {
 
 /* Functions of the user beside those of tasks; each may be NULL. */
 struct swpipe_hooks {
-    /* On a thread that runs functions of tasks, before the first and after the last; `group` is its thread group
-       in the plan, the rank's GPU its current one. With SWPIPE_CALLER they are called on the calling thread, once for
+    /* On a thread that runs functions of tasks, before the first and after the last. `group` is the thread's group
+       in the plan; the rank's GPU is the thread's current one. With SWPIPE_CALLER they are called on the calling thread, once for
        each group. `started` returns 0; any other value fails the pipeline. */
     int (*started)(void *arg, int rank, const char *group);
     void (*stopped)(void *arg, int rank, const char *group);
@@ -144,7 +144,7 @@ struct swpipe_hooks {
     void *arg;
 };
 
-/* The number of a GPU, for swpipe_config. */
+/* GPU `number`, from 0, as the member `gpu` of swpipe_config. */
 #define SWPIPE_GPU(number) ((number) + 1)
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -164,15 +164,16 @@ struct swpipe_config {
     const struct swpipe_task *tasks; /* those that are functions; the others do the plan's work */
     size_t task_count;
     enum swpipe_driver
-        driver; /* this one, also where the plan names the other: the message function is told */
+        driver; /* takes the place of the plan's; if that differs the message function is told */
     enum swpipe_device device;
     int ranks;     /* instead of the plan's; at most 65536 */
     int max_depth; /* data-flow only: iterations in flight, instead of the plan's; at most 255 */
-    int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
+    int64_t
+        wait_timeout_ns; /* the longest wait of a task for another one, or for its turn; 0: 30 s; -1: no limit */
     int64_t spin_ns; /* a waiting thread spins for so long before it sleeps; 0: 50 us where a
                                     core is free for it; -1: not at all */
     int64_t
-        progress_timeout_ns; /* any call waits for an iteration, or at the end for the device: 60 s; -1: no limit */
+        progress_timeout_ns; /* the longest wait of a call for an iteration, or at the end for the device; 0: 60 s; -1: no limit */
     enum swpipe_graph graph;
     enum swpipe_threads threads;
     const char *const *
@@ -181,13 +182,14 @@ struct swpipe_config {
     struct swpipe_group *group; /* the other ranks are other processes; NULL: all ranks are here */
     struct swpipe_hooks hooks;
     struct swpipe_own own; /* streams, communicators and memory of the program */
-    int gpu; /* cuda: SWPIPE_GPU(n); 0: the caller's current one. Whichever it is, every call leaves the caller's
-                current one as it was, and makes no context on it. (A build with a CUDA before 12 calls cudaSetDevice
+    int gpu; /* cuda: SWPIPE_GPU(n); 0: the caller's current one. Every call leaves the caller's current GPU as it
+                was, and makes no context on it. (A build with a CUDA before 12 calls cudaSetDevice
                 for both.) Not run on a GPU. The host device has none and takes no notice */
-    int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a
-                                   Corollary is refused */
-    /* Gets lines of text. swpipe_open calls it with warnings about the plan's names, with the properties that are not
-       proved or about which no task declares anything, and with the steps to a violation. Later it is called once if
+    int64_t
+        proof_limit_ns; /* the time for the proof at open; 0: 20 ms; -1: no proof, and only plans that must hang by a
+                                   Corollary are refused */
+    /* Receives lines of text. During swpipe_open: warnings about the plan's names, the properties that are not proved or
+       about which no task declares anything, and the steps to a violation. Later it is called once if
        results are handed out before the device has finished them, and, by swpipe_close too, for memory of a GPU that
        cannot be freed because a kernel does not end. NULL: the lines are dropped. */
     void (*message)(void *arg, const char *text);
@@ -196,23 +198,23 @@ struct swpipe_config {
     void *reserved[8];           /* for later members; NULL, else SWPIPE_USAGE */
 };
 
-/* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; the program closes it in
-   any case. A plan that must hang is refused, SWPIPE_INPUT: one thread that waits for itself (the reference's
+/* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong. The program closes *out whatever
+   the status is. A plan that must hang is refused, SWPIPE_INPUT: one thread that waits for itself (the reference's
    Corollaries, which the error names), and any deadlock in every interleaving. A proof by structure takes
    microseconds; for the rest there is a limit. swpipe_verify works on a refused pipeline, too. */
 enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out);
-/* Stops what is in flight. NULL is allowed. */
+/* Stop what is in flight and free the pipeline. NULL is allowed. */
 void swpipe_close(struct swpipe *pipe);
-/* Periods that were given to the device by one launch since the pipeline was opened, on all ranks. */
+/* The number of periods, over all ranks, that were given to the device by one launch since the pipeline was opened. */
 int64_t swpipe_graph_launches(const struct swpipe *pipe);
 /* How many iterations can be in flight under this driver, how many tasks an iteration has, how many ranks the plan has;
    -1: the pipeline did not open. */
 int swpipe_depth(const struct swpipe *pipe);
 int swpipe_task_count(const struct swpipe *pipe);
 int swpipe_rank_count(const struct swpipe *pipe);
-/* NULL: there is no task of this number. */
+/* The name of task 0 to swpipe_task_count - 1; NULL: there is no such task. */
 const char *swpipe_task_name(const struct swpipe *pipe, int task);
-/* Iterations admitted and not yet retired on this process's first rank; 0 where no run is under way. */
+/* The number of iterations admitted and not yet retired on this process's first rank; 0 if no run is under way. */
 int swpipe_in_flight(const struct swpipe *pipe);
 /* The result that swpipe_set_result gave for the iteration that swpipe_progress retired last on a rank of this process;
    NULL: it gave none. What the device computes in it is there under `retire: device`; under the default, `retire: submit`, it
@@ -225,11 +227,12 @@ const char *swpipe_error(const struct swpipe *pipe);
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* The verdict of libswsim on the plan under this driver: swsim.h. Texts are valid until the next question or close. */
+/* The verdict of libswsim (swsim.h) on the plan under this driver. Texts are valid until the next question or close. */
 struct swpipe_answer {
-    int holds;        /* verify: 1 proved, 0 violated, -1 undecided; predict: 0 it hangs, else 1 */
-    const char *text; /* for people: verdict, story and repair; figures and stalls */
-    const char *json; /* that of `swsim verify --json` and `predict --json` */
+    int holds; /* verify: 1 proved, 0 violated, -1 undecided; predict: 0 the run hangs, else 1 */
+    const char *
+        text; /* for people: the verdict, steps to a violation and repair; the figures and stalls */
+    const char *json;   /* what `swsim verify --json` or `predict --json` prints */
     const char *repair; /* the repaired plan; "": there is none */
 };
 /* Prove the plan or refute it, for at most `limit_ns` (0: as long as it takes; negative: SWPIPE_USAGE). The work of
@@ -240,8 +243,9 @@ enum swpipe_status swpipe_predict(struct swpipe *pipe, struct swpipe_answer *out
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-/* Where batches come from: called by the thread that fills or progresses, by iteration and then for every rank in this
-   process. 1: *batch is the next one; 0: there is none; anything else: it failed. All ranks, of a process and of a group,
+/* Where batches come from. `next` is called by the thread that fills or progresses, for one iteration after the other, and
+   for each of them once for every rank in this process. It returns 1 and sets *batch, or 0 if there is no more; any other
+   value fails the pipeline. All ranks, of a process and of a group,
    end when the data of one does: with the first iteration that it has no batch for. Batches that others had for that
    iteration are released unused. */
 struct swpipe_source {
@@ -253,22 +257,24 @@ struct swpipe_source {
 
 /* Fetch batches, start the workers and submit until the pipeline is full. */
 enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *source);
-/* Retire the oldest iteration, set *iteration to its number (may be NULL), and submit what now has
-   room. Its device work is submitted then, not done, unless the plan says `retire: device`: until it is done, memory of
-   the program's own that iterations use in turn must not be used again. `source` NULL: take in nothing more from now on.
+/* Retire the oldest iteration, set *iteration to its number (`iteration` may be NULL), and submit what now has
+   room. The device work of the retired iteration is done under `retire: device`; else it has only been submitted, and memory
+   of the program's own that iterations use in turn must not be used again before it is done. `source` NULL: take in nothing
+   more from now on.
    END: all iterations have been retired, the pipeline is empty and may be filled again. */
 enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_source *source,
                                    int64_t *iteration);
 /* Retire what is in flight, stop the workers and empty the pipeline, also after a failure. Short-cuts
    stay. */
 enum swpipe_status swpipe_drain(struct swpipe *pipe);
-/* Fill, progress to the end. The time until all device work was done goes to *seconds (may be NULL). */
+/* Fill, and progress to the end. *seconds (`seconds` may be NULL) is the time until all device work was done. */
 enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *source,
                               double *seconds);
 
 /* ---- serial: one task after another, on one stream ------------------------------------------- */
 
-/* Ends with the first rank that has no batch; what others had taken for that iteration is released unused. */
+/* Run all iterations, up to the first for which a rank has no batch; the batches that other ranks had for it are released
+   unused. */
 enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_source *source,
                                      double *seconds);
 /* One iteration, finished on the device when this returns; nothing stays in flight. `batches`: one for
@@ -279,8 +285,9 @@ enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batch
 /* ---- traces ---------------------------------------------------------------------------------- */
 
 /* From now on runs are added to a trace store, a file that `swsim runs`, `render`, `predict --profile`
-   and `compare` read ("": into none, for swpipe_recorded and swpipe_format_stats): from each fill to the end of the data, and from the first serial iteration to the
-   next call that is not one. NULL: no more. Not while the pipeline is filled. A store keeps the device's
+   and `compare` read. `file` "": they are recorded into no file, for swpipe_recorded and swpipe_format_stats; NULL: they are
+   recorded no more. A run lasts from a fill to the end of the data, or from the first serial iteration to the next call that
+   is not one. Not while the pipeline is filled. A store keeps the device's
    times of each task, the host spans of each worker, waits with their causes, and every step; at the end of
    a run, its steps are replayed through the machine that `swsim verify` explores. The device part of a
    function begins with the first swpipe_launch, swpipe_work or swpipe_stream in it, and ends with the
@@ -296,10 +303,10 @@ struct swpipe_recorded {
                         the run failed */
     const char *why; /* why it was not legal; "": it was legal, or this is not known */
     double seconds,
-        iteration_seconds; /* of the run; of an iteration in the steady state, 0: too few */
+        iteration_seconds; /* of the run; of an iteration in the steady state, 0: too few iterations */
 };
-/* The outcome of the recorded run that ended last; *out is valid until the next one ends. USAGE: there is none.
-   swpipe_error stays what it was. */
+/* The outcome of the recorded run that ended last; *out is valid until the next one ends. SWPIPE_USAGE: no recorded run has
+   ended; swpipe_error stays what it was. */
 enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out);
 
 /* ---- short-cuts ------------------------------------------------------------------------------ */
@@ -310,7 +317,7 @@ enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *
    called when the function has returned, before its device work is done: what that writes is not in their copies, unless the
    function waits for it (swpipe_sync). Not while the pipeline is filled. All ranks must do the same. */
 enum swpipe_status swpipe_enable_shortcut(struct swpipe *pipe, const char *task);
-/* NULL: all tasks. Results that were kept are forgotten. */
+/* `task` NULL: of all tasks. Results that were kept are forgotten. */
 enum swpipe_status swpipe_disable_shortcut(struct swpipe *pipe, const char *task);
 
 /* Exposed time: how much shorter an iteration would be if a task took no time. */
@@ -341,7 +348,7 @@ enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Each returns a text for malloc's free, or NULL, and swpipe_error has the reason. */
+/* Each returns a text that the caller frees with free(3), or NULL: swpipe_error has the reason. */
 /* Which iteration each task works on, period by period. `periods` 0: enough to see the steady state;
    negative: SWPIPE_USAGE. A short-cut task has "." in each. Data-flow has no periods, and the table says so. */
 char *swpipe_format_schedule(struct swpipe *pipe, int periods);
@@ -349,13 +356,13 @@ char *swpipe_format_schedule(struct swpipe *pipe, int periods);
 char *swpipe_format_stage_analysis(struct swpipe *pipe);
 /* Exposed time of each task, and its share of the baseline. */
 char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile);
-/* Calls and times of each task in the last recorded run, over all ranks: of the device in all and of one call, of the
-   host in all, without waiting. */
+/* Calls and times of each task in the last recorded run, over all ranks: the time on the device, in all and of one call, and
+   on the host, in all and without waits. */
 char *swpipe_format_stats(struct swpipe *pipe);
 /* A line that says what this pipeline is, and its schedule. */
 char *swpipe_format(struct swpipe *pipe);
 
-/* The same, written to `out`. */
+/* The same texts, written to `out`. */
 enum swpipe_status swpipe_print_schedule(struct swpipe *pipe, int periods, FILE *out);
 enum swpipe_status swpipe_print_stage_analysis(struct swpipe *pipe, FILE *out);
 enum swpipe_status swpipe_print_profile(struct swpipe *pipe, const struct swpipe_profile *profile,
@@ -365,14 +372,14 @@ enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out);
 
 /* ---- inside a task --------------------------------------------------------------------------- */
 
-/* A context is for the calls of its function, and is gone when that returns. A function in stream order (swpipe_launch)
-   has none: what it needs comes with its argument. */
+/* A context is valid until its function returns. A function in stream order (swpipe_launch) has no context: what it needs
+   comes with its argument. */
 
 int64_t swpipe_iteration(const struct swpipe_context *context);
 int swpipe_rank(const struct swpipe_context *context);
 void *swpipe_batch(const struct swpipe_context *context);
-/* The result of this iteration: for swpipe_result and the hook `retired`. The memory stays the user's, and must be there
-   when they are asked: see swpipe_result. A loss that the
+/* Set the result of this iteration, for swpipe_result and the hook `retired`. Its memory stays the user's, and must live
+   until then: see swpipe_result. A loss that the
    device computes needs `retire: device` in the plan, or it is read before it is there; the message function is told. */
 void swpipe_set_result(struct swpipe_context *context, void *result);
 /* Give the reason why the task fails. It returns -1, for `return swpipe_fail(...)`. */
@@ -382,8 +389,8 @@ int swpipe_fail(struct swpipe_context *context, const char *format, ...)
 /* Values by name, seen by all tasks of the iteration. A kind says how to copy a value (for short-cuts;
    NULL: the pointer itself is shared) and how to free it (NULL: not at all). A value is freed when it
    is unset or replaced, and else with its iteration: by the first swpipe_progress that finds it retired and its device work
-   done, whatever the plan's `retire`. So an argument of swpipe_launch is safe in it, and the values of so many iterations
-   are there at a time as swpipe_predict says are in flight at most. `release` cannot use the iteration: swpipe_set,
+   done, whatever the plan's `retire`. So it may be the argument of swpipe_launch, and values are held for at most as many
+   iterations as swpipe_predict says are in flight. `release` cannot use the iteration: swpipe_set,
    swpipe_get, swpipe_unset and swpipe_alloc refuse it there (-1, NULL) and say why as swpipe_fail does. */
 struct swpipe_kind {
     void *(*clone)(const void *value, void *arg); /* returns NULL: memory is exhausted */
@@ -398,26 +405,26 @@ void *swpipe_get(struct swpipe_context *context, const char *name);
 /* Free the value early. Nothing happens if the name is not set. */
 void swpipe_unset(struct swpipe_context *context, const char *name);
 
-/* Device memory by name, a value that swpipe_get finds, freed by swpipe_unset or with its iteration, and then used again as soon as
-   the device is done with it. The address is for device work; on the host device that is what
-   swpipe_launch starts. NULL: the device has no more. On cuda a block that is new comes from a memory pool
+/* Device memory by name: a value that swpipe_get finds and that is freed by swpipe_unset or with its iteration. It is used
+   again as soon as the device is done with it. The address is for device work; on the host device that is what
+   swpipe_launch starts. NULL: the device has no memory left. On cuda a block that is new comes from a memory pool
    of the GPU and waits for no work of it (not run on a GPU). A GPU without pools has cudaMalloc, which may wait for all
-   work, also for a collective whose peers wait for this task: the proof does not know that. Blocks are used again, so it
-   is a matter of the first iterations; an allocator of the program's (swpipe_own.h) avoids it, too. */
+   work, also for a collective whose peers wait for this task: the proof does not know that. It happens in the first
+   iterations only, because blocks are used again; an allocator of the program's own (swpipe_own.h) avoids it. */
 void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes);
-/* A buffer of the plan: this iteration's instance, with what the iteration before left in it. One of scope shared is there
-   once a rank while the pipeline is filled, and zero at first: what has to outlive a fill, as weights do, is memory of
-   the program's. NULL: the plan has none of this name. */
+/* A buffer of the plan: this iteration's instance, with what its last user left in it, and its size in *bytes (`bytes` may be NULL). A rank has one
+   instance of a buffer of scope shared while the pipeline is filled, zero at first: what has to outlive a fill, as weights
+   do, is memory of the program's own. NULL: the plan has no buffer of this name. */
 void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *bytes);
 
 /* The task's stream: a cudaStream_t; NULL on the host device. Copies, too, are pushed to it (cudaMemcpyAsync); on the
    host device a copy is a memcpy in a function of swpipe_launch. */
 void *swpipe_stream(struct swpipe_context *context);
 /* Run a host function in stream order: how device work is written for the host device; on cuda what
-   cudaLaunchHostFunc does. `arg` must live until it has run, as a value of the iteration does. 0, or -1: the task fails. */
+   cudaLaunchHostFunc does. `arg` must live until the function has run, as a value of the iteration does. Returns 0, or -1: the task fails. */
 int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), void *arg);
 /* Push the work the plan describes for this task: on the plan's buffers and memory of the library, not on data of the
-   program. 0, or -1: the task fails. */
+   program. Returns 0, or -1: the task fails. */
 int swpipe_work(struct swpipe_context *context);
 
 #pragma GCC visibility pop

@@ -114,7 +114,8 @@ static void warn_of_free_passes(const struct rank_lowering *lowering)
             known &= lowering->costs[s].given[c];
         }
         if (any && !known && lowering->kinds & 1u << action_of_cost((enum cost)c))
-            diag_warn(lowering->diag, "%s: times: does not say how long %s takes; it takes no time",
+            diag_warn(lowering->diag,
+                      "%s: times: does not say how long %s takes, so it takes no time",
                       lowering->plan->file, cost_key((enum cost)c));
     }
 }
@@ -284,6 +285,7 @@ static enum status rank_programs_begin(struct rank_lowering *lowering)
     if (!list_lists(lowering, lowering->complete.differing))
         return diag_no_memory(lowering->diag);
     lowering->kinds = rank_programs_find_kinds(lowering);
+    lowering->out->action_kinds = lowering->kinds;
     status = rank_programs_check_stages(lowering);
     if (status == STATUS_OK)
         status = check_partners(lowering);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/units.h"
 #include "text_internal.h"
 
 /* eager_messages, eager_bytes, timeout: a number for each communicator. */
@@ -93,8 +94,8 @@ static void parse_device(struct parser *parser, const struct node *ranks, int *d
     if (!parse_want_list(parser, ranks, "a list of ranks such as [0, 1]"))
         return;
     if (ranks->length < 2)
-        parse_error(parser, ranks->mark, "found %zu ranks on a device, expected two or more",
-                    ranks->length);
+        parse_error(parser, ranks->mark, "found %zu rank%s on a device, expected two or more",
+                    ranks->length, units_plural(ranks->length));
     READ_LIST (parser, ranks, item) {
         if (!parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
             return;

@@ -796,8 +796,8 @@ static bool keys_threads_parse_kind(struct parser *parser, const struct node *it
     for (kind = 0; kind < HOST_OP_COUNT; kind++)
         nearest_try(&nearest, op_syntax[kind].fields[0].key);
     return parse_error(parser, first->mark,
-                       "found unknown operation \"%s\", expected one of the "
-                       "machine's%s",
+                       "found unknown operation \"%s\", expected one of swplan(5), such as launch, "
+                       "record, wait or await%s",
                        first->text, nearest_hint(&nearest, '"', &parser->scratch));
 }
 

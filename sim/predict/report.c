@@ -12,6 +12,7 @@
 #include "base/sort.h"
 #include "base/text_stream.h"
 #include "base/units.h"
+#include "plan/schedules/costs.h"
 
 enum { NAME = 160, MAX_PARTS = 12 };
 
@@ -64,6 +65,20 @@ static bool has_no_data(const struct program *p)
 bool report_is_untimed(const struct prediction *prediction)
 {
     return prediction->total_ns == 0 && !has_no_data(prediction->program);
+}
+
+void report_print_untimed(const struct prediction *prediction, FILE *out)
+{
+    const unsigned kinds = prediction->program->plan->action_kinds;
+    const char *const first = "--times=", *before = first;
+    fputs(": no work of the plan has a time; give it one with ", out);
+    for (int c = COST_F; c <= COST_B; c++)
+        if (kinds >> action_of_cost((enum cost)c) & 1) {
+            fprintf(out, "%s%s=1ms", before, cost_key((enum cost)c));
+            before = ",";
+        }
+    if (before == first)
+        fputs("the key time", out);
 }
 
 static void report_print_head(const struct prediction *prediction, FILE *out)
@@ -204,7 +219,7 @@ static void report_print_totals(const struct prediction *prediction, FILE *out)
     if (prediction->blocked_count)
         fputs(": a deadlock", out);
     else if (report_is_untimed(prediction))
-        fputs(": " REPORT_UNTIMED, out);
+        report_print_untimed(prediction, out);
     else if (has_no_data(p))
         fputs(": no rank has data for an iteration", out);
     if (compute >= 0 && !isnan(prediction->bubble))
@@ -473,7 +488,9 @@ static void print_total(const struct prediction *prediction, const struct report
         else
             fputs("         -\n", out);
     } else {
-        fputs(report_is_untimed(prediction) ? ": " REPORT_UNTIMED "\n" : "\n", out);
+        if (report_is_untimed(prediction))
+            report_print_untimed(prediction, out);
+        fputc('\n', out);
     }
 }
 

@@ -14,11 +14,11 @@ double report_share(const struct prediction *prediction, int64_t ns);
 /* The time for people, "-" if it is not known. Returns out. */
 const char *report_show(double ns, char out[UNITS_TEXT]);
 
-/* NAN if it is not exact. */
-/* Nothing in it takes time, as far as the plan says. */
-#define REPORT_UNTIMED \
-    "no work of the plan has a time: give it one with the key time, or passes with --times=F=1ms,B=2ms"
+/* True if nothing in it takes time, as far as the plan says; and then ": " and what to do. */
 bool report_is_untimed(const struct prediction *prediction);
+void report_print_untimed(const struct prediction *prediction, FILE *out);
+
+/* NAN if it is not exact. */
 double report_steady_ns(const struct steady *steady);
 
 /* The rest of a line: the parts of the critical cycle. */

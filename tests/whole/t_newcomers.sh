@@ -113,7 +113,8 @@ schedule()
     types swsim verify zb.yaml || wrong_turn
     types swsim predict -q zb.yaml || wrong_turn
     if reads '[-]-times'; then
-        types swsim predict -q --times=F=1ms,I=1ms,W=1ms zb.yaml || wrong_turn
+        types swsim predict -q "$(sed -n 's/.*give it one with //p' "$dir/read")" zb.yaml || wrong_turn
+        if reads 'takes no time'; then wrong_turn; fi # the option that it named is not enough
     elif reads 'no work of the plan has a time'; then
         wrong_turn
     fi
