@@ -47,7 +47,10 @@ bool plan_strip_device_rules(struct plan *plan, struct arena *arena, bool cuda, 
         strip_device_rules_note(diag, "machine.sm_slots is left to the device");
     if (cuda && machine->launch_latency_ns > 0)
         strip_device_rules_note(diag, "machine.launch_latency is left to the device");
+    if (cuda && machine->first_use_blocks)
+        strip_device_rules_note(diag, "machine.first_use_blocks is left to the device");
     if (cuda) {
+        machine->first_use_blocks = false;
         machine->sm_slots = 0;
         machine->launch_latency_ns = 0;
     }

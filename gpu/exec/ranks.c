@@ -74,7 +74,7 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
 /* ---- whether ranks can be processes ------------------------------------------------------------- */
 
 /* The ranks of a program can be processes where no threads of two ranks share a CPU flag or a queue, as those of host programs
-   may: these are memory of one process. Nor may a thread drive the devices of several ranks, or ranks share the residency slots
+   may, and those of all plans where a first use blocks: these are memory of one process. Nor may a thread drive the devices of several ranks, or ranks share the residency slots
    of a device. STATUS_USAGE names what is shared. */
 
 /* The first user of each flag and queue: its rank + 1, 0 none. */
@@ -139,7 +139,7 @@ static enum status check_threads(struct users *users)
     return status;
 }
 
-/* In a pipeline each rank has flags and queues of its own. */
+/* In a pipeline each rank has flags and queues of its own, but for those of a first use (first_use_blocks). */
 static enum status rank_split_check(const struct program *program, struct diag *diag)
 {
     struct users users = {.program = program, .diag = diag};
@@ -147,8 +147,6 @@ static enum status rank_split_check(const struct program *program, struct diag *
         return ranks_refuse(
             &users, program->plan->machine.share_device_mark,
             "processes do not share the residency slots of a device (share_device)");
-    if (program->tasks > 0)
-        return STATUS_OK;
     users.flags = calloc((size_t)program->flag_families + 1, sizeof *users.flags);
     users.queues = calloc((size_t)program->queue_count + 1, sizeof *users.queues);
     enum status status = users.flags && users.queues ? check_threads(&users) : diag_no_memory(diag);

@@ -135,6 +135,11 @@ static enum status configure_take_group(struct swpipe *pipe, const struct swpipe
         return diag_error(&pipe->diag, STATUS_INPUT,
                           "%s: ranks that share a device (share_device) cannot be processes",
                           pipe->plan.file);
+    if (pipe->plan.machine.first_use_blocks && pipe->device == DEVICE_KIND_HOST)
+        return diag_error(&pipe->diag, STATUS_INPUT,
+                          "%s: ranks whose first use blocks (first_use_blocks) are threads of one "
+                          "process on the host device: they cannot be a group",
+                          pipe->plan.file);
     group->in_use = true;
     pipe->group = group;
     pipe->first_rank = group->rank;

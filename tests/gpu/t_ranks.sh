@@ -69,6 +69,17 @@ check "without checks" prints 0 '"legal":null,"results_match_serial":null' \
 check "one or the other" complains 2 'found --processes together with --one-process' "$SWRUN" --processes --one-process "$dir/quick.yaml"
 check "what ranks share keeps them in one process" complains 2 "'go' is shared by ranks 0 and 1" \
     "$SWRUN" --processes "$dir/shared.yaml"
+cat >"$dir/first.yaml" <<'PLAN'
+swplan: 1
+name: first
+ranks: 2
+machine: {first_use_blocks: true}
+schedule:
+  Sum: {stage: 0, work: {collective: all_reduce, comm: world, bytes: 1KiB}, time: 1us}
+PLAN
+check "a first use that blocks, too" complains 2 "'first collective of world by rank 1' is shared" \
+    "$SWRUN" --processes -n 3 "$dir/first.yaml"
+check "... which threads imitate" prints 0 "$good" "$SWRUN" --one-process -n 3 --json "$dir/first.yaml"
 check "a bad plan is said once" sh -c '"$1" --processes /dev/null 2>"$2"; test $? -eq 3 && test "$(wc -l <"$2")" -ge 1' \
     sh "$SWRUN" "$dir/err"
 

@@ -27,6 +27,10 @@
     "inter_iter_deps: [[Sum, Step]]\n"                                                             \
     "buffers: {b: {scope: iteration}, s: {scope: shared}}\n"
 
+#define FIRST                                                                                      \
+    "swplan: 1\nname: first\nmachine: {first_use_blocks: true}\nschedule:\n"                       \
+    "  Sum: {stage: 0, work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+
 /* Rank 1 sums two periods before the others: its iteration is over when they have gone on by two. */
 #define AHEAD                                                                                      \
     "swplan: 1\nname: ahead\nranks: 2\nretire: device\nschedule:\n"                                \
@@ -65,7 +69,7 @@ enum trouble {
 
 struct scene {
     enum swpipe_driver driver;
-    bool broadcast, serial, twice, pageable, ahead, alarms, slow;
+    bool broadcast, serial, twice, pageable, ahead, alarms, slow, first;
     bool shown;                  /* each rank one GPU, of its own: that alone */
     int batches[PROCESSES_MOST]; /* of each rank */
     enum trouble trouble;
@@ -147,6 +151,7 @@ static const char *plan_of(const struct scene *scene)
     return scene->slow       ? SLOW
            : scene->ahead    ? AHEAD
            : scene->pageable ? PLAN(", pageable: true")
+           : scene->first    ? FIRST
                              : PLAN("");
 }
 
@@ -552,6 +557,19 @@ static void test_blocking_copy(void)
                "rank %d, a copy of pageable memory: %s", i, outcomes[i].said);
 }
 
+/* A first use that blocks is NCCL's on a GPU. The host device imitates it among threads of one process and pipeline. */
+static void test_first_use(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    const bool refused = device == SWPIPE_HOST;
+    scene.first = true;
+    play(2, &scene, "a first use that blocks");
+    for (int i = 0; i < 2; i++)
+        tap_ok(outcomes[i].status == (refused ? SWPIPE_INPUT : SWPIPE_END) &&
+                   (!refused || strstr(outcomes[i].said, "first_use_blocks")),
+               "rank %d, a first use that blocks: %s", i, outcomes[i].said);
+}
+
 static void test_refusals(void)
 {
     bool in_time = processes_run(1, alone, NULL, 20, outcomes, ended);
@@ -642,6 +660,7 @@ static void test_way(void)
     test_recorded(2, SWPIPE_CLOCK, true);
     test_unwritable();
     test_blocking_copy();
+    test_first_use();
     test_refusals();
     if (device == SWPIPE_HOST)
         test_threads();
