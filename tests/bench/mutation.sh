@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # mutation.sh - the mutation score of a file of the checker (doc/trust.md): lines drawn from it are changed one at a time, and
-# each quick test in turn is asked whether it notices. The sources stay as they are.
+# each of these tests in turn is asked whether it notices. The sources stay as they are.
 #
 #     ../tests/bench/mutation.sh [FILE [COUNT [SEED]]]     in a build folder; machine/machine.c, 20, 1
 #
@@ -10,7 +10,7 @@
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 file=${1-machine/machine.c} count=${2-20} seed=${3-1}
-object=${file%.c}.o tests="tests/machine/t_machine tests/check/t_reduce tests/machine/t_ops tests/check/t_random_plans tests/check/t_quantifiers"
+object=${file%.c}.o tests="tests/machine/t_machine tests/check/t_reduce tests/machine/t_ops tests/check/t_random_plans tests/check/t_quantifiers tests/sim/t_predict tests/check/t_faults"
 make -s swsim $tests || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"; rm -f "$object"; make -s swsim $tests' EXIT
@@ -32,7 +32,7 @@ noticed()
     for test in $tests; do # a change may make one endless: then it was noticed
         SWSIM_PLANS=100 SWSIM_SEED=1 timeout 300 "$test" >"$work/out" 2>&1 || { echo "$test"; return; }
     done
-    timeout 300 ./swsim verify -q --expect "$top"/plans/{examples,faults,deadlocks,traps}/*.yaml >"$work/out" 2>&1 || echo "verify --expect plans"
+    timeout 300 ./swsim verify -q --expect "$top"/plans/*/*.yaml >"$work/out" 2>&1 || echo "verify --expect plans"
 }
 
 by=$(srcdir=$top noticed)

@@ -8,6 +8,7 @@
  *     holds                     nothing is violated
  *     deadlock: always          as after the plan's key `expect`: a property and an outcome; no other is violated
  *     blocked: AGENT WAITS      an agent that the counterexample with reduction leaves blocked, in its words
+ *     cycle: N                  so many of them wait for each other in a cycle
  *     accesses: N of M          operations that declare accesses, of those that may have some
  *     states: N                 the search with reduction takes at most N states
  */
@@ -47,9 +48,14 @@ static bool is_as_said(const struct text_case *test, const struct verify_report 
     bool good = true;
     for (size_t i = 0; i < test->expected_count; i++) {
         const char *blocked = after(test->expected[i], "blocked: ");
+        const char *cycle = after(test->expected[i], "cycle: ");
         const char *states = after(test->expected[i], "states: ");
         if (blocked)
             good = is_blocked(report, blocked) && good;
+        if (cycle && report->stories[PROPERTY_DEADLOCK].cycle_count != strtoull(cycle, NULL, 10)) {
+            tap_note("a cycle of %zu", report->stories[PROPERTY_DEADLOCK].cycle_count);
+            good = false;
+        }
         if (states && report->states > strtoull(states, NULL, 10)) {
             tap_note("%llu states", (unsigned long long)report->states);
             good = false;
@@ -99,8 +105,8 @@ static void write_plan(const struct text_case *test, char *text, size_t cap)
     const char *comma = "";
     for (size_t i = 0; i < test->expected_count; i++) {
         const char *line = test->expected[i];
-        if (strcmp(line, "holds") == 0 || after(line, "blocked: ") || after(line, "states: ") ||
-            after(line, "accesses: "))
+        if (strcmp(line, "holds") == 0 || after(line, "blocked: ") || after(line, "cycle: ") ||
+            after(line, "states: ") || after(line, "accesses: "))
             continue;
         at += (size_t)snprintf(text + at, cap - at, "%s%s", comma, line);
         comma = ", ";

@@ -4,13 +4,14 @@
  *
  * The tests that hold the checker, the simulator and the second reading against each other draw their plans from
  * random_plan.c and random_wide.c. An operation that these do not write is compared by no test, so a row without a
- * random plan fails here.
+ * random plan fails here. Operations of these plans that are taken to be alike have the same uses.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/harness.h"
+#include "machine/uses.h"
 #include "plan/ops.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
@@ -151,6 +152,96 @@ static void test_drawn(enum random_form form)
                DRAWN_PLANS, key, counts[kind]);
 }
 
+/* ---- operations that are alike ----------------------------------------------------------------- */
+
+enum { ALIKE_PLANS = 60, MOST_USES = 256 };
+
+struct use_list {
+    int object[MOST_USES];
+    enum way way[MOST_USES];
+    int count;
+};
+
+struct likeness {
+    int same, pairs, wrong; /* operations and pairs of them */
+};
+
+static void note_use(void *arg, int object, enum way way, int tag)
+{
+    struct use_list *list = arg;
+    (void)tag;
+    if (list->count == MOST_USES)
+        abort();
+    list->object[list->count] = object;
+    list->way[list->count++] = way;
+}
+
+static struct use_list uses_of(const struct program *p, const struct op *op, int thread)
+{
+    struct use_list list = {.count = 0};
+    uses_of_op(p, op, thread, note_use, &list);
+    if (op_pushes(op->kind))
+        uses_of_start(p, op->stream, op, note_use, &list);
+    return list;
+}
+
+static bool has_same_uses(const struct program *p, const struct op *a, const struct op *b,
+                          int thread)
+{
+    const struct use_list of_a = uses_of(p, a, thread), of_b = uses_of(p, b, thread);
+    bool same = of_a.count == of_b.count;
+    for (int i = 0; same && i < of_a.count; i++)
+        same = of_a.object[i] == of_b.object[i] && of_a.way[i] == of_b.way[i];
+    return same;
+}
+
+/* Each operation is like itself, but for one with accesses where each counts; those of a thread that are alike have the same
+   uses. */
+static enum status compare_uses(void *context, const struct plan *plan, enum driver driver,
+                                struct diag *diag)
+{
+    struct likeness *found = context;
+    struct program *p;
+    const struct program_options options = {.driver = driver, .iterations = -1};
+    enum status status = program_build(plan, &options, &p, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t b = 0; b < p->body_count; b++) {
+        const struct body *body = &p->bodies[b];
+        const struct op *ops = &p->ops[body->first];
+        for (int i = 0; i < body->count; i++) {
+            found->same++;
+            found->wrong +=
+                !uses_alike(p, &ops[i], &ops[i]) && !(ops[i].access_count > 0 && p->is_crossed);
+            for (int k = 0; k < i; k++)
+                if (uses_alike(p, &ops[k], &ops[i])) {
+                    found->pairs++;
+                    found->wrong += !has_same_uses(p, &ops[k], &ops[i], body->thread);
+                }
+        }
+    }
+    program_close(p);
+    return STATUS_OK;
+}
+
+static void test_alike(enum random_form form)
+{
+    struct likeness found = {0};
+    const char *key = random_form_key(form);
+    uint64_t seed = env_number("SWSIM_SEED", 1);
+    for (uint64_t i = 0; i < ALIKE_PLANS; i++) {
+        char *text = (i % 2 ? random_wide_plan : random_plan)(seed + i / 2, form);
+        if (!plan_try(text, compare_uses, &found))
+            tap_ok(0, "%s: plan %" PRIu64 " is built", key, seed + i / 2);
+        free(text);
+    }
+    tap_ok(
+        found.same > 0 && found.pairs > 0 && found.wrong == 0,
+        "form %s: %d operations are like themselves, %d pairs that are alike have the same uses; "
+        "not so: %d",
+        key, found.same, found.pairs, found.wrong);
+}
+
 int main(void)
 {
     for (int kind = 0; kind < OP_COUNT; kind++) {
@@ -159,6 +250,6 @@ int main(void)
         test_waits((enum op_kind)kind);
     }
     for (int form = 0; form < RANDOM_FORMS; form++)
-        test_drawn((enum random_form)form);
+        test_drawn((enum random_form)form), test_alike((enum random_form)form);
     return tap_done();
 }
