@@ -66,6 +66,12 @@ check "... and change nothing of it" says loop_of_locks 0 "except 1 loop of quer
 counts loop_of_signals 1 0 0
 counts loop_beside_pushes 1 0 0
 
+# An event that a thread lists under a lock, another one finds there and asks for.
+check "an event of a list is recorded" record listed_by_another fixed
+check "... it had been recorded when it was found there" says listed_by_another 0 'except other orders of locks in [1-9][0-9]* place'
+check "the same without asking is recorded" record listed_by_another
+check "... and is a race" says listed_by_another 1 'race.*axpy.*fill'
+
 # An answer by which the program decides: the verdict is of the way that it went.
 counts yes_by_luck 1 0 0
 counts record_by_luck 1 0 0

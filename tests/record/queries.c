@@ -705,6 +705,36 @@ static void another_waits_unheard(void)
     CHECK(pthread_join(thread, NULL));
 }
 
+/* As PyTorch's allocator of pinned memory: what is listed under a lock is asked for behind the lock, and its memory taken again.
+   The one who does not ask has a race. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaEvent_t listed;
+static void *take_listed(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 5; i++)
+        luck();
+    pthread_mutex_lock(&list_lock);
+    const cudaEvent_t found = listed;
+    pthread_mutex_unlock(&list_lock);
+    if (!found || (fixed && cudaEventQuery(found) != cudaSuccess))
+        exit(TOO_SLOW);
+    consume(two);
+    return NULL;
+}
+
+static void listed_by_another(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, take_listed, NULL));
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    pthread_mutex_lock(&list_lock);
+    listed = event;
+    pthread_mutex_unlock(&list_lock);
+    CHECK(pthread_join(thread, NULL));
+}
+
 static const struct small_case cases[] = {
     {"loop", loop},
     {"loop_of_two", loop_of_two},
@@ -743,6 +773,7 @@ static const struct small_case cases[] = {
     {"in_graph", in_graph},
     {"another_waits", another_waits},
     {"another_waits_unheard", another_waits_unheard},
+    {"listed_by_another", listed_by_another},
 };
 
 int main(int argc, char **argv)

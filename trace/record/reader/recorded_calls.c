@@ -820,8 +820,11 @@ static bool take_after(const struct walk *walk)
     if (word[0] == 0 || word[0] > walk->process->tapes.thread_count || word[0] == walk->number + 1)
         return true;
     bool luck = is_by_luck(walk);
-    if (word[2] == RECORDING_LOCKED && walk_order_excludes(walk, word[3]))
+    if (word[2] == RECORDING_LOCKED && walk_order_excludes(walk, word[3])) {
+        uint64_t *locked = &walk->thread->locked[word[0] - 1];
+        *locked = *locked < word[1] ? word[1] : *locked;
         return true;
+    }
     if (word[2] == RECORDING_LOCKED && !walk_order_find_luck(walk, &luck))
         return false;
     const struct recorded_followed order = {.thread = (size_t)word[0] - 1,
@@ -829,6 +832,16 @@ static bool take_after(const struct walk *walk)
                                             .luck = luck,
                                             .in_time = word[2] == RECORDING_IN_TIME};
     return add_after(walk, &order);
+}
+
+/* As PyTorch's allocator of pinned memory: one thread records an event and puts it into a list under a lock, another one finds it
+   there, asks and gives the memory away. Without the order the query would be of an event that nobody has recorded. */
+bool walk_order_follow_record(const struct walk *walk, const struct recorded_use *record)
+{
+    const struct recorded_followed order = {
+        .thread = record->thread, .count = record->place, .luck = true};
+    return walk_order_is_behind(walk, record) ||
+           walk->thread->locked[record->thread] < record->place || add_after(walk, &order);
 }
 
 static bool take_lock(const struct walk *walk, enum op_kind kind)

@@ -103,6 +103,8 @@ struct recorded_thread {
     uint64_t push;                     /* the number of the next call that pushes; 0: none */
     struct recorded_op group;          /* under way; its parts */
     uint64_t *after; /* its vector clock: by thread the number of items that it comes after */
+    uint64_t
+        *locked; /* by thread the same by locks that exclude: in another run it may come before */
     struct recorded_followed *orders; /* the places where an entry of that clock grew */
     size_t order_count, order_cap;
     size_t *orders_merged;        /* by thread: how many of its `orders` are in this clock */
@@ -596,6 +598,9 @@ void walk_order_lock(const struct walk *walk, uint64_t lock, bool takes);
 /* A use by the item. */
 struct recorded_use walk_order_here(const struct walk *walk);
 void walk_order_accesses(const struct walk *walk, const struct recorded_op *op);
+/* The item, a query with the answer yes, asks for what this use recorded: where a lock let the thread come behind that, it does so
+   in every run with this answer, and awaits it. */
+bool walk_order_follow_record(const struct walk *walk, const struct recorded_use *record);
 /* True if the thread is seen to come after that use. */
 bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use);
 

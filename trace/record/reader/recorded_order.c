@@ -385,11 +385,14 @@ bool walk_order_begin(struct recorded_job *job, struct recorded_process *process
         struct recorded_thread *thread = &process->threads[i];
         thread->relays = relays(&process->tapes.threads[i]);
         thread->after = ARENA_ARRAY(job->arena, count, uint64_t);
+        thread->locked = ARENA_ARRAY(job->arena, count, uint64_t);
         thread->orders_merged = ARENA_ARRAY(job->arena, count, size_t);
         thread->observations_merged = ARENA_ARRAY(job->arena, count, size_t);
-        if (!thread->after || !thread->orders_merged || !thread->observations_merged)
+        if (!thread->after || !thread->locked || !thread->orders_merged ||
+            !thread->observations_merged)
             return false;
         memset(thread->after, 0, count * sizeof *thread->after);
+        memset(thread->locked, 0, count * sizeof *thread->locked);
         memset(thread->orders_merged, 0, count * sizeof *thread->orders_merged);
         memset(thread->observations_merged, 0, count * sizeof *thread->observations_merged);
     }
