@@ -1480,9 +1480,9 @@ static void parse_thread(struct parser *parser, const struct node *key, const st
     *thread = (struct host_thread){.mark = key->mark};
     if (!thread_name_rank(key->text, &thread->rank, &name) || thread->rank >= parser->plan->ranks) {
         parse_error(parser, key->mark,
-                    "found thread \"%s\", expected a name such as r0.main with a rank from 0 to "
-                    "%d, or r*.main for all ranks",
-                    key->text, parser->plan->ranks - 1);
+                    "found thread \"%s\", expected a name such as r0.main with a rank below "
+                    "\"ranks\" (%d), or r*.main for all ranks",
+                    key->text, parser->plan->ranks);
         return;
     }
     thread->name = parse_keep(parser, name);
