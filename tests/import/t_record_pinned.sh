@@ -39,6 +39,8 @@ done
 for how in --repeat=never --repeat=like; do
     check "memory that is taken again while it is copied, $how" finds taken_again 'copy of [^,]* accesses.*write pinned0'
     check "... and when a query has said that it may be, $how" proves taken_again ', except other answers of .*'
+    check "... by another thread, $how" finds taken_by_another 'copy of [^,]* accesses.*write pinned0'
+    check "... and when its query has said that it may be, $how" proves taken_by_another 'proved .*, except'
 done
 how=
 check "more allocations than are looked at are told" but_for "the host's accesses to 1 allocation: .*" many

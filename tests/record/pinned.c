@@ -186,6 +186,35 @@ static void taken_again(void)
     }
 }
 
+/* The same where a thread lists the event under a lock, and another one finds it there and takes the memory. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool listed;
+static void *take_listed(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 5; i++)
+        luck();
+    pthread_mutex_lock(&list_lock);
+    const bool found = listed;
+    pthread_mutex_unlock(&list_lock);
+    if (!found || (fixed && cudaEventQuery(event) != cudaSuccess))
+        exit(1);
+    write_first(2.0F);
+    return NULL;
+}
+
+static void taken_by_another(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, take_listed, NULL));
+    copy_in(x, one);
+    CHECK(cudaEventRecord(event, one));
+    pthread_mutex_lock(&list_lock);
+    listed = true;
+    pthread_mutex_unlock(&list_lock);
+    CHECK(pthread_join(thread, NULL));
+}
+
 /* More allocations than are looked at. */
 static void many(void)
 {
@@ -216,6 +245,7 @@ static const struct {
     {"halves", halves},
     {"two_threads", two_threads},
     {"taken_again", taken_again},
+    {"taken_by_another", taken_by_another},
     {"many", many},
 };
 

@@ -74,7 +74,7 @@ struct recorded_op {
     bool begins, ends; /* HOST: the bounds of a host function, which is a callback's body */
     uint64_t lock;     /* LOCK, UNLOCK: its number */
     bool shared;       /* LOCK: others may have it, too */
-    bool asked;        /* SYNC: of a query that was answered with yes */
+    bool asked;        /* SYNC, AWAIT: of a query that was answered with yes */
     size_t part_cap;
 };
 

@@ -98,12 +98,13 @@ static void note_locked_step(struct lock_sections *sections, const struct record
     const bool waits = !op->asked && (op->op.kind == OP_SYNC ||
                                       (op->op.kind == OP_AWAIT && op->after_thread >= 0) ||
                                       host_op_is_pageable(&op->op));
-    const bool is_step = !op->begins && !op->ends && (op->op.kind != OP_AWAIT || waits);
+    const bool is_step =
+        !op->begins && !op->ends && (op->op.kind != OP_AWAIT || waits || op->asked);
     const bool matters = waits || (!op_pushes(op->op.kind) && op->access_count > 0);
     for (int i = 0; is_step && i < sections->open_count; i++) {
         struct section_lock *lock = &sections->locks[sections->open[i].lock];
         lock->waits |= waits;
-        lock->asks |= op->asked && op->op.kind == OP_SYNC;
+        lock->asks |= op->asked;
         lock->matters |= matters || ++sections->open[i].steps > 1;
     }
 }

@@ -181,9 +181,8 @@ bool walk_note_record(const struct walk *walk, struct recorded_event *event,
 
 static bool take_done(const struct walk *walk, struct recorded_event *event, enum meaning *all)
 {
-    if (!walk->job->options->without_luck && walk->job->options->queries != RECORDED_QUERIES_NONE &&
-        event->records > 0 && event->capture < 0 &&
-        !walk_order_follow_record(walk, &event->recorded))
+    if (walk->job->options->queries != RECORDED_QUERIES_NONE && event->records > 0 &&
+        event->capture < 0 && !walk_order_follow_record(walk, &event->recorded))
         return false;
     const enum meaning own =
         take_yes(walk, &event->pollers, event->records, is_certain_event(walk, event, false),
