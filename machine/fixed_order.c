@@ -2,19 +2,38 @@
 /*
  * fixed_order.c - see fixed_order.h: a walk over all threads at once, in which an await waits until the operation that sets
  * its flag is passed. A thread that the walk cannot bring to its end does not come further in any run.
+ *
+ * Threads know much the same, so what they know is a tree over the threads whose parts they share: a step of knowledge copies one
+ * path. Most steps are of a thread that knows all that the other had learned, or the other way round, as the places where they
+ * learned it tell; only else two trees are merged.
  */
 #include "fixed_order.h"
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/sort.h"
 
-/* From operation `at` of a thread on so many operations of each thread are done. */
+enum { BRANCH_BITS = 4, BRANCHES = 1 << BRANCH_BITS };
+
+/* How many operations of each thread are done; at the lowest level counts, above it branches, of which NULL is all 0. */
+union fixed_done {
+    int counts[BRANCHES];
+    const union fixed_done *branches[BRANCHES];
+};
+
+/* An operation of a thread. */
+struct fixed_setter {
+    int thread, at;
+};
+
+/* From operation `at` of a thread on this is done, since it awaits what `from` sets. */
 struct fixed_mark {
     int at;
-    const int *done;
+    struct fixed_setter from;
+    const union fixed_done *done;
 };
 
 struct fixed_thread {
@@ -23,25 +42,21 @@ struct fixed_thread {
 };
 
 struct fixed_order {
-    int thread_count;
+    int top_shift; /* of a thread's number: its branch at the top */
     struct fixed_thread *threads;
 };
 
-enum { SET_NEVER = -1, SET_OFTEN = -2, CELLS_AN_OP = 512, MOST_OPS = 1 << 22 };
-
-/* The only operation that sets a flag. */
-struct fixed_setter {
-    int thread, at;
-};
+enum { SET_NEVER = -1, SET_OFTEN = -2, NODES_AN_OP = 16, MOST_OPS = 1 << 22 };
 
 struct order_walk {
     struct program *p;
     struct fixed_order *order;
-    struct fixed_setter *setters; /* per flag; `thread` SET_NEVER, SET_OFTEN */
-    int *next;                    /* per thread: the operation that it comes to */
-    int *waits, *waits_next;      /* per flag: the first thread that is stopped by it; -1: none */
-    int *ready, ready_count;      /* threads that may go on */
-    size_t cells;
+    struct fixed_setter
+        *setters; /* per flag the only operation that sets it; `thread` SET_NEVER, SET_OFTEN */
+    int *next;    /* per thread: the operation that it comes to */
+    int *waits, *waits_next; /* per flag: the first thread that is stopped by it; -1: none */
+    int *ready, ready_count; /* threads that may go on */
+    size_t nodes;
     bool no_memory;
 };
 
@@ -74,27 +89,102 @@ static const struct fixed_mark *fixed_order_mark(const struct fixed_thread *thre
     return behind == 0 ? NULL : &thread->marks[behind - 1];
 }
 
+/* ---- what is done ----------------------------------------------------------------------------- */
+
+static int done_of(const struct fixed_order *order, const union fixed_done *done, int thread)
+{
+    for (int shift = order->top_shift; done && shift > 0; shift -= BRANCH_BITS)
+        done = done->branches[thread >> shift & (BRANCHES - 1)];
+    return done ? done->counts[thread & (BRANCHES - 1)] : 0;
+}
+
+static size_t node_bytes(int shift)
+{
+    return shift ? sizeof(union fixed_done) : sizeof((union fixed_done *)0)->counts;
+}
+
+/* A copy; of NULL all 0. NULL: there is no memory, or they become too many. */
+static union fixed_done *copy_node(struct order_walk *walk, const union fixed_done *node, int shift)
+{
+    union fixed_done *copy = NULL;
+    if (++walk->nodes <= NODES_AN_OP * walk->p->op_count)
+        copy = (union fixed_done *)arena_array(&walk->p->arena, 1, node_bytes(shift));
+    if (!copy)
+        walk->no_memory = true;
+    else if (node)
+        memcpy(copy, node, node_bytes(shift));
+    return copy;
+}
+
+/* Also so many operations of the thread are done. */
+static const union fixed_done *with_count(struct order_walk *walk, const union fixed_done *done,
+                                          int shift, int thread, int count)
+{
+    const int place = thread >> shift & (BRANCHES - 1);
+    union fixed_done *copy = copy_node(walk, done, shift);
+    if (copy && shift == 0)
+        copy->counts[place] = max_int(copy->counts[place], count);
+    else if (copy)
+        copy->branches[place] =
+            with_count(walk, copy->branches[place], shift - BRANCH_BITS, thread, count);
+    return copy;
+}
+
+/* What is done in either; one of them where it has all. */
+static const union fixed_done *merged(struct order_walk *walk, const union fixed_done *a,
+                                      const union fixed_done *b, int shift)
+{
+    union fixed_done both;
+    bool is_a = true, is_b = true;
+    if (!a || !b || a == b)
+        return a ? a : b;
+    for (int i = 0; i < BRANCHES; i++)
+        if (shift == 0) {
+            both.counts[i] = max_int(a->counts[i], b->counts[i]);
+            is_a &= both.counts[i] == a->counts[i];
+            is_b &= both.counts[i] == b->counts[i];
+        } else {
+            both.branches[i] = merged(walk, a->branches[i], b->branches[i], shift - BRANCH_BITS);
+            is_a &= both.branches[i] == a->branches[i];
+            is_b &= both.branches[i] == b->branches[i];
+        }
+    return is_a ? a : is_b ? b : copy_node(walk, &both, shift);
+}
+
+/* ---- what threads learn ------------------------------------------------------------------------ */
+
+/* True if a thread that has this behind it knows all that the setter had learned up to a mark. */
+static bool knows_marks(const struct fixed_order *order, int thread, const union fixed_done *done,
+                        int setter, const struct fixed_mark *last)
+{
+    const struct fixed_mark *marks = order->threads[setter].marks;
+    const int known = done_of(order, done, setter);
+    for (size_t i = (size_t)(last - marks) + 1; i-- > 0 && marks[i].at >= known;)
+        if (marks[i].from.thread != thread &&
+            done_of(order, done, marks[i].from.thread) <= marks[i].from.at)
+            return false;
+    return true;
+}
+
 /* From `at` on the thread comes behind the operation that sets the flag. */
 static bool fixed_order_learn(struct order_walk *walk, int thread, int at,
                               struct fixed_setter setter)
 {
-    const int count = walk->order->thread_count;
+    const struct fixed_order *order = walk->order;
     struct fixed_thread *of = &walk->order->threads[thread];
     const struct fixed_mark *known = fixed_order_mark(of, at),
-                            *new =
-                                fixed_order_mark(&walk->order->threads[setter.thread], setter.at);
-    int *done;
-    if (known && known->done[setter.thread] > setter.at)
+                            *new = fixed_order_mark(&order->threads[setter.thread], setter.at);
+    const union fixed_done *done = known ? known->done : NULL;
+    if (done_of(order, done, setter.thread) > setter.at)
         return true; /* and so all that the setter had learned */
-    walk->cells += (size_t)count;
-    if (walk->cells > CELLS_AN_OP * walk->p->op_count ||
-        !(done = ARENA_ARRAY(&walk->p->arena, (size_t)count, int)) ||
-        !ARENA_GROW(&walk->p->arena, of->marks, of->count, of->cap))
+    if (new && (!known || done_of(order, new->done, thread) > known->at))
+        done = new->done;
+    else if (new && !knows_marks(order, thread, done, setter.thread, new))
+        done = merged(walk, done, new->done, order->top_shift);
+    done = with_count(walk, done, order->top_shift, setter.thread, setter.at + 1);
+    if (walk->no_memory || !ARENA_GROW(&walk->p->arena, of->marks, of->count, of->cap))
         return false;
-    for (int t = 0; t < count; t++)
-        done[t] = max_int(known ? known->done[t] : 0, new ? new->done[t] : 0);
-    done[setter.thread] = max_int(done[setter.thread], setter.at + 1);
-    of->marks[of->count++] = (struct fixed_mark){at, done};
+    of->marks[of->count++] = (struct fixed_mark){at, setter, done};
     return true;
 }
 
@@ -141,8 +231,10 @@ static bool take_walk(struct order_walk *walk)
     walk->order = ARENA_ARRAY(&p->arena, 1, struct fixed_order);
     if (!walk->order)
         return false;
-    *walk->order = (struct fixed_order){
-        p->thread_count, arena_array(&p->arena, threads, sizeof *walk->order->threads)};
+    *walk->order =
+        (struct fixed_order){0, arena_array(&p->arena, threads, sizeof *walk->order->threads)};
+    while ((p->thread_count - 1) >> walk->order->top_shift >= BRANCHES)
+        walk->order->top_shift += BRANCH_BITS;
     walk->setters = malloc(flags * sizeof *walk->setters);
     walk->waits = malloc(flags * sizeof *walk->waits);
     walk->waits_next = malloc(threads * sizeof *walk->waits_next);
@@ -184,12 +276,13 @@ struct fixed_order *fixed_order_make(struct program *p)
 int fixed_order_before(const struct fixed_order *order, int thread, int at, int other)
 {
     const struct fixed_mark *mark = fixed_order_mark(&order->threads[thread], at);
-    return mark ? mark->done[other] : 0;
+    return mark ? done_of(order, mark->done, other) : 0;
 }
 
 int fixed_order_behind(const struct fixed_order *order, int thread, int at, int other)
 {
     const struct fixed_thread *of = &order->threads[other];
-    const size_t place = SORT_FIRST(i, 0, of->count, of->marks[i].done[thread] > at);
+    const size_t place =
+        SORT_FIRST(i, 0, of->count, done_of(order, of->marks[i].done, thread) > at);
     return place < of->count ? of->marks[place].at : INT_MAX;
 }
