@@ -88,7 +88,28 @@ static bool submitted(const struct program *p, int32_t *c, int rank, int task, i
     return *fired_cell(p, c, rank, task, iteration) & DONE;
 }
 
-static void try_fire(struct work_state *w, int rank, int task, int64_t iteration)
+/* True if all dependences of an instance are submitted. One that is not is often next to one that has just been, so they are
+   looked at from that place outwards: a task that waits for a thousand others is not a look at each when each ends. */
+static bool dependences_are_submitted(const struct program *p, int32_t *c, int rank, int task,
+                                      int64_t iteration, int place)
+{
+    const struct edge_list *depends = &p->depends[task];
+    const struct edge *up = &depends->items[place], *down = up;
+    const struct edge *end = &depends->items[depends->count];
+    while (up < end || down > depends->items) {
+        if (up < end && !submitted(p, c, rank, up->task, iteration - up->distance))
+            return false;
+        up += up < end;
+        if (down > depends->items &&
+            !submitted(p, c, rank, down[-1].task, iteration - down[-1].distance))
+            return false;
+        down -= down > depends->items;
+    }
+    return true;
+}
+
+/* `place`: of the dependence that was submitted last, among the task's. */
+static void try_fire(struct work_state *w, int rank, int task, int64_t iteration, int place)
 {
     const struct program *p = w->p;
     int32_t *state = rank_cells(p, w->c, rank);
@@ -101,11 +122,8 @@ static void try_fire(struct work_state *w, int rank, int task, int64_t iteration
     const bool by_turn = position >= 0 && program_fires_by_turn(p);
     if (by_turn && state[RANK_SERVED] != turn_of(p, rank, task, iteration))
         return;
-    const struct edge_list *depends = &p->depends[task];
-    for (int i = 0; i < depends->count; i++)
-        if (!submitted(p, w->c, rank, depends->items[i].task,
-                       iteration - depends->items[i].distance))
-            return;
+    if (!dependences_are_submitted(p, w->c, rank, task, iteration, place))
+        return;
     *fired |= FIRED;
     int64_t ticket = 0;
     if (by_turn)
@@ -120,7 +138,7 @@ static void try_fire(struct work_state *w, int rank, int task, int64_t iteration
 static void sweep(struct work_state *w, int rank, int64_t iteration)
 {
     for (int k = 0; k < w->p->tasks; k++)
-        try_fire(w, rank, w->p->order[rank][k], iteration);
+        try_fire(w, rank, w->p->order[rank][k], iteration, 0);
 }
 
 /* The instance whose turn has come, if all else allows. */
@@ -130,7 +148,7 @@ static void fire_turn(struct work_state *w, int rank)
     const int64_t turn = rank_cells(w->p, w->c, rank)[RANK_SERVED];
     const int64_t iteration = turn_iteration(w->p, rank, turn);
     if (iteration >= 0)
-        try_fire(w, rank, turn_task(w->p, rank, turn), iteration);
+        try_fire(w, rank, turn_task(w->p, rank, turn), iteration, 0);
 }
 
 void dataflow_admit(struct work_state *w, int rank)
@@ -170,7 +188,8 @@ void dataflow_complete(struct work_state *w, int rank, int task, int64_t iterati
         end_turn(w, rank);
     const struct edge_list *fires = &w->p->fires[task];
     for (int i = 0; i < fires->count; i++)
-        try_fire(w, rank, fires->items[i].task, iteration + fires->items[i].distance);
+        try_fire(w, rank, fires->items[i].task, iteration + fires->items[i].distance,
+                 fires->items[i].place);
     if (program_ends_turn(w->p, rank, task))
         fire_turn(w, rank);
 }

@@ -281,6 +281,7 @@ struct fault {
 struct edge {
     int task, distance; /* the other task */
     int dep;            /* plan->pipeline.deps */
+    int place;          /* of the same dependence in the list of the task that has it */
 };
 struct edge_list {
     struct edge *items;

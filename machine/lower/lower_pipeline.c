@@ -290,9 +290,9 @@ static void lower_pipeline_add_threads(struct lowering *lowering, int rank, int 
 }
 
 static void lower_pipeline_add_edge(struct edge_list *list, int task, const struct dep *dep,
-                                    int number)
+                                    int number, int place)
 {
-    list->items[list->count++] = (struct edge){task, dep->distance, number};
+    list->items[list->count++] = (struct edge){task, dep->distance, number, place};
 }
 
 /* Every list gets its part of `items`, by the counts, and is empty again. */
@@ -324,8 +324,9 @@ static bool collect_edges(struct lowering *lowering)
     share_out(program->fires, program->tasks, fires);
     for (int i = 0; i < deps; i++) {
         const struct dep *dep = &pipeline->deps[i];
-        lower_pipeline_add_edge(&program->depends[dep->task], dep->on, dep, i);
-        lower_pipeline_add_edge(&program->fires[dep->on], dep->task, dep, i);
+        const int place = program->depends[dep->task].count;
+        lower_pipeline_add_edge(&program->depends[dep->task], dep->on, dep, i, place);
+        lower_pipeline_add_edge(&program->fires[dep->on], dep->task, dep, i, place);
     }
     return true;
 }

@@ -275,7 +275,7 @@ buckets 256 verify -q --driver=clock
 buckets 128 predict -q --driver=dataflow -n 20
 stages 60 predict -q --driver=clock -n 20
 between 250 predict -q --driver=clock -n 20
-readers 125 predict -q --driver=dataflow -n 20
+readers 500 predict -q --driver=dataflow -n 20
 holes 4000 verify -q
 job 50 verify -q
 host 500 lower -q
@@ -306,8 +306,8 @@ ranks 128 predict -q --driver=clock -n 20
 ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
 ranks 64 predict -q --driver=dataflow -n 20
 ranks 64 predict -q --driver=dataflow -n 100 --jitter=*=gamma(cv=0.2)
-barriers 1000 verify -q
-barriers 1000 predict -q
+barriers 2000 verify -q
+barriers 2000 predict -q
 tensors 500 import -q --repeat=like -o plan.out
 streams 1000 import -q --repeat=like -o plan.out'
 
