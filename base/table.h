@@ -10,7 +10,8 @@
  *     if (found == TABLE_NONE && !table_add(&names->table, hash, names->count))
  *         return diag_no_memory(diag);
  *
- * A table of zeros is empty. table_add uses malloc, and table_fini frees; table_add_in uses an arena, always the same one, and
+ * Room for the item comes before table_add: what is in a table can be looked at, also when the next allocation fails. A table of
+ * zeros is empty. table_add uses malloc, and table_fini frees; table_add_in uses an arena, always the same one, and
  * needs no table_fini. Items are not taken out. Open addressing with linear probing (Knuth, The Art of Computer Programming,
  * volume 3, algorithm L) in at most half of the slots: finding and adding take constant time in the mean. The hash is kept in
  * 32 bits, which choose the slot and spare nearly all comparisons with items that differ. A table cannot be listed, so the

@@ -232,8 +232,8 @@ enum status minimise_check(const struct program *program, enum property property
 }
 
 enum { SEARCH_STEPS = 200000, REPLAY_STEPS = 1 << 19 };
-/* Steps are up to ten times as slow under a sanitizer, and the story is to be the same. */
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+/* Steps are up to ten times as slow under a sanitizer or with checks, and the story is to be the same. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || defined SWSIM_CHECKS
 #define SHORTEN_NS INT64_C(30000000000)
 #else
 #define SHORTEN_NS INT64_C(2000000000)

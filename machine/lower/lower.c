@@ -110,9 +110,9 @@ int lower_stream(struct lowering *lowering, int rank, int plan_stream)
                    streams[i].rank == rank && streams[i].plan_stream == plan_stream);
     if (found != TABLE_NONE)
         return (int)found;
-    if (!table_add_in(&lowering->streams, &program->arena, hash, lowering->stream_total) ||
-        !ARENA_GROW(&program->arena, program->streams, lowering->stream_total,
-                    lowering->stream_cap)) {
+    if (!ARENA_GROW(&program->arena, program->streams, lowering->stream_total,
+                    lowering->stream_cap) ||
+        !table_add_in(&lowering->streams, &program->arena, hash, lowering->stream_total)) {
         lowering->failed = true;
         return 0;
     }
@@ -193,9 +193,9 @@ int lower_channel(struct lowering *lowering, int comm, int from, int to)
         program->channels[found].cap++;
         return (int)found;
     }
-    if (!table_add_in(&lowering->channels, &program->arena, hash, lowering->channel_total) ||
-        !ARENA_GROW(&program->arena, program->channels, lowering->channel_total,
-                    lowering->channel_cap)) {
+    if (!ARENA_GROW(&program->arena, program->channels, lowering->channel_total,
+                    lowering->channel_cap) ||
+        !table_add_in(&lowering->channels, &program->arena, hash, lowering->channel_total)) {
         lowering->failed = true;
         return 0;
     }

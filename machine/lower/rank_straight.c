@@ -170,8 +170,8 @@ static bool number_time(struct straight_walk *walk, int64_t time_ns, uint32_t *n
     *number = TABLE_FIND(&walk->times, hash, i, out->times_ns[i] == time_ns);
     if (*number != TABLE_NONE)
         return true;
-    if (!table_add_in(&walk->times, &walk->lowering->scratch, hash, count) ||
-        !ARENA_GROW(walk->arena, out->times_ns, count, walk->time_cap))
+    if (!ARENA_GROW(walk->arena, out->times_ns, count, walk->time_cap) ||
+        !table_add_in(&walk->times, &walk->lowering->scratch, hash, count))
         return false;
     *number = (uint32_t)count;
     out->times_ns[walk->time_count++] = time_ns;
