@@ -24,6 +24,7 @@ tests_in_c = \
     tests/base/t_early \
     tests/gpu/t_ends \
     tests/sim/t_engines \
+    tests/machine/t_fixed_order \
     tests/plan/t_flow_lines \
     tests/whole/t_fuzz \
     tests/gpu/t_graph \
