@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/table.h"
 #include "machine/lower/rank_programs.h"
+#include "plan/group_names.h"
 #include "plan/plan.h"
 #include "plan/text/parse.h"
 
@@ -31,6 +32,8 @@
  * Spans have names only. The plan that a run keeps says what each name is; where it has no such name, as in runs
  * that a profiler recorded, the names of CUDA's own copies and of NCCL's kernels do.
  */
+
+enum { NAME_TEXT = 512 };
 
 enum profiler_class {
     WORK_CLASS_KERNEL,
@@ -46,7 +49,10 @@ struct named_work {
     bool pageable;
     enum collective_kind collective; /* COLLECTIVE */
     const char *comm;                /* COLLECTIVE, MESSAGE; NULL: not known */
-    int64_t bytes;                   /* 0: not known */
+    bool is_one,
+        send; /* MESSAGE: it is one, not several together, and goes to `peer`, or comes from it */
+    int peer;
+    int64_t bytes; /* 0: not known */
 };
 
 struct work_names {
@@ -133,9 +139,31 @@ static bool profiler_json_add_tasks(struct work_names *names, struct arena *aren
                                  .pageable = work->pageable,
                                  .collective = work->collective,
                                  .comm = profiler_json_comm_name(plan, work->comm),
+                                 .is_one = work->kind == WORK_SEND || work->kind == WORK_RECV,
+                                 .send = work->kind == WORK_SEND,
+                                 .peer = work->peer,
                                  .bytes = work->bytes});
     }
     return ok;
+}
+
+/* The work of a message has the message's name, unless its group has one. */
+static bool profiler_json_add_message(struct work_names *names, struct arena *arena,
+                                      const struct host_op *group, struct named_work *work)
+{
+    const struct p2p_part *part = &group->parts[0];
+    char name[NAME_TEXT];
+    work->class = WORK_CLASS_MESSAGE;
+    work->is_one = group->part_count == 1 && !part->is_collective;
+    if (work->is_one) {
+        work->send = part->send;
+        work->peer = part->peer;
+        work->bytes = part->bytes;
+        if (!group->name)
+            work->name =
+                group_message_name(part->send, part->tag, part->peer, false, name, sizeof name);
+    }
+    return profiler_json_add_work(names, arena, work);
 }
 
 static bool profiler_json_add_op(struct work_names *names, struct arena *arena,
@@ -154,7 +182,7 @@ static bool profiler_json_add_op(struct work_names *names, struct arena *arena,
     else if (op->kind == OP_COLLECTIVE)
         work.class = WORK_CLASS_COLLECTIVE;
     else if (op->kind == OP_GROUP)
-        work.class = WORK_CLASS_MESSAGE;
+        return profiler_json_add_message(names, arena, op, &work);
     else if (op->kind != OP_LAUNCH)
         return true;
     return profiler_json_add_work(names, arena, &work);
@@ -234,8 +262,7 @@ enum {
     FIRST_STREAM = 7, /* PyTorch's own stream; HolisticTraceAnalysis takes 0 for none */
     STEPS_ROW = 0,    /* of a host; its threads follow */
     /* HolisticTraceAnalysis with pandas 3 keeps places in the file in a column as wide as the largest correlation. */
-    FIRST_CORRELATION = 100000,
-    NAME_TEXT = 512
+    FIRST_CORRELATION = 100000
 };
 
 /* A span as the end of a launch. */
@@ -496,6 +523,10 @@ static void put_work_args(struct profiler_writer *writer, const struct named_wor
         json_put_int(json, "bytes", work->bytes);
     if (work->comm)
         json_put_string(json, "Process Group Name", work->comm);
+    if (work->is_one) { /* as PyTorch says it: no kernel name tells a message from an all-to-all */
+        json_put_string(json, "Collective name", work->send ? "send" : "recv");
+        json_put_int(json, work->send ? "Dst Rank" : "Src Rank", work->peer);
+    }
     if (row->cause)
         json_put_string(json, "slowed by", row->cause);
     json_end_object(json);

@@ -57,6 +57,16 @@ for plan in one_f_one_b host_program; do
 done
 check "rank programs" exits 0 to_json "$dir/one_f_one_b.db"
 check "have messages" grep -q '"name":"ncclDevKernel_SendRecv (send F0@1 to rank 1)"' "$out"
+check "... which say where they go" grep -q '"Process Group Name":"pp.*","Collective name":"send","Dst Rank":1' "$out"
+# A measured run has calls.
+"$SWRUN" -q --db "$dir/passes.db" "$plans/examples/one_f_one_b.yaml" >"$dir/log"
+for ranks in "" "--rank=0" "--rank=1" "--rank=2" "--rank=3"; do
+    "$SWSIM" render $ranks -o "$dir/passes${ranks#--rank=}.json" "$dir/passes.db"
+done
+check "... and are messages of the imported plan" sh -c '"$1" import -q --force -o "$2/passes.yaml" "$2/passes.json" && \
+    grep -q "send: " "$2/passes.yaml" && "$1" verify -q --no-fix "$2/passes.yaml"' sh "$SWSIM" "$dir"
+check "... from a file for each rank, too" sh -c '"$1" import -q --force -o "$2/passes.yaml" "$2"/passes?.json && \
+    grep -q "send: " "$2/passes.yaml" && "$1" verify -q --no-fix "$2/passes.yaml"' sh "$SWSIM" "$dir"
 check "host programs" exits 0 to_json "$dir/host_program.db"
 check "have threads" grep -q '"cat":"user_annotation","name":"read_batch1"' "$out"
 "$SWSIM" import -q --db "$dir/imported.db" -o "$dir/imported.yaml" "$plans/traces/recommender"

@@ -1022,12 +1022,11 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
     /* It may stand behind the events. */
     if (status == STATUS_OK && kineto.base_ns > 0 && job_times_are_sane(0, kineto.base_ns))
         job_shift(kineto.rank, -kineto.base_ns);
-    if (status == STATUS_OK && !name_messages(job, kineto.rank))
-        status = diag_no_memory(diag);
     if (status == STATUS_OK)
         status = processes_split(job, job->rank_count - 1, diag);
     for (size_t r = first; status == STATUS_OK && r < job->rank_count; r++) {
-        status = check_readable(&kineto, &job->ranks[r]);
+        status = name_messages(job, &job->ranks[r]) ? check_readable(&kineto, &job->ranks[r])
+                                                    : diag_no_memory(diag);
         if (status == STATUS_OK && host_work_is_all(&job->ranks[r]))
             status = host_work_make(job, &job->ranks[r], diag);
     }

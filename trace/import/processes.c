@@ -266,6 +266,40 @@ static bool add_host_ranks(struct splitter *splitter)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
+/* The device of all work of a process; -1: it has several. */
+static int64_t processes_device_of(const struct job_rank *rank)
+{
+    for (size_t i = 0; i < rank->work_count; i++)
+        if (rank->streams[rank->works[i].stream].device !=
+            rank->streams[rank->works[0].stream].device)
+            return -1;
+    return rank->work_count > 0 ? rank->streams[rank->works[0].stream].device : -1;
+}
+
+static bool processes_have_peers(const struct job_rank *rank, int64_t ranks)
+{
+    for (size_t i = 0; i < rank->work_count; i++)
+        if (rank->works[i].is_message && rank->works[i].peer >= ranks)
+            return false;
+    return true;
+}
+
+/* A file of several processes tells no rank of them. Where each has a device of its own, as many as there are processes, and
+   no message goes elsewhere, they are the ranks of one machine, which have the numbers of their devices. */
+static void number_by_device(struct job_rank *ranks, size_t count)
+{
+    uint64_t seen = 0;
+    for (size_t r = 0; r < count; r++) {
+        const int64_t device = processes_device_of(&ranks[r]);
+        if (device < 0 || device >= (int64_t)count || device >= 64 || seen >> device & 1 ||
+            !processes_have_peers(&ranks[r], (int64_t)count))
+            return;
+        seen |= UINT64_C(1) << device;
+    }
+    for (size_t r = 0; r < count; r++)
+        ranks[r].number = processes_device_of(&ranks[r]);
+}
+
 static bool add_ranks(struct splitter *splitter)
 {
     size_t working = 0;
@@ -273,12 +307,14 @@ static bool add_ranks(struct splitter *splitter)
         working += splitter->work_count[p] > 0;
     if (working < 2)
         return true;
+    const size_t first = splitter->job->rank_count;
     for (size_t p = 0; p < splitter->pids.count; p++)
         if (splitter->work_count[p] > 0) {
             struct job_rank *rank = new_rank(splitter, (int)p);
             if (!rank || !copy_host(splitter, (int)p, rank) || !copy_device(splitter, (int)p, rank))
                 return false;
         }
+    number_by_device(&splitter->job->ranks[first], working);
     job_drop_rank(splitter->job, splitter->source);
     return true;
 }

@@ -4,7 +4,8 @@
  *
  * A process is what its calls name; the rows of devices name none. A work belongs to the process with its correlation
  * id. Where two have it, as those that do the same do, the call nearest in the file is meant; and a row of a device
- * belongs as a whole to the process that has nearly all of it. Without a device, processes with operations of gloo are
+ * belongs as a whole to the process that has nearly all of it. Where each has a device of its own, the ranks have the numbers
+ * of their devices. Without a device, processes with operations of gloo are
  * ranks, numbered in the order in which the file names them if they are as many as the job has.
  */
 #ifndef SWSIM_PROCESSES_H
