@@ -89,6 +89,9 @@ static enum status fill_plan(struct app *app, struct generate_request *request, 
     if (!plan->name)
         return diag_no_memory(&app->diag);
     enum status status = fill_costs(app, request, plan);
+    /* A search looks at the channel. */
+    generate_channel(spec, &programs->fifo, &programs->batch);
+    programs->generate = *spec;
     if (status == STATUS_OK)
         status =
             found
@@ -99,16 +102,15 @@ static enum status fill_plan(struct app *app, struct generate_request *request, 
     if (found && !(plan->about = describe_found(&figures, &plan->arena)))
         return diag_no_memory(&app->diag);
     bool comms = request->comms || spec->megatron;
-    generate_channel(spec, &programs->fifo, &programs->batch);
     if (comms && !comms_present(programs->ranks, plan->ranks))
         status = comms_add(&plan->arena, programs->ranks, plan->ranks, generate_copies(spec),
                            &app->diag);
     programs->has_comms = comms;
     programs->copies = generate_copies(spec);
-    if (request->brief) {
-        programs->generate = *spec;
+    if (request->brief)
         programs->copies = 0;
-    }
+    else
+        programs->generate = (struct generate_spec){0};
     return status;
 }
 

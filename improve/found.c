@@ -494,7 +494,7 @@ static enum status found_choose(struct found_choice *choice, struct rank_program
     return status;
 }
 
-/* True if the order is for a plan whose messages go one by one. `swsim generate` finds one for free channels. */
+/* True if the order is for a plan whose messages go one by one. */
 static bool has_channel(const struct plan *costs)
 {
     return costs && costs->programs.generate.given && !costs->programs.batch &&

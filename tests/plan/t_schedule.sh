@@ -274,6 +274,24 @@ grid()
 }
 check "all schedules of random sizes are refused with a reason or right with a channel for each edge" grid
 
+# A plan with the actions of a schedule that was found takes as long as its parameters, and as its text says.
+span_of()
+{
+    "$SWSIM" predict -q "$1" | sed -n 's/^  total *//p'
+}
+found_alike()
+{
+    "$SWSIM" generate "$@" >"$dir/lists.yaml" && "$SWSIM" generate --brief "$@" >"$dir/brief.yaml" || return
+    said=$(sed -n "s/.*Makespan \([0-9.]*\)\([a-z]*\)\..*/\1 \2/p" "$dir/lists.yaml")
+    lists=$(span_of "$dir/lists.yaml") brief=$(span_of "$dir/brief.yaml")
+    [ -n "$lists" ] && [ "$lists" = "$brief" ] && [ "${lists%% *}" = "$(printf %.1f "${said%% *}")" ] && return
+    echo "$*: lists $lists, brief $brief, said $said"
+    false
+}
+check "a schedule that is found for one stream of messages" found_alike zb_1p -p3 -m11 --times=F=3ms,I=2ms,W=1ms
+check "... for slow messages" found_alike zb_2p -p4 -m4 --times=F=3ms,I=2ms,W=1ms --latency=1ms
+check "... for a memory" found_alike zbv_auto -p6 -m14 --times=F=1ms,I=1ms,W=1ms --memory=15
+
 "$SWSIM" generate 1f1b -p 2 -m 2 --megatron=batch > "$dir/megatron.yaml"
 later()
 {
