@@ -267,7 +267,7 @@ static inline void account_book(struct simulation *sim, int stream, const struct
 }
 
 /* Is this piece of a wait one of its first, or of the longest so far? */
-static bool is_named(const struct wait_of_lane *wait, int64_t ns, int64_t until_ns)
+static bool account_is_named(const struct wait_of_lane *wait, int64_t ns, int64_t until_ns)
 {
     return wait->pieces < NAMED_PIECES || ns >= (until_ns - wait->began_ns) / NAMED_PIECES;
 }
@@ -280,7 +280,7 @@ static void book_piece(struct simulation *sim, int stream, struct stall stall, i
     lane->since_ns = until_ns;
     if (ns <= 0)
         return;
-    if (!is_named(&lane->wait, ns, until_ns))
+    if (!account_is_named(&lane->wait, ns, until_ns))
         stall.on = STALL_ON_NONE;
     account_book(sim, stream, &stall, ns);
     lane->wait.pieces += lane->wait.pieces < NAMED_PIECES;
@@ -326,11 +326,12 @@ static void book_long_pieces(struct simulation *sim, int stream, struct common *
     for (int i = last; i >= first;) {
         const int block = i & (i + 1);
         const int64_t ns = log[i].until_ns - log[i - 1].until_ns;
-        if (block >= first && !is_named(&lane->wait, sums[i].longest_ns, log[block].until_ns)) {
+        if (block >= first &&
+            !account_is_named(&lane->wait, sums[i].longest_ns, log[block].until_ns)) {
             i = block - 1;
             continue;
         }
-        if (is_named(&lane->wait, ns, log[i].until_ns)) {
+        if (account_is_named(&lane->wait, ns, log[i].until_ns)) {
             account_book(sim, stream, &log[i].value, ns);
             rest_ns[log[i].value.cause] -= ns;
         }

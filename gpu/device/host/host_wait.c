@@ -99,7 +99,8 @@ void world_wait(struct host_world *world, pthread_cond_t *condition)
 }
 
 /* Until it is signalled; false: the deadline is over. */
-static bool sleep_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns)
+static bool host_sleep_until(struct host_world *world, pthread_cond_t *condition,
+                             int64_t deadline_ns)
 {
     int64_t until_ns, apart_ns = device_clock_ns() - device_now(&world->base);
     if (__builtin_add_overflow(apart_ns, deadline_ns, &until_ns)) {
@@ -204,7 +205,7 @@ bool world_await(struct host_world *world, struct host_waiters *list, uint64_t c
     enlist(list, waiter, count);
     if (me)
         *me = waiter;
-    bool in_time = sleep_until(world, &waiter->condition, deadline_ns);
+    bool in_time = host_sleep_until(world, &waiter->condition, deadline_ns);
     if (me)
         *me = NULL;
     if (waiter->list)
