@@ -264,7 +264,7 @@ static void host_stream_run(struct entry *entry)
         give_slots(stream);
     if (entry->stamp && !stream_failed(stream) && !(acted_ns && *acted_ns == 0)) {
         if (acted_ns) { /* in a run that is forced, others go on from its turn on */
-            entry->stamp->start_ns = entry->op.turn.leaves ? start_ns : *acted_ns;
+            entry->stamp->start_ns = entry->op.turn.gate ? start_ns : *acted_ns;
             entry->stamp->started = true;
         }
         entry->stamp->end_ns = device_now(&stream->world->base);
