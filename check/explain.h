@@ -53,7 +53,7 @@ struct story_blocked {
     struct story_place place; /* the operation that it is at; subject NULL: it is at none */
 };
 
-/* What is wrong without any interleaving, as a message that nobody receives, is told by the sentence alone: without steps. */
+/* The way to a violation. Some violations need no interleaving, as a message that nobody receives: they have no steps. */
 struct story {
     const char *sentence; /* the violation in one sentence */
     int other_step;       /* of a race: the step of the other access, before the last; -1: none */

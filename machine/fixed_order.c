@@ -130,7 +130,7 @@ static const union fixed_done *with_count(struct order_walk *walk, const union f
     return copy;
 }
 
-/* What is done in either; one of them where it has all. */
+/* The operations that are done in a or in b. It returns one of the two where that has all of the other. */
 static const union fixed_done *merged(struct order_walk *walk, const union fixed_done *a,
                                       const union fixed_done *b, int shift)
 {

@@ -266,7 +266,7 @@ static inline void account_book(struct simulation *sim, int stream, const struct
         account->blames[*booked].ns += ns;
 }
 
-/* Is this piece of a wait one of its first, or of the longest so far? */
+/* True if this piece is one of the first of its wait, or is long beside the wait so far. */
 static bool account_is_named(const struct wait_of_lane *wait, int64_t ns, int64_t until_ns)
 {
     return wait->pieces < NAMED_PIECES || ns >= (until_ns - wait->began_ns) / NAMED_PIECES;

@@ -123,7 +123,7 @@ static bool follow_copies(const struct walk *walk, struct recorded_stream *strea
     return true;
 }
 
-/* Of a stream whose handle is no address: of a device, or of a thread there. */
+/* The key of a stream that has no handle of its own: a device's, or that of a thread there. */
 static uint64_t stream_key(const struct walk *walk, uint64_t handle, int device)
 {
     const uint64_t thread = handle == RECORDED_PER_THREAD ? walk->number : 0;

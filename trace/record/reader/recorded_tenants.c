@@ -30,7 +30,7 @@
 #include "base/array.h"
 #include "base/sort.h"
 
-/* Of a stream its last push that accesses a tenant, of a thread the place of its last access. */
+/* The last access of a tenant: the push of a stream, or the place of a thread's own access. */
 struct tenant_use {
     size_t user; /* a stream, or TENANT_HOST + a thread */
     uint64_t pushes;
@@ -238,7 +238,7 @@ static bool comes_behind_use(const struct walk *walk, const struct recorded_stre
            walk_has_observed(walk, other, use->pushes, false);
 }
 
-/* What the next push of the stream, or the thread where that is NULL, does comes behind these uses, in every run. */
+/* True if the next push of the stream comes behind these uses in every run; where the stream is NULL, the thread does. */
 static bool comes_behind(const struct walk *walk, const struct recorded_stream *stream,
                          const struct tenant_uses *uses)
 {
